@@ -108,6 +108,7 @@ class IndexOutOfRange(RaidoError, IndexError):
         raido.algo.errors.IndexOutOfRange: index 7 is out of range for dimension 0 of size 3
           ...
           why       dimension 0 has size 3, so its indices are 0 … 2
+          try       rd.gather(a, i, mode="clamp") for the nearest element, mode="wrap" or rd.constant(0)
     """
 
 

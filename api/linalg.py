@@ -1,6 +1,16 @@
 """`rd.linalg`: NumPy's functions of linear algebra, under NumPy's names."""
 
 from raido.algo.language.reductions import matmul
+from raido.algo.library.factorizations import (
+    eigh,
+    eigvalsh,
+    lstsq,
+    matrix_rank,
+    pinv,
+    qr,
+    svd,
+    svdvals,
+)
 from raido.algo.library.linalg import (
     diagonal,
     matrix_norm,
@@ -19,16 +29,24 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eigh",
+    "eigvalsh",
     "inv",
+    "lstsq",
     "matmul",
     "matrix_norm",
     "matrix_power",
+    "matrix_rank",
     "matrix_transpose",
     "multi_dot",
     "norm",
     "outer",
+    "pinv",
+    "qr",
     "slogdet",
     "solve",
+    "svd",
+    "svdvals",
     "tensordot",
     "trace",
     "vecdot",

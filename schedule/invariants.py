@@ -8,7 +8,8 @@ from __future__ import annotations
 from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
 from raido.schedule.lanes_along_folds import check_lanes
-from raido.schedule.levels import all_loops, check_levels, level_of
+from raido.schedule.levels import all_loops, check_levels, is_scanned_in_pieces, level_of
+from raido.schedule.matrix_units import check_matrix
 from raido.schedule.plan import At, Fuse, Root, Split
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import (
@@ -31,6 +32,7 @@ INSIDE_NO_OTHERS = (
     ("bound", "bound"),
     ("vector", "vectorized"),
     ("unroll", "unrolled"),
+    ("matrix", "tensorized"),
 )
 
 
@@ -47,6 +49,7 @@ def check_state(state: State, before: State) -> None:
         check_nesting(state, name)
         check_levels(state, name)
         check_chunks(state, name)
+        check_matrix(state, name)
         check_lanes(state, name)
         check_scan(state, name)
         check_update(state, name)
@@ -178,7 +181,8 @@ def check_window(state: State, name: str) -> None:
         start = around.index(here) + 1
     for stage, loop in around[start:]:
         check_slides_along(state, name, stage, loop)
-        if strategy_name(state, stage) not in ("", "serial", "rows"):
+        in_pieces = is_scanned_in_pieces(state.stage(stage), state.plans[stage])
+        if in_pieces or strategy_name(state, stage) not in ("", "serial", "rows"):
             raise Refusal(
                 f'"{name}" would be kept over iterations of "{stage}", which its strategy runs twice',
                 f'store "{name}" at "{loop}"',

@@ -121,6 +121,8 @@ def _bindings(state: State, loops: list[str]) -> Iterator[Candidate]:
             yield "bind", {"axis": axis, "place": place}
         if state.gpu is not None and state.gpu.exchange:
             yield "bind", {"axis": axis, "place": "thread.x", "subgroup": state.gpu.exchange}
+        if state.gpu is not None and state.gpu.products:
+            yield "tensorize", {"axis": axis}
 
 
 def _kind_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:

@@ -7,7 +7,7 @@ loop over blocks or further inside, and outside of all loops over threads or at 
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import prod
 from typing import Any
 
@@ -191,6 +191,20 @@ def check_pieces(stage: Stage, plan: StagePlan) -> None:
                 f'elements inside "{loop.name}" are rows along "{row}", and threads hand single values on',
                 f'reorder "{row}" outside "{plan.loops[scanned.index(True)].name}"' if stage.scan else None,
             )
+
+
+def has_block_alone(stage: Stage, plan: StagePlan) -> bool:
+    """Whether each of the scans that a stage makes side by side has a block of a GPU, whose threads have nothing else to share."""
+    outside = takewhile(lambda loop: not is_reduction(stage, plan, loop.name), plan.loops)
+    levels = {level_of(loop) for loop in outside}
+    return stage.scan is not None and "block" in levels and "thread" not in levels
+
+
+def is_scanned_in_pieces(stage: Stage, plan: StagePlan) -> bool:
+    """Whether threads have pieces of what is scanned, and no strategy blocks: each piece is gone through twice."""
+    serial = plan.strategy is None or plan.strategy[0] == "serial"
+    pieces = any(level_of(loop) == "thread" and is_reduction(stage, plan, loop.name) for loop in plan.loops)
+    return stage.scan is not None and serial and pieces
 
 
 def check_threads(state: State, name: str, gpu: Gpu) -> None:

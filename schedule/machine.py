@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 LINE = 64  # bytes of a line of the cache
+WIDEST_ACCESS = 16  # bytes that a thread of a GPU moves at once, on every device
 UNKNOWN_GRAIN = 4  # iterations for a thread at least, where nobody knows before how long one takes
 
 
@@ -18,7 +19,8 @@ class Gpu:
     several blocks, so that some compute while others wait for memory or for each other. registers: of 32 bits, that a thread may use
     while so many are resident. exchange: threads of a subgroup, neighbours along x, that hand each other values by an instruction; 0 where
     the device has none. branches: whether a branch that all threads of a subgroup take costs them that side alone; where it is False, the
-    device runs both. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever.
+    device runs both. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever. products: the
+    dtypes of factors of which a subgroup multiplies tiles of 16 × 16 and 16 × 8 by one instruction, with sums in f32.
     """
 
     threads: int = 1024
@@ -31,6 +33,7 @@ class Gpu:
     exchange: int = 0
     branches: bool = False
     ordered: bool = False
+    products: tuple[str, ...] = ()
 
     @property
     def usual_threads(self) -> int:

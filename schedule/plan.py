@@ -38,14 +38,15 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class LoopPlan:
-    """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole.
+    """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole. Kind
+    "matrix": the threads of a subgroup run its iterations, and those inside, together, by instructions that multiply matrices.
 
     `level`: the axis of a GPU that a parallel loop is bound to, "block.x" … "thread.z". `subgroup`: how many neighbours among the threads
     of a fold combine their parts by handing them from thread to thread; 0: all parts go through shared memory.
     """
 
     name: str
-    kind: Literal["serial", "parallel", "vector", "unroll"] = "serial"
+    kind: Literal["serial", "parallel", "vector", "unroll", "matrix"] = "serial"
     lanes: int = 0
     interleave: int = 1
     grain: int = 0

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from raido.algo.graph.expr import Axis, Expr, Node
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.atomics import check_atomic
 from raido.schedule.lanes_along_folds import check_lanes_of_operator
+from raido.schedule.levels import has_block_alone, level_of
 from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
@@ -25,6 +26,9 @@ from raido.schedule.state import State, axes_of, enclosing, is_reduction, places
 PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
 STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
+RANKED = (
+    32  # elements of `quicksort` of which each is compared with all: some gangs, sooner than parts of them are appended
+)
 BITS_OF_A_DIGIT = 8  # of `radix`: a line of the first-level cache for each of 256 places fits into 32 KiB
 
 Number: TypeAlias = "int | str"
@@ -66,8 +70,12 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         along = stage.reduction_axes[0].name
         alone = len(stage.axes) == 1 and along.isidentifier()
         chunks = f"min({USUAL_CHUNKS}, {along} // {2 * machine.task})" if alone else 1
-        numbers: dict[str, Number] = {"bits": BITS_OF_A_DIGIT, "chunks": chunks, "insertion": _few_elements(stage)}
-        return {"radix": Strategy(numbers, tuple(axis.name for axis in stage.all_axes))}
+        own = tuple(axis.name for axis in stage.all_axes)
+        digits: dict[str, Number] = {"bits": BITS_OF_A_DIGIT, "chunks": chunks, "insertion": _few_elements(stage)}
+        by_digits = {"radix": Strategy(digits, own)}
+        if stage.sort.keys > 1:
+            return by_digits
+        return {**by_digits, "quicksort": Strategy({"chunks": chunks, "ranked": RANKED}, own)}
     if stage.scan is None and stage.filter is None:
         return _of_segments(stage, machine)
     axes = tuple(axis.name for axis in stage.axes)
@@ -80,6 +88,12 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         phases: Strategy({"block": block_of(machine.l2, size)}, blocks, (part,)),
         "chain": Strategy({"block": block_of(machine.l2 // 2, size)}, blocks, (part,)),
     }
+
+
+def numbers_of_sort(stage: Stage, plan: StagePlan) -> dict[str, Any]:
+    """The numbers of a sort's strategy; where the schedule has none, those that the first one comes with, for one chunk."""
+    name, stated = plan.strategy or ("radix", ())
+    return {**strategies_of(stage)[name].numbers, "chunks": 1, **dict(stated)}
 
 
 def _few_elements(stage: Stage) -> int:
@@ -142,7 +156,7 @@ def strategy_name(state: State, name: str) -> str:
 def check_scan(state: State, name: str) -> None:
     """Refuses what would break the order of a scan: threads, lanes or jumps along its axis, save as its strategy has them.
 
-    The threads of a GPU's block may have pieces of it.
+    The threads of a GPU's block may have pieces of its blocks, or, where it has a block of the GPU to itself, of what is scanned at a time.
     """
     stage, plan = state.stage(name), state.plans[name]
     if (stage.scan is None and stage.filter is None) or plan.compute_with is not None:
@@ -151,7 +165,9 @@ def check_scan(state: State, name: str) -> None:
     scanned = [loop for loop in plan.loops if is_reduction(stage, plan, loop.name)]
     blocks = scanned[0].name if strategy_name(state, name) != "serial" else None
     for k, loop in enumerate(scanned):
-        pieces = k == 1 and blocks is not None and loop.level.startswith("thread") and len(scanned) > 2
+        alone = blocks is not None or has_block_alone(stage, plan)
+        inside = position(plan, loop.name) == position(plan, scanned[0].name) + 1
+        pieces = alone and inside and level_of(loop) == "thread" and len(scanned) > 2
         if loop.kind == "parallel" and loop.name != blocks and not pieces:
             raise Refusal(
                 f'"{name}" {verb} "{loop.name}": each iteration needs the one before it',
@@ -273,15 +289,23 @@ def check_sort(state: State, name: str) -> None:
     stage, plan = state.stage(name), state.plans[name]
     if stage.sort is None or plan.compute_with is not None:
         return
-    axis = stage.reduction_axes[0].name
-    if any(
-        is_reduction(stage, plan, loop.name) and (loop.name != axis or loop.kind != "serial") for loop in plan.loops
-    ):
-        raise Refusal(f'"{name}" goes through "{axis}" in passes of its own', "directives for other axes")
+    axis, by_comparison = stage.reduction_axes[0].name, strategy_name(state, name) == "quicksort"
+    for loop in plan.loops:
+        if not is_reduction(stage, plan, loop.name) or (loop.name == axis and loop.kind == "serial"):
+            continue
+        if by_comparison and loop.name == axis and loop.kind == "vector":
+            continue
+        remedy = {
+            "vector": 'strategy("quicksort"), of one key, has lanes',
+            "parallel": "chunks= of its strategy are for threads",
+        }
+        raise Refusal(
+            f'"{name}" goes through "{axis}" in passes of its own', remedy.get(loop.kind, "directives for other axes")
+        )
     if plan.loops[-1].name != axis:
         raise Refusal(f'"{name}" is sorted along "{axis}", as a whole', f'reorder "{axis}" inside the others')
-    if any(loop.kind == "vector" for loop in plan.loops):
-        raise Refusal(f'the passes of "{name}" branch at every element', "parallel, or nothing")
+    if any(loop.kind == "vector" and loop.name != axis for loop in plan.loops):
+        raise Refusal(f'"{name}" branches at every element', "parallel, or nothing")
 
 
 def check_reads_of_steps(state: State, producer: str, at: At) -> None:

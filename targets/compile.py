@@ -14,7 +14,6 @@ import functools
 import hashlib
 import importlib.metadata
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from raido.algo.graph.expr import ARRAY_FORMS, Parameter, While
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.program import Program, Site, SizeCheck
 from raido.algo.passes.specialise import specialise
+from raido.algo.trace.locations import warn_at
 from raido.schedule.fingerprint import fingerprint, nodes_of
 from raido.schedule.stages.repeated_copies import RepeatedCopy
 from raido.targets.cache import Cache, key_of
@@ -332,9 +332,6 @@ def _digest_of_files() -> str:
     return digest.hexdigest()
 
 
-_warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own registries hold them
-
-
 def _line(site: Site) -> list[Any]:
     """A site as it is kept: where the same program stands elsewhere, or calls a state otherwise, its own one takes the place."""
     return [site.file, site.line, site.array]
@@ -343,8 +340,7 @@ def _line(site: Site) -> list[Any]:
 def _warn_of_copies(copies: Iterable[RepeatedCopy]) -> None:
     """Warns the user, at the lines that ask for them, of whole arrays that are copied in every iteration of a loop."""
     for copy in copies:
-        site = copy.site or Site("", 0, "")
-        warnings.warn_explicit(str(copy), CopyWarning, site.file, site.line, registry=_warned)
+        warn_at(copy.site or Site("", 0, ""), str(copy), CopyWarning)
 
 
 def _description(work: Compilation) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from raido.algo.errors import (
     TargetError,
     explain,
 )
+from raido.algo.graph.faults import index_lines
 from raido.algo.graph.limits import MOST_SHOWN, limit_text
 from raido.targets.signature import FaultSite
 
@@ -88,4 +89,5 @@ def fault_error(code: int, site: int, values: Sequence[int], sites: Sequence[Fau
         array = sites[site].array or None
         if sites[site].line:
             place = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
-    return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place, array=array))
+    lines = index_lines(*values[:3]) if kind.name.endswith("index") else {}
+    return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place, array=array, **lines))

@@ -186,6 +186,7 @@ class Target:
             *(device.threads, device.block, device.warp, device.shared, device.processors),
             exchange=device.warp,
             branches=True,
+            products=device.products,
         )
 
     @property

@@ -120,6 +120,14 @@ def largest(dtype: DType) -> float:
     return (2.0 - 2.0 ** -MANTISSA[dtype]) * 2.0 ** BIAS[dtype]
 
 
+def whole_range(dtype: DType) -> tuple[int, int]:
+    """The least and the largest number of an integer type, or of the booleans."""
+    if dtype.kind == "b":
+        return 0, 1
+    is_signed = dtype.kind == "i"
+    return -(1 << (dtype.bits - 1)) if is_signed else 0, (1 << (dtype.bits - is_signed)) - 1
+
+
 def signed(bits: int) -> DType:
     """The signed integer type of that width."""
     return _BY_NAME[f"i{bits}"]

@@ -33,6 +33,7 @@ from raido.algo.graph.index import (
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 
 Interval: TypeAlias = tuple[Expr, Expr]
+_MOST_PARTS = 256
 
 
 def interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts | None = None) -> Interval | None:
@@ -106,8 +107,10 @@ def _through_other_types(e: Op, ranges: Mapping[Var, Interval], facts: Facts) ->
 
 def _cast_interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts) -> Interval | None:
     """Of an index that is taken to other integer types: all that a type holds, unless it provably holds the index."""
-    if not isinstance(e, Op) or e.name != "cast" or not e.args[0].dtype.is_integer:
+    if not isinstance(e, Op) or e.name != "cast":
         return interval(e, ranges, facts) if e.dtype is i64 else None
+    if not e.args[0].dtype.is_integer:
+        return None
     bounds = _cast_interval(e.args[0], ranges, facts)
     if bounds is None or e.dtype.bits == 64:  # to u64 and back changes nothing
         return bounds
@@ -292,7 +295,10 @@ class Facts:
             return (atom.name == "minimum") == (c > 0), [(a, 1) for a in atom.args]
         k = constant_value(atom.args[1]) if len(atom.args) == 2 else None
         if atom.name == "floordiv" and k and k > 0:
-            options = [(sub(atom.args[0], k - 1) if c > 0 else atom.args[0], k)]
+            exact = (
+                c > 0 or c == -1
+            )  # what is left of a division is a whole number: r - a // k >= 0 if k r + k - 1 - a >= 0
+            options = [(sub(atom.args[0], k - 1) if exact else atom.args[0], k)]
             if c > 0 and self.nonnegative(atom.args[0]):
                 options.append((const(i64, 0), 1))
             return False, options
@@ -304,6 +310,30 @@ class Facts:
         if atom.name == "mul" and c > 0 and all(self.nonnegative(a) for a in atom.args):
             return False, [(const(i64, 0), 1)]
         return None
+
+
+def greatest(e: Expr, facts: Facts | None = None) -> int | None:
+    """A constant that a sum of extremes never exceeds; None where none is found."""
+    return _greatest(e, facts or Facts(), {})
+
+
+def _greatest(e: Expr, facts: Facts, memo: dict[Expr, int | None]) -> int | None:
+    """Of the greater of two, both matter; of the lesser, either bound will do."""
+    if e in memo or len(memo) > _MOST_PARTS:
+        return memo.get(e)
+    memo[e] = None
+    constant, terms = linear(e)
+    extremes = [a for a in terms if isinstance(a, Op) and a.name in ("minimum", "maximum")]
+    atom = min(extremes, key=lambda a: (a.name == "minimum") == (terms[a] > 0), default=None)
+    if atom is None:
+        memo[e] = constant if all(c < 0 and facts.nonnegative(a) for a, c in terms.items()) else None
+        return memo[e]
+    rest = sub(e, mul(atom, terms[atom]))
+    each = [_greatest(add(rest, mul(arg, terms[atom])), facts, memo) for arg in atom.args]
+    found = [most for most in each if most is not None]
+    either = (atom.name == "minimum") == (terms[atom] > 0)
+    memo[e] = None if not found or (len(found) < len(each) and not either) else (min if either else max)(found)
+    return memo[e]
 
 
 def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:

@@ -100,6 +100,16 @@ def unsigned_kind(kind: str, *values: Node) -> str:
     return f"unsigned_{kind}" if wide else kind
 
 
+def index_lines(dimension: int, index: int, size: int) -> dict[str, str]:
+    """The reason why an index is out of range, and the remedy, as labelled lines of an error."""
+    if not size:
+        return {"why": "it is empty"}
+    why = f"dimension {dimension} has size {size}, so its indices are 0 … {size - 1}"
+    if index < 0:
+        why += "; one that is computed does not count from the end, as a literal -1 does"
+    return {"why": why, "try": 'rd.gather(a, i, mode="clamp") for the nearest element, mode="wrap" or rd.constant(0)'}
+
+
 def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoError:
     """The exception for a fault."""
     where = None if site is None else str(site)
@@ -111,9 +121,8 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
             return IndexOutOfRange(explain(f"offset {values[0]} is larger than any size", algorithm=where))
     if kind == "index":
         dimension, index, size = (int(v) for v in values[:3])
-        why = f"dimension {dimension} has size {size}, so its indices are 0 … {size - 1}" if size else "it is empty"
         headline = f"index {index} is out of range for dimension {dimension} of size {size}"
-        return IndexOutOfRange(explain(headline, algorithm=where, why=why))
+        return IndexOutOfRange(explain(headline, algorithm=where, **index_lines(dimension, index, size)))
     if kind == "division":
         dividend = "".join(f" of {int(v)}" for v in values[:1])
         return ArithmeticFault(explain(f"integer division{dividend} by zero", algorithm=where))

@@ -259,7 +259,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 @universal
-def conj(z: Any, *, name: str | None = None) -> Array:
+def conj(x: Any, *, name: str | None = None) -> Array:
     """The complex conjugate, element by element; a real number is its own.
 
     Example:
@@ -271,20 +271,20 @@ def conj(z: Any, *, name: str | None = None) -> Array:
         array([25.], dtype=float32)
     """
     change = lambda a: pair(a.real, -a.imag) if isinstance(a, Complex) else without_bools((a,))[0]
-    return elementwise(change, [z], name=name)
+    return elementwise(change, [x], name=name)
 
 
-def real(z: Any, *, name: str | None = None) -> Array:
+def real(val: Any, *, name: str | None = None) -> Array:
     """The real part, element by element.
 
     Example:
         >>> rd.algorithm(lambda z: rd.real(z)).interpret(np.array([1 + 2j]))
         array([1.])
     """
-    return elementwise(lambda a: as_complex(a).real, [z], name=name)
+    return elementwise(lambda a: as_complex(a).real, [val], name=name)
 
 
-def imag(z: Any, *, name: str | None = None) -> Array:
+def imag(val: Any, *, name: str | None = None) -> Array:
     """The imaginary part, element by element; of a real number 0.
 
     Example:
@@ -292,7 +292,7 @@ def imag(z: Any, *, name: str | None = None) -> Array:
         array([2.])
     """
     zero = lambda a: Array(cast(lift(0), a.dtype))
-    return elementwise(lambda a: a.imag if isinstance(a, Complex) else zero(a), [z], name=name)
+    return elementwise(lambda a: a.imag if isinstance(a, Complex) else zero(a), [val], name=name)
 
 
 def angle(z: Any, deg: bool = False, *, name: str | None = None) -> Array:

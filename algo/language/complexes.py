@@ -123,8 +123,8 @@ class Complex(Methods, Operators, Record):
 
         return conj(self)
 
-    def astype(self, dtype: Any) -> Any:
-        """The same numbers with parts of another type."""
+    def astype(self, dtype: Any, *, copy: bool = True) -> Any:
+        """The same numbers with parts of another type; nothing depends on `copy`."""
         dtype = read_dtype(dtype)
         if not isinstance(dtype, ComplexType):
             raise DTypeError(complaint(f"complex numbers as {dtype!r}", remedy=".real, .imag or rd.abs"))

@@ -16,7 +16,7 @@ from raido.algo.graph.dtypes import bool_, i64, u64
 from raido.algo.graph.expr import Expr, Op
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.language.complexes import Complex, spread, together
-from raido.algo.language.moves import array_of, flatten, leaf_by_leaf, moved, normal_axis, reshape
+from raido.algo.language.moves import array_of, astype, flatten, leaf_by_leaf, moved, normal_axis, reshape
 from raido.algo.language.pure import without_out
 from raido.algo.language.stencil import Fill, boundaries, for_leaves, load_with_boundary
 from raido.algo.trace.building import owner, structure
@@ -37,7 +37,10 @@ def array_by_array(join: Join) -> Join:
 
     @functools.wraps(join)
     def whole(arrays: Any, *arguments: Any, **options: Any) -> Any:
-        parts = together([structure(part) for part in sequence(arrays, f"rd.{join.__name__}")])
+        from raido.algo.language.making import array
+
+        given = sequence(arrays, f"rd.{join.__name__}")
+        parts = together([structure(array(part) if isinstance(part, list) else part) for part in given])
         if not any(isinstance(part, tuple) for part in parts):
             return join(parts, *arguments, **options)
         if not all(same_nesting(part, parts[0]) for part in parts):
@@ -50,14 +53,20 @@ def array_by_array(join: Join) -> Join:
 
 @without_out
 @array_by_array
-def concat(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
-    """Arrays one after the other along `axis`; their other sizes agree, their types are promoted.
+def concat(arrays: Any, axis: int | None = 0, *, dtype: Any = None, name: str | None = None) -> Array:
+    """Arrays one after the other along `axis`, flattened first for None; `dtype`, or the type that they have together.
+
+    `arrays` is a sequence of arrays or lists of one rank, whose sizes along other axes agree. ShapeError for ranks that differ.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.concat([a, b])).interpret(np.array([3, 1, 2]), np.array([7, 8]))
         array([3, 1, 2, 7, 8])
+        >>> rd.algorithm(lambda a, b: rd.concat([a, b], axis=None, dtype=rd.i8)).interpret(np.array([[3, 1]]), np.array([7, 8]))
+        array([3, 1, 7, 8], dtype=int8)
     """
-    parts = [array_of(a, "rd.concat") for a in sequence(arrays, "rd.concat")]
+    parts = [array_of(a, "rd.concat") for a in _of_type(arrays, dtype)]
+    if axis is None:
+        axis, parts = 0, [flatten(part) for part in parts]
     rank = parts[0].ndim
     if rank == 0 or any(part.ndim != rank for part in parts):
         raise ShapeError(complaint("rd.concat takes arrays of one rank, at least 1"))
@@ -106,15 +115,15 @@ def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[
 
 @without_out
 @array_by_array
-def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
-    """Arrays (or scalars) of one shape along a new axis.
+def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, name: str | None = None) -> Array:
+    """Arrays (or scalars) of one shape along a new axis; of `dtype`, or the type that they have together.
 
     Example:
         >>> rd.algorithm(lambda a: rd.stack([a, a + 10])).interpret(np.array([3, 1, 2]))
         array([[ 3,  1,  2],
                [13, 11, 12]])
     """
-    parts = [array_of(a, "rd.stack") for a in sequence(arrays, "rd.stack")]
+    parts = [array_of(a, "rd.stack") for a in _of_type(arrays, dtype)]
     place = normal_axis(axis, parts[0].ndim + 1)
     extents = list(parts[0].extents)
     for part in parts[1:]:
@@ -134,6 +143,10 @@ def stack(arrays: Any, axis: int = 0, *, name: str | None = None) -> Array:
 
     extents.insert(place, index.as_index(len(parts)))
     return moved(extents, body, name, STRONG if weak == STRONG else WEAK)
+
+
+def _of_type(parts: list[Any], dtype: Any) -> list[Any]:
+    return parts if dtype is None else [astype(part, dtype) for part in parts]
 
 
 def broadcast_free(part: Array, places: tuple[Expr, ...]) -> Expr:

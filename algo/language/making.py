@@ -17,7 +17,7 @@ from raido.algo.trace.context import load
 from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.scalars import cast
-from raido.algo.trace.trees import is_sequence, map_leaves
+from raido.algo.trace.trees import is_sequence, leaves, map_leaves
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
 
 
@@ -84,8 +84,11 @@ def unzip(zipped: Any) -> tuple[Any, ...]:
     raise TraceError(complaint("rd.unzip takes what rd.zip or a map with a tuple result gave"))
 
 
-def array(value: Any, dtype: Any = None, *, name: str | None = None) -> Array:
+def array(object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, name: str | None = None) -> Array:
     """An array from NumPy (a constant of the program, copied) or from a list of scalars or arrays, nested at will.
+
+    Its rank is at least `ndmin`, by dimensions of size 1 in front. `copy` is NumPy's: arrays are values, so nothing depends on it.
+    ShapeError for an empty list, DTypeError for a `dtype` that is none.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -96,22 +99,33 @@ def array(value: Any, dtype: Any = None, *, name: str | None = None) -> Array:
         >>> look_up.interpret(np.array([2, 0]))
         array([30, 10])
     """
-    if is_sequence(value):
-        if not value:
+    if is_sequence(object):
+        if not object:
             raise ShapeError(complaint("rd.array of an empty list", remedy="rd.replicate(0, value)"))
-        if builtins.all(_plain(v) for v in value):
-            lifted = structure(np.asarray(value))
+        if builtins.all(_plain(v) for v in object):
+            lifted = structure(np.asarray(object))
         else:
-            lifted = stack([array(v) if is_sequence(v) else v for v in value])
+            lifted = stack([array(v) if is_sequence(v) else v for v in object])
     else:
-        lifted = structure(value)
+        lifted = structure(object)
     lifted = map_leaves(lambda leaf: Array(leaf.node, STRONG) if is_scalar(leaf) or dtype is not None else leaf, lifted)
     if dtype is not None:
         lifted = astype(lifted, dtype)
+    if ndmin > (rank := leaves(lifted)[0].ndim):
+        lifted = lifted[(None,) * (ndmin - rank)]
     return lifted if name is None else named(lifted, name)
 
 
-asarray = array
+def asarray(a: Any, dtype: Any = None, *, copy: Any = None, name: str | None = None) -> Array:
+    """`rd.array`: an array from NumPy or from a list, of `dtype` if one is given; a traced array is itself.
+
+    Nothing depends on `copy`. ShapeError for an empty list, DTypeError for a `dtype` that is none.
+
+    Example:
+        >>> rd.algorithm(lambda a: rd.asarray([1.5, a])).interpret(np.float64(2))
+        array([1.5, 2. ])
+    """
+    return array(a, dtype, name=name)
 
 
 def _plain(value: Any) -> bool:

@@ -143,10 +143,10 @@ def column_major(order: str) -> bool:
 
 
 @leaf_by_leaf
-def reshape(a: Any, shape: Any, order: str = "C", *, name: str | None = None) -> Array:
+def reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None, name: str | None = None) -> Array:
     """The same elements in row-major order in another shape; one −1 is worked out. ShapeError where the counts cannot agree.
 
-    `order="F"`: in column-major order, of the array and of the result.
+    `order="F"`: in column-major order, of the array and of the result. `copy` is NumPy's: arrays are values, so nothing depends on it.
 
     Example:
         >>> rd.algorithm(lambda a: rd.reshape(a, (3, -1))).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -374,8 +374,10 @@ def broadcast_to(array: Any, shape: Any, *, name: str | None = None) -> Array:
     return moved(extents, lambda *p: broadcast_element(array, p).node, name, array.weak)
 
 
-def astype(a: Any, dtype: Any, *, name: str | None = None) -> Array:
+def astype(x: Any, dtype: Any, *, copy: bool = True, name: str | None = None) -> Array:
     """The elements converted to `dtype`: floats to integers truncate and saturate, NaN gives 0.
+
+    `copy` is NumPy's: arrays are values, so nothing depends on it. DTypeError for complex numbers as real ones.
 
     Example:
         >>> rd.algorithm(lambda a: rd.astype(a, rd.i8)).interpret(np.array([1.7, -1.7, np.nan, 1e9]))
@@ -383,13 +385,13 @@ def astype(a: Any, dtype: Any, *, name: str | None = None) -> Array:
     """
     from raido.algo.trace.building import elementwise
 
-    given, dtype = structure(a), read_dtype(dtype)
+    given, dtype = structure(x), read_dtype(dtype)
     if isinstance(given, Complex) or isinstance(dtype, ComplexType):
         return _between_complex(given, dtype, name)
-    array = array_of(a, "astype")
+    array = array_of(x, "astype")
     if array.dtype is dtype and name is None:
         return Array(array.node, STRONG)
-    return elementwise(lambda x: Array(_converted(x, dtype)), [array], kind="elementwise", name=name)
+    return elementwise(lambda v: Array(_converted(v, dtype)), [array], kind="elementwise", name=name)
 
 
 def _between_complex(given: Any, dtype: Any, name: str | None) -> Any:

@@ -31,8 +31,21 @@ def without_out(function: Function) -> Function:
 
 
 def universal(function: Function) -> Function:
-    """The function of elements with a ufunc's keywords `out` and `where`, which are refused: TraceError unless they say nothing."""
-    return _refusing(function, {"out": None, "where": True})
+    """The function of elements with a ufunc's keywords: `dtype`, and `out` and `where`, which are refused unless they say nothing."""
+    refused = {"out": None, "where": True}
+    signature = inspect.signature(function)
+    if "dtype" in signature.parameters:
+        return _refusing(function, refused)
+
+    @functools.wraps(function)
+    def typed(*values: Any, dtype: Any = None, **options: Any) -> Any:
+        if dtype is None:
+            return function(*values, **options)
+        given = signature.bind(*values, **options)
+        return ufuncs.computed_as(dtype, function, given.args, **given.kwargs)
+
+    typed.__signature__ = _with_options(signature, {"dtype": None})  # type: ignore[attr-defined]
+    return _refusing(typed, refused)  # type: ignore[return-value]
 
 
 def _refusing(function: Function, refused: dict[str, Any]) -> Function:
@@ -45,11 +58,16 @@ def _refusing(function: Function, refused: dict[str, Any]) -> Function:
         ufuncs.refuse_out(name=f"{home}{function.__name__}", **said)
         return function(*arguments, **options)
 
+    refusing.__signature__ = _with_options(signature, refused)  # type: ignore[attr-defined]
+    return refusing  # type: ignore[return-value]
+
+
+def _with_options(signature: inspect.Signature, options: dict[str, Any]) -> inspect.Signature:
+    """The signature with keywords before its last, `name`."""
     *before, name = signature.parameters.values()
     kind = inspect.Parameter.KEYWORD_ONLY
-    added = [inspect.Parameter(key, kind, default=default) for key, default in refused.items()]
-    refusing.__signature__ = signature.replace(parameters=[*before, *added, name])  # type: ignore[attr-defined]
-    return refusing  # type: ignore[return-value]
+    added = [inspect.Parameter(key, kind, default=default) for key, default in options.items()]
+    return signature.replace(parameters=[*before, *added, name])
 
 
 def mask_over(where: Any, value: Any, what: str) -> Array:

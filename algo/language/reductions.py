@@ -408,7 +408,7 @@ def _arg(
 
 
 @universal
-def matmul(a: Any, b: Any, *, dtype: Any = None, name: str | None = None) -> Array:
+def matmul(x1: Any, x2: Any, *, dtype: Any = None, name: str | None = None) -> Array:
     """The matrix product, NumPy's `@`: axes `y`, `x` and reduction axis `r`; leading dimensions broadcast. Never widens.
 
     `dtype` is the type in which factors are multiplied and products summed, and that of the result, such as f32 for factors of bf16.
@@ -423,7 +423,7 @@ def matmul(a: Any, b: Any, *, dtype: Any = None, name: str | None = None) -> Arr
         array([[1., 2.],
                [3., 4.]], dtype=float32)
     """
-    (left, kind), (right, _) = _number_of(a, dtype), _number_of(b, dtype)
+    (left, kind), (right, _) = _number_of(x1, dtype), _number_of(x2, dtype)
     if isinstance(left, Complex) or isinstance(right, Complex):
         return _complex_matmul(left, right, name)
     x, y = _array(left, "rd.matmul"), _array(right, "rd.matmul")

@@ -12,7 +12,7 @@ from raido.algo.graph.expr import Expr, Sort
 from raido.algo.language.complexes import Complex
 from raido.algo.language.moves import astype, flatten, normal_axis
 from raido.algo.language.scanning import operands
-from raido.algo.language.ufuncs import isnan
+from raido.algo.language.ufuncs import invert, isnan, negative
 from raido.algo.trace.building import elements, elementwise, form_results, make_axes, structure
 from raido.algo.trace.context import current
 from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple, unflatten
@@ -20,11 +20,19 @@ from raido.algo.trace.value import Array
 from raido.algo.trace.weak import each_weakness
 
 
-def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None, name: str | None = None) -> Array:
-    """The elements along `axis` in increasing order; equal ones keep their order. None: of all elements, flattened.
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = None,
+    name: str | None = None,
+) -> Array:
+    """The elements along `axis` in increasing, or for `descending=True` decreasing, order; equal ones keep theirs. None: of all, flattened.
 
     A tuple of arrays of one shape is sorted as tuples are, by the first array, then the second, and so on. Shapes and dtypes stay.
-    `kind` and `stable` are NumPy's: the order is always stable.
+    NaN comes last in both orders. `kind` and `stable` are NumPy's: the order is always stable.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -35,15 +43,25 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None,
         array([ 1.,  3., nan], dtype=float32)
     """
     given = structure(a)
+    if descending:
+        return _mirrored(sort(_mirrored(given), axis, name=name))
     value, along, own, nodes = sortable(with_keys(given), axis, "rd.sort")
     form, weak = Sort(own, along, len(nodes), nodes), each_weakness(leaves(value))
     return without_keys(given, unflatten(value, form_results(form, "sort", name, weak)))
 
 
-def argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None, name: str | None = None) -> Array:
-    """The indices (i64) along `axis` that put the elements in increasing order; those of equal ones increase.
+def argsort(
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = None,
+    name: str | None = None,
+) -> Array:
+    """The indices (i64) along `axis` that put the elements in increasing, or for `descending=True` decreasing, order.
 
-    `kind` and `stable` are NumPy's: the order is always stable.
+    Those of equal elements increase, and those of NaN come last, in both orders. `kind` and `stable` are NumPy's: the order is always stable.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -52,9 +70,17 @@ def argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = No
         ...     return rd.argsort(a)
         >>> order.interpret(np.array([3, 1, 2, 1], np.uint8))
         array([1, 3, 2, 0])
+        >>> rd.algorithm(lambda a: rd.argsort(a, descending=True)).interpret(np.array([3, 1, 2, 1], np.uint8))
+        array([0, 2, 1, 3])
     """
-    _, along, own, nodes = sortable(with_keys(structure(a)), axis, "rd.argsort")
+    given = _mirrored(structure(a)) if descending else structure(a)
+    _, along, own, nodes = sortable(with_keys(given), axis, "rd.argsort")
     return form_results(Sort(own, along, len(nodes), (*nodes, own[along].var)), "argsort", name)[-1]
+
+
+def _mirrored(value: Any) -> Any:
+    """The structure with numbers in the opposite order, NaN still NaN: −x of floats, ~x of integers and booleans; its own inverse."""
+    return map_leaves(lambda leaf: negative(leaf) if leaf.dtype.is_float else invert(leaf), value)
 
 
 def with_keys(value: Any) -> Any:

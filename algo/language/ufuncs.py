@@ -19,12 +19,13 @@ from raido.algo.graph.expr import Op, const
 from raido.algo.language.complexes import Complex, complex_constant, is_complex
 from raido.algo.trace import scalars
 from raido.algo.trace.building import Zipped, elementwise
+from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import float_type, lift
 from raido.algo.trace.remedies import method_remedies, rd_form
 from raido.algo.trace.tracebacks import border
 from raido.algo.trace.trees import map_leaves
-from raido.algo.trace.value import Array
+from raido.algo.trace.value import STRONG, Array
 
 OPERATOR_OF_UFUNC: dict[str, Callable[..., Any]] = {}
 Function = Callable[..., Any]
@@ -41,11 +42,13 @@ def _define(name: str, function: Function, doc: str, *aliases: str) -> Ufunc:
     parameters = _PARAMETERS.get(name) or _NUMBERED[len(inspect.signature(function).parameters)]
     is_numpys = isinstance(getattr(np, name, None), np.ufunc)
 
-    def ufunc(*values: Any, out: Any = None, where: Any = True, name: str | None = None) -> Any:
+    def ufunc(*values: Any, out: Any = None, where: Any = True, dtype: Any = None, name: str | None = None) -> Any:
         if out is not None or where is not True:
             refuse_out(out, ufunc.__name__, where)
         if len(values) != len(parameters):
             raise TraceError(_arity_complaint(ufunc.__name__, parameters, len(values)))
+        if dtype is not None:
+            return computed_as(dtype, ufunc, values, name=name)
         if any(is_complex(v) for v in values):
             from raido.algo.language.complex_functions import function_of
 
@@ -84,12 +87,13 @@ def _refused_method(name: str, method: str) -> Function:
 
 _NUMBERED = {1: ("x",), 2: ("x1", "x2"), 3: ("x1", "x2", "x3")}
 _PARAMETERS = {"where": ("condition", "x", "y")}
+OPTIONS = {"out": None, "where": True, "dtype": None}  # of a ufunc, with their defaults
 
 
 def _signature(names: Sequence[str], is_numpys: bool) -> inspect.Signature:
-    """NumPy's signature of a ufunc: operands by position, `out` and `where`; and the name of the stage."""
+    """NumPy's signature of a ufunc: operands by position, its options; and the name of the stage."""
     kinds = inspect.Parameter
-    options = [kinds("out", kinds.KEYWORD_ONLY, default=None), kinds("where", kinds.KEYWORD_ONLY, default=True)]
+    options = [kinds(own, kinds.KEYWORD_ONLY, default=default) for own, default in OPTIONS.items()]
     named = kinds("name", kinds.KEYWORD_ONLY, default=None, annotation="str | None")
     operands = [kinds(own, kinds.POSITIONAL_ONLY, annotation=Any) for own in names]
     return inspect.Signature([*operands, *(options if is_numpys else ()), named])
@@ -105,6 +109,30 @@ def refuse_out(out: Any, name: str, where: Any = True) -> None:
         why = "arrays inside an algorithm are values, which do not change"
         remedy = "the result itself; memory is given to the whole program, exe(a, out=b)"
         raise TraceError(complaint(f"`out=` of rd.{name}", why=why, remedy=remedy))
+
+
+def computed_as(dtype: Any, function: Function, values: Sequence[Any], **options: Any) -> Any:
+    """A function of numbers computed in one type, which operands are converted to and the result has.
+
+    DTypeError for an operand of a higher kind (a float for an integer type), or where the result has another type.
+    """
+    from raido.algo.language.moves import astype
+
+    kind, what = read_dtype(dtype), f"rd.{function.__name__}"
+    given = [complex_constant(v) if is_complex(v) else lift(v) for v in values]
+    for value in given:
+        if value.weak == STRONG and _rank(value.dtype) > _rank(kind):
+            text = f"`dtype={kind}` of {what}, an operand of which is {value.dtype}"
+            raise DTypeError(complaint(text, remedy=f".astype(rd.{kind}) on the operand"))
+    result = function(*(astype(value, kind) for value in given), **options)
+    for part in result if type(result) is tuple else (result,):
+        if part.dtype is not kind:
+            raise DTypeError(complaint(f"`dtype={kind}` of {what}, which gives {part.dtype}", remedy="no `dtype`"))
+    return result
+
+
+def _rank(dtype: Any) -> int:
+    return "buif".index(dtype.kind) if isinstance(dtype, DType) else len("buif")
 
 
 def _arity_complaint(name: str, parameters: Sequence[str], given: int) -> str:

@@ -16,11 +16,13 @@ from raido.algo.trace.trees import is_sequence
 from raido.algo.trace.value import Array
 
 
-def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", name: str | None = None) -> tuple[Array, ...]:
+def meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy", name: str | None = None
+) -> tuple[Array, ...]:
     """The coordinates of a grid: of arrays [n], [m] …, as many arrays of one shape, each constant along the axes of the others.
 
     For `indexing="xy"` the first array runs along axis 1 and the second along axis 0; for "ij" each along its own. `sparse` leaves the
-    other dimensions 1. Scalars count as arrays of one element. TraceError for another `indexing`.
+    other dimensions 1; nothing depends on `copy`. Scalars count as arrays of one element. TraceError for another `indexing`.
 
     Example:
         >>> rd.algorithm(lambda x, y: rd.meshgrid(x, y)).interpret(np.array([1, 2, 3]), np.array([7, 8]))

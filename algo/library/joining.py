@@ -6,25 +6,12 @@ from typing import Any
 
 from raido.algo.language.joining import concat, sequence
 from raido.algo.language.making import array
-from raido.algo.language.moves import astype, transpose
-from raido.algo.language.pure import without_out
-from raido.algo.library.moving import atleast_1d, atleast_2d, atleast_3d, ravel
+from raido.algo.language.moves import transpose
+from raido.algo.library.moving import atleast_1d, atleast_2d, atleast_3d
 from raido.algo.trace.building import structure
 from raido.algo.trace.value import Array
 
-
-@without_out
-def concatenate(arrays: Any, axis: Any = 0, *, dtype: Any = None, name: str | None = None) -> Array:
-    """Arrays one after the other along `axis`, flattened first for None; `dtype`, or the type that they have together.
-
-    `arrays` is a sequence of arrays or lists of one rank. ShapeError for ranks or other sizes that differ.
-
-    Example:
-        >>> rd.algorithm(lambda a, b: rd.concatenate([a, b], axis=None)).interpret(np.array([[3, 1]]), np.array([7, 8]))
-        array([3, 1, 7, 8])
-    """
-    parts = [ravel(part) if axis is None else part for part in _parts(arrays)]
-    return concat(_of_type(parts, dtype), 0 if axis is None else axis, name=name)
+concatenate = concat
 
 
 def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
@@ -36,7 +23,7 @@ def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
                [5, 6],
                [7, 8]])
     """
-    return concat(_of_type([atleast_2d(part) for part in _parts(tup)], dtype), 0, name=name)
+    return concat([atleast_2d(part) for part in _parts(tup)], 0, dtype=dtype, name=name)
 
 
 row_stack = vstack
@@ -50,7 +37,7 @@ def hstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
         array([3, 1, 5, 6])
     """
     parts = [atleast_1d(part) for part in _parts(tup)]
-    return concat(_of_type(parts, dtype), 0 if structure(parts[0]).ndim == 1 else 1, name=name)
+    return concat(parts, 0 if structure(parts[0]).ndim == 1 else 1, dtype=dtype, name=name)
 
 
 def dstack(tup: Any, *, name: str | None = None) -> Array:
@@ -79,7 +66,3 @@ def column_stack(tup: Any, *, name: str | None = None) -> Array:
 def _parts(arrays: Any) -> Any:
     """A sequence of arrays, lists among them as arrays; an array as its rows."""
     return [array(part) if isinstance(part, list) else part for part in sequence(arrays, "a function that joins")]
-
-
-def _of_type(parts: list[Any], dtype: Any) -> list[Any]:
-    return parts if dtype is None else [astype(part, dtype) for part in parts]

@@ -43,18 +43,18 @@ def solve(a: Any, b: Any, *, name: str | None = None) -> Array:
         array([3., 2.])
     """
     what = "rd.linalg.solve"
-    matrix, right = _square(a, what), _reals(b, what)
+    matrix, right = square_matrices(a, what), real_numbers(b, what)
     if right.ndim == 0:
         raise ShapeError(complaint(f"{what} takes a vector or a matrix beside the matrix, not a scalar"))
     right = _with_size(right, -1 if right.ndim == 1 else -2, matrix.extents[-1], what)
-    dtype = _type_of(matrix, right)
+    dtype = solving_type(matrix, right)
     if right.ndim == 1:
-        found = _over(lambda m: _solved_vector(m, right.astype(dtype)), matrix.astype(dtype))
+        found = over_stacks(lambda m: _solved_vector(m, right.astype(dtype)), matrix.astype(dtype))
     else:
         stacks = [zeros(m.shape[:-2]) for m in (matrix, right)]
         leading = [size_value(extent) for extent in broadcast(stacks, what)]
         pair = [broadcast_to(m.astype(dtype), (*leading, *m.shape[-2:])) for m in (matrix, right)]
-        found = _over(_solved, *pair)
+        found = over_stacks(_solved, *pair)
     return found if name is None else named(found, name)
 
 
@@ -68,9 +68,9 @@ def inv(a: Any, *, name: str | None = None) -> Array:
         array([[0. , 1. ],
                [0.5, 0. ]])
     """
-    matrix = _square(a, "rd.linalg.inv")
-    dtype = _type_of(matrix)
-    found = _over(lambda m: _solved(m, eye(m.shape[0], dtype=dtype)), matrix.astype(dtype))
+    matrix = square_matrices(a, "rd.linalg.inv")
+    dtype = solving_type(matrix)
+    found = over_stacks(lambda m: _solved(m, eye(m.shape[0], dtype=dtype)), matrix.astype(dtype))
     return found if name is None else named(found, name)
 
 
@@ -83,13 +83,13 @@ def det(a: Any, *, name: str | None = None) -> Array:
         >>> rd.algorithm(lambda a: rd.linalg.det(a)).interpret(np.array([[0.0, 2.0], [1.0, 1.0]]))
         np.float64(-2.0)
     """
-    matrix = _square(a, "rd.linalg.det")
+    matrix = square_matrices(a, "rd.linalg.det")
 
     def of_one(m: Array) -> Array:
         upper, sign = _eliminated(m)
         return sign * prod(diagonal(upper))
 
-    found = _over(of_one, matrix.astype(_type_of(matrix)))
+    found = over_stacks(of_one, matrix.astype(solving_type(matrix)))
     return found if name is None else named(found, name)
 
 
@@ -110,14 +110,14 @@ def slogdet(a: Any) -> SlogdetResult:
         >>> rd.algorithm(lambda a: rd.linalg.slogdet(a).sign).interpret(np.array([[0.0, 2.0], [1.0, 1.0]]))
         np.float64(-1.0)
     """
-    matrix = _square(a, "rd.linalg.slogdet")
+    matrix = square_matrices(a, "rd.linalg.slogdet")
 
     def of_one(m: Array) -> tuple[Array, Array]:
         upper, sign = _eliminated(m)
         pivots = diagonal(upper)
         return sign * prod(ufuncs.sign(pivots)), sum(ufuncs.log(ufuncs.abs(pivots)))
 
-    return SlogdetResult(*_over(of_one, matrix.astype(_type_of(matrix))))
+    return SlogdetResult(*over_stacks(of_one, matrix.astype(solving_type(matrix))))
 
 
 def cholesky(a: Any, *, upper: bool = False, name: str | None = None) -> Array:
@@ -132,8 +132,8 @@ def cholesky(a: Any, *, upper: bool = False, name: str | None = None) -> Array:
         array([[2., 0.],
                [1., 2.]])
     """
-    matrix = _square(a, "rd.linalg.cholesky")
-    dtype = _type_of(matrix)
+    matrix = square_matrices(a, "rd.linalg.cholesky")
+    dtype = solving_type(matrix)
 
     def of_one(m: Array) -> Array:
         n = m.shape[0]
@@ -145,7 +145,7 @@ def cholesky(a: Any, *, upper: bool = False, name: str | None = None) -> Array:
         return loop(n, with_column, zeros((n, n), dtype=dtype))
 
     matrix = matrix.astype(dtype)
-    found = _over(of_one, matrix.mT).mT if upper else _over(of_one, matrix)
+    found = over_stacks(of_one, matrix.mT).mT if upper else over_stacks(of_one, matrix)
     return found if name is None else named(found, name)
 
 
@@ -206,27 +206,27 @@ def _larger(x: tuple[Array, Array], y: tuple[Array, Array]) -> tuple[Array, Arra
     return ufuncs.where(first, x[0], y[0]), ufuncs.where(first, x[1], y[1])
 
 
-def _over(function: Callable[..., Value], *stacks: Array) -> Value:
+def over_stacks(function: Callable[..., Value], *stacks: Array) -> Value:
     """A function of matrices over the leading axes of stacks of them."""
-    return function(*stacks) if stacks[0].ndim == 2 else map_over(lambda *inner: _over(function, *inner), *stacks)
+    return function(*stacks) if stacks[0].ndim == 2 else map_over(lambda *inner: over_stacks(function, *inner), *stacks)
 
 
-def _type_of(*values: Array) -> DType:
+def solving_type(*values: Array) -> DType:
     """The type in which systems are solved: f32 or f64."""
     dtype, _ = float_type(values)
     return f32 if dtype.bits < 32 else dtype
 
 
-def _reals(value: Any, what: str) -> Array:
+def real_numbers(value: Any, what: str) -> Array:
     given = numbers_of(value, what)
     if isinstance(given, Complex):
         raise DTypeError(complaint(f"{what} of complex numbers", why="it takes real ones"))
     return given
 
 
-def _square(value: Any, what: str) -> Array:
+def square_matrices(value: Any, what: str) -> Array:
     """The operand as square matrices; sizes that are not known to agree are checked at the call."""
-    given = _reals(value, what)
+    given = real_numbers(value, what)
     if given.ndim < 2:
         raise ShapeError(complaint(f"{what} takes matrices, not an array of rank {given.ndim}"))
     return _with_size(given, -1, given.extents[-2], what)

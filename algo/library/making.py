@@ -150,9 +150,7 @@ def identity(n: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     return eye(n, dtype=dtype, name=name)
 
 
-def arange(
-    start: Any = None, stop: Any = None, step: Any = None, dtype: Any = None, *, name: str | None = None
-) -> Array:
+def arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, name: str | None = None) -> Array:
     """start, start + step, … below `stop` (above it for a negative step); `rd.arange(n)` counts from 0.
 
     Bounds are ints, floats, sizes or traced scalars; of traced ones that are no sizes, data decides how many elements there are. Without

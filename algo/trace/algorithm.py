@@ -59,6 +59,13 @@ from raido.algo.trace.weak import strengthened
 Kind = TypeVar("Kind", bound="Algorithm")
 
 
+def _shown_call(algorithm: Algorithm, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The algorithm's `__call__` with the parameters of its function, as IPython asks for both and shows them where they differ."""
+    call = functools.update_wrapper(functools.partial(type(algorithm).__call__, algorithm), function, assigned=())
+    call.__doc__ = None
+    return call
+
+
 class Algorithm(NearAttributes):
     """A function under `@rd.algorithm`. `.trace` gives its `Program`, `.interpret` runs it on NumPy; calling it compiles it.
 
@@ -84,6 +91,7 @@ class Algorithm(NearAttributes):
         functools.update_wrapper(self, function)
         if self.__doc__ is None:  # else that of the class, which says nothing of this algorithm, were shown for it
             self.__doc__ = "An algorithm of raido, without a docstring of its own."
+        vars(self)["__call__"] = _shown_call(self, function)
         self.function = function
         self.contract = contract
         self.fixed = dict(fixed or {})

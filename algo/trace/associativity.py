@@ -6,7 +6,6 @@ operators on one number are tried: tuples may be bound to what numbers taken at 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,11 +16,10 @@ from raido.algo.graph.dtypes import MANTISSA, DType, bool_
 from raido.algo.graph.expr import Const, Expr, Node, Op, Var
 from raido.algo.graph.primitives import PRIMITIVES, evaluate
 from raido.algo.graph.rewrite import topological
-from raido.algo.trace.locations import user_site
+from raido.algo.trace.locations import user_site, warn_at
 
 _TRIED = 32  # triples of numbers
 _MOST = 200  # operations of an operator that is tried
-_warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own registries hold them
 
 
 def warn_of_grouping(left: Var, right: Var, body: Expr, what: str) -> None:
@@ -51,7 +49,7 @@ def warn_of_grouping(left: Var, right: Var, body: Expr, what: str) -> None:
         algorithm=str(site),
         **{"try": "rd.loop, with out.at[i].set(v) in its state, for a recurrence"},
     )
-    warnings.warn_explicit(text, OperatorWarning, site.file, site.line, registry=_warned)
+    warn_at(site, text, OperatorWarning)
 
 
 def _is_plain(node: Node) -> bool:

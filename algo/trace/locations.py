@@ -6,6 +6,7 @@ import linecache
 import operator
 import os
 import sys
+import warnings
 from types import FrameType
 from typing import Any
 
@@ -21,6 +22,10 @@ _INTERNAL = [
     os.path.dirname(np.__file__) + os.sep,
 ]
 
+_LIBRARIES = frozenset(
+    ("pandas", "scipy", "skimage", "sklearn")
+)  # whose functions call methods of what they are given, too
+
 
 def mark_internal(file: str) -> None:
     """Frames of files in the folder of `file` are raido's own from now on."""
@@ -30,14 +35,34 @@ def mark_internal(file: str) -> None:
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is neither raido's nor NumPy's."""
+    """The innermost frame that is neither raido's nor NumPy's, nor of a library over NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not any(name.startswith(folder) for folder in _INTERNAL):
-            return frame
+    while frame is not None and _is_passed(frame):
         frame = frame.f_back
-    return None
+    return frame
+
+
+def library_module() -> str | None:
+    """The public module of a library over NumPy whose function the user's line calls, such as "scipy.special"; None where it calls none."""
+    found, frame = None, sys._getframe(1)
+    while frame is not None and _is_passed(frame):
+        home = _module(frame).split(".")[:2]
+        if _is_of_library(frame) and not home[-1].startswith("_"):
+            found = ".".join(home)
+        frame = frame.f_back
+    return found
+
+
+def _is_passed(frame: FrameType) -> bool:
+    return any(frame.f_code.co_filename.startswith(folder) for folder in _INTERNAL) or _is_of_library(frame)
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _is_of_library(frame: FrameType) -> bool:
+    return _module(frame).partition(".")[0] in _LIBRARIES
 
 
 def user_site() -> Site:
@@ -47,6 +72,14 @@ def user_site() -> Site:
         return Site("<unknown>", 0, "")
     file, line = frame.f_code.co_filename, frame.f_lineno
     return Site(_readable(file), line, _readable(linecache.getline(file, line, frame.f_globals).strip()))
+
+
+_warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own registries hold them
+
+
+def warn_at(site: Site, text: str, category: type[Warning]) -> None:
+    """Warns the user at a line of theirs, of the same text once."""
+    warnings.warn_explicit(text, category, site.file, site.line, registry=_warned)
 
 
 def _readable(text: str) -> str:

@@ -20,9 +20,9 @@ class Methods(NearAttributes):
     _site = "algorithm"
     _internal = frozenset(("extents", "node", "weak"))
 
-    def argsort(self, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Array:
+    def argsort(self, axis: Any = -1, kind: Any = None, *, stable: Any = None, descending: Any = None) -> Array:
         """`rd.argsort` of this array."""
-        return rd_function("argsort")(self, axis, kind, stable=stable)
+        return rd_function("argsort")(self, axis, kind, stable=stable, descending=descending)
 
     def conj(self) -> Array:
         """`rd.conj` of this array."""

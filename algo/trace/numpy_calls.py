@@ -18,7 +18,11 @@ from raido.algo.trace.remedies import method_remedies, numpy_name, rd_function, 
 
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """raido's function for a universal one of NumPy's of traced and other values; TraceError where there is none."""
+    from raido.algo.trace.libraries import foreign_ufunc_complaint
+
     name = ufunc.__name__
+    if (text := foreign_ufunc_complaint(ufunc)) is not None:
+        raise TraceError(text)
     if method != "__call__":
         raise TraceError(complaint(f"`np.{name}.{method}` on a traced value", remedy=method_remedies(name).get(method)))
     own = _operator(name) or rd_function(name)

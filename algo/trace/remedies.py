@@ -33,7 +33,7 @@ _WINDOWS = (
     'rd.stencil(lambda p: p[0] + p[1] + p[2], a, boundary="valid") for a function of the windows, or the windows themselves, '
     "rd.tabulate((a.shape[0] - k + 1, k), lambda i, j: a[i + j])"
 )
-_OUTSIDE = "rd.linalg.solve, inv, det, slogdet and cholesky; outside of algorithms, of NumPy arrays, np.linalg.{}"
+_OUTSIDE = "rd.linalg.svd, qr, and eigh of symmetric matrices; outside of algorithms, of NumPy arrays, np.linalg.{}"
 ROUNDED_SIZE = "n // k rounded down, -(-n // k) rounded up: integers, which serve as sizes"
 _ROUNDING = frozenset(("ceil", "floor", "trunc", "fix", "rint", "round", "around", "int"))
 _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
@@ -44,22 +44,22 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "associative_scan": "rd.scan",
     "bernoulli": "rd.random.uniform(key, shape) < p",
     "categorical": "rd.random.choice(key, n, shape, p=p)",
-    "cond": _OUTSIDE.format("cond"),
+    "cond": "s[0] / s[-1] of s = rd.linalg.svdvals(a)",
     "cummax": "rd.scan(rd.maximum, -np.inf, a)",
     "cummin": "rd.scan(rd.minimum, np.inf, a)",
     "default_rng": "rd.random.key",
-    **{name: _OUTSIDE.format(name) for name in ("eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals")},
+    **{name: _OUTSIDE.format(name) for name in ("eig", "eigvals")},
+    **{
+        name: f"rd.linalg.{name}"
+        for name in ("eigh", "eigvalsh", "lstsq", "matrix_rank", "pinv", "qr", "svd", "svdvals")
+    },
     "exponential": "-rd.log1p(-rd.random.uniform(key, shape))",
     "jit": "rd.algorithm",
     "lax": "rd.loop, rd.scan, rd.cond",
-    "lstsq": "rd.linalg.solve(a.mT @ a, a.mT @ b), for columns that are far from dependent",
     "lu": "rd.linalg.solve, rd.linalg.det",
-    "matrix_rank": _OUTSIDE.format("matrix_rank"),
     "ndarray": "rd.Array",
     "newaxis": "None, as in a[:, None]",
     "nn": "rd.softmax, rd.logsumexp, rd.one_hot, rd.maximum(x, 0)",
-    "pinv": "rd.linalg.solve(a.mT @ a, a.mT), for columns that are far from dependent",
-    "qr": "rd.linalg.cholesky(a.mT @ a).mT for r, and rd.linalg.solve(r.mT, a.mT).mT for q, of columns that are far from dependent",
     "rand": "rd.random.uniform",
     "randint": "rd.random.integers",
     "randn": "rd.random.normal",
@@ -70,7 +70,7 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "sliding_window_view": _WINDOWS,
     "standard_normal": "rd.random.normal",
     "switch": "rd.select(conditions, values), which evaluates all, or rd.cond in rd.cond",
-    "top_k": "rd.sort(x)[::-1][:k]",
+    "top_k": "rd.sort(x, descending=True)[:k]",
     "tensorinv": "rd.linalg.inv of a matrix, a.reshape(n, n)",
     "tensorsolve": "rd.linalg.solve of a matrix, a.reshape(n, n)",
     "vmap": "rd.map",

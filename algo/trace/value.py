@@ -106,8 +106,8 @@ class Array(Methods, Operators):
         dims = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return _moves().reshape(self, dims, order)
 
-    def astype(self, dtype: Any) -> Array:
-        """The elements converted: floats to integers truncate and saturate, NaN gives 0."""
+    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+        """The elements converted: floats to integers truncate and saturate, NaN gives 0; nothing depends on `copy`."""
         return _moves().astype(self, dtype)
 
     def view(self, dtype: Any) -> Array:
@@ -239,7 +239,9 @@ class Array(Methods, Operators):
             raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
 
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
-        if (text := _function_complaint(self, "np", "numpy")) is not None:
+        from raido.algo.trace.libraries import library_complaint
+
+        if (text := library_complaint() or _function_complaint(self, "np", "numpy")) is not None:
             raise TraceError(text)
         raise TraceError(
             complaint(

@@ -46,6 +46,7 @@ OF_GPUS = ("bind",)
 """Asked of stages on GPUs alone; the parts of their strategies have default loops there."""
 
 LEFT_OUT = {
+    "tensorize": "matrix units take one shape of loops, and the default schedule has it wherever it is legal",
     "tile": "it is split and reorder, which are asked for",
     "align": "it pays where quotients of an axis are read, by a number that the program says",
 }

@@ -26,6 +26,7 @@ from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers, join_twins
 from raido.schedule.directives.placement import checked_reader
+from raido.schedule.levels import is_scanned_in_pieces
 from raido.schedule.remember import remembered
 from raido.schedule.stages.dependent import is_ragged
 from raido.schedule.stages.reads import array_name, loads_of, scalars_of, stage_roots
@@ -197,6 +198,8 @@ def goes_over_twice(state: State, name: str) -> bool:
     stage, strategy = state.stage(name), state.plan(name).strategy
     if is_partition(stage) or (stage.scan is None and stage.filter is None):
         return is_partition(stage)
+    if is_scanned_in_pieces(stage, state.plan(name)):
+        return True
     if strategy is not None:
         return strategy[0] != "serial"
     return not stage.outer and (stage.scan is None or is_long_scan(stage, lambda e: e))

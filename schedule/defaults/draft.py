@@ -64,6 +64,15 @@ class Draft:
         self.chains.clear()
         return True
 
+    def trial(self) -> Draft:
+        """A draft that goes on from here, to be adopted or dropped."""
+        return Draft(self.state, self.machine, self.sizes, self.demand, self.only)
+
+    def adopt(self, trial: Draft) -> None:
+        """Goes on from where a trial has come to."""
+        self.state, self.steps = trial.state, [*self.steps, *trial.steps]
+        self.chains.clear()
+
     def branch(self) -> Draft:
         """A draft of a stage's branch, which goes on from here; `when` makes a step of it."""
         return Draft(self.state, self.machine, self.sizes, self.demand, IN_BRANCHES)

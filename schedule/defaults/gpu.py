@@ -29,6 +29,7 @@ from raido.schedule.defaults.facts import (
     is_small,
     vector_axis,
 )
+from raido.schedule.defaults.matrix_products import say_matrix_products
 from raido.schedule.defaults.streams import elements_of_fold, elements_of_thread
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
@@ -65,7 +66,8 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
         say_chunks(draft, stage, gpu)
     else:
         axes = bindable_axes(draft, stage)
-        if not say_tiles(draft, stage, axes, gpu) and not say_rows(draft, stage, axes, gpu):
+        products = say_matrix_products(draft, stage, axes, gpu) or say_tiles(draft, stage, axes, gpu)
+        if not products and not say_rows(draft, stage, axes, gpu):
             meets = meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition
             if gpu.branches and meets:
                 draft.say(name, "partition_boundaries")
@@ -244,13 +246,35 @@ def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
 
 
 def say_scan(draft: Draft, stage: Stage, gpu: Gpu) -> None:
-    """Blocks of one long scan, or of a few side by side; else a thread for each of many."""
+    """Blocks of one long scan, or of a few side by side; else a thread for each of many, and a block for each along a row that is long."""
     assert stage.scan is not None
     axis = stage.axes[stage.scan.along]
-    if not is_long_scan(stage, lambda e: known(draft, e)):
-        say_threads(draft, stage, [each for each in stage.axes if each is not axis], gpu)
-    else:
+    if is_long_scan(stage, lambda e: known(draft, e)):
         say_blocks(draft, stage, "three_phase", gpu)
+        return
+    others = [each for each in stage.axes if each is not axis]
+    if axis is stage.axes[-1]:
+        say_scans_of_rows(draft, stage, axis, others, gpu)
+    say_threads(draft, stage, others, gpu)
+
+
+def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[Axis], gpu: Gpu) -> None:
+    """A branch for rows that are more than the threads of a block scan at a time, each with a piece: a row is a block's."""
+    piece, name, x = piece_of_thread(draft), stage.name, axis.name
+    block, length = gpu.usual_threads * piece, index.constant_value(known(draft, axis.extent))
+    placed = any(placed_at(draft.state, name, each.name) for each in stage.axes)
+    if placed or not others or not x.isidentifier() or function_axes(draft, stage) or (length or block + 1) <= block:
+        return
+    long = draft.branch()
+    if long.say(name, "split", axis=x, factor=block) and long.say(name, "split", axis=x + "i", factor=piece):
+        planes, (whole, *rest) = [each.name for each in others], [each.name for each in others]
+        long.say(name, "reorder", axes=(*planes, x + "o", x + "io", x + "ii"))
+        for each in rest:
+            long.say(name, "fuse", a=whole, b=each)
+            whole += each
+        bind(long, name, [whole], "block")
+        if long.say(name, "bind", axis=x + "io", place="thread.x"):
+            draft.accept(long.when(name, f"{x} > {block}"))
 
 
 def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
@@ -260,11 +284,16 @@ def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
         row = prod(extent(draft, axis.extent) for axis in stage.axes if axis is not along)
         draft.say(stage.name, "strategy", name=strategy, block=max(1, task // row))
         return
-    piece = max(2, task >> 6)
+    piece = piece_of_thread(draft)
     if draft.say(stage.name, "strategy", name=strategy, block=gpu.usual_threads * piece):
         draft.say(stage.name, "split", axis=along.name + "i", factor=piece)
         draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
         draft.say(stage.name, "bind", axis=along.name + "io", place="thread.x")
+
+
+def piece_of_thread(draft: Draft) -> int:
+    """Neighbouring elements that a thread scans, or keeps, one after the other."""
+    return max(2, draft.machine.task >> 6)
 
 
 def say_sort(draft: Draft, stage: Stage) -> None:

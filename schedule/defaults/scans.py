@@ -20,11 +20,12 @@ from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import loops_from
-from raido.schedule.strategies import block_of, results_of
+from raido.schedule.strategies import block_of, results_of, strategies_of, strategy_name
 
 STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
 LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave few blocks for many cores
+BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need more of them than parts need comparisons
 
 
 def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
@@ -95,7 +96,12 @@ def say_sort_loops(draft: Draft, stage: Stage) -> None:
     """Sorts side by side: threads take some each. A sort on its own has threads of its own, unless others are at work around it."""
     first = stage.all_axes[0]
     placed = isinstance(draft.state.plan(stage.name).compute, At)
-    draft.say(stage.name, "strategy", name="radix", **({"chunks": 1} if placed else {}))
+    assert stage.reduction is not None
+    by_comparison = "quicksort" in strategies_of(stage) and stage.reduction.left[0].dtype.bits > BY_DIGITS
+    name = "quicksort" if by_comparison else "radix"
+    draft.say(stage.name, "strategy", name=name, **({"chunks": 1} if placed else {}))
+    if strategy_name(draft.state, stage.name) == "quicksort":
+        draft.say(stage.name, "vectorize", axis=stage.reduction_axes[0].name)
     if first not in stage.reduction_axes and not placed:
         draft.say(stage.name, "parallel", axis=first.name)
 

@@ -15,11 +15,9 @@ from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import SEGMENTS, Point
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import moves
-from raido.schedule.machine import Gpu
+from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
-
-WIDEST = 16  # bytes that a thread moves at once, on every device
 
 
 def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
@@ -44,7 +42,7 @@ def _is_arithmetic(*nodes: Node) -> bool:
 def _whole_vectors(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
     """The elements of a vector along `x`, where all accesses are of whole ones; else 1."""
     moved = [*stage.bodies, *loads_of(stage)]
-    lanes = WIDEST // max(e.dtype.itemsize for e in moved)
+    lanes = WIDEST_ACCESS // max(e.dtype.itemsize for e in moved)
     lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes or (x,)]
     aligned = len(lengths) == 1 or (lengths[-1] is not None and lengths[-1] % max(1, lanes) == 0)
     enough = None in lengths or prod(n or 0 for n in lengths) >= lanes * gpu.processors * gpu.resident

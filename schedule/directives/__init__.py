@@ -5,6 +5,7 @@ from raido.schedule.directives.hints import HintDirectives
 from raido.schedule.directives.kinds import KindDirectives
 from raido.schedule.directives.levels import LevelDirectives
 from raido.schedule.directives.loops import LoopDirectives
+from raido.schedule.directives.matrices import MatrixDirectives
 from raido.schedule.directives.placement import PlacementDirectives
 from raido.schedule.directives.recorder import RULES
 from raido.schedule.directives.sharing import SharingDirectives
@@ -15,6 +16,7 @@ class Directives(
     LoopDirectives,
     KindDirectives,
     LevelDirectives,
+    MatrixDirectives,
     PlacementDirectives,
     SharingDirectives,
     CopyDirectives,

@@ -210,7 +210,7 @@ def kind_words(loop: LoopPlan) -> str:
     """The kind of a loop as an adjective."""
     if loop.level:
         return f'bound to "{loop.level}"'
-    return {"vector": "vectorized", "unroll": "unrolled"}.get(loop.kind, loop.kind)
+    return {"vector": "vectorized", "unroll": "unrolled", "matrix": "tensorized"}.get(loop.kind, loop.kind)
 
 
 def new_names(stage: Stage, plan: StagePlan, axis: str, names: tuple[str, str] | None) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from raido.schedule.strategies import PHASES, strategies_of
 from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
 
 MOST_IN_BLOCK = 1 << 40
-LARGEST = {"replicas": 16, "bits": 16, "chunks": MOST_CHUNKS, "insertion": 4096}
+LARGEST = {"replicas": 16, "bits": 16, "chunks": MOST_CHUNKS, "insertion": 4096, "ranked": 4096}
 
 
 class StrategyDirectives(Recorder):
@@ -31,7 +31,8 @@ class StrategyDirectives(Recorder):
         their own, and `replicas` sets of these in turn (fewer than two chunks: the steps run in order); with "atomic" its steps are
         indivisible, so that loops over them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then
         depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion` elements by
-        insertion. Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
+        insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to `ranked`
+        elements. Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
         `chunks="min(64, r // (8 * x))"`. There are never more than 4096 chunks.
 
         before   for x in 0..n

@@ -16,10 +16,11 @@ from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.rewrite import children, topological
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation
 from raido.schedule.gang.leaving import Counter, find_counters, forgotten, split_condition
+from raido.schedule.gang.registers import Registers
 from raido.schedule.gang.steps import GangSteps, replace_parts
 from raido.schedule.gang.stores import reads_memory
 from raido.schedule.gang.transposes import Square, find_squares, rounds_of
-from raido.schedule.gang.values import Partial, Registers
+from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -62,6 +63,7 @@ class GangBody(GangSteps):
         if high is not None:
             inside = self.vector(loop.var)
             self.mask = self._name("on", tuple(Op("lt", bool_, (r, Splat(high, lanes))) for r in inside))
+            self.edge, self.on = self.mask, ix.sub(high, base)
         self._statements(loop.body.statements)
         self.block = Block(tuple(self.out))
 

@@ -88,7 +88,7 @@ class GangSteps(GangStores):
             self._in_lane(on, AtomicUpdate(s.buffer, indices, value, s.left, s.right, combine, s.monoid))
 
     def _append(self, s: Append) -> None:
-        """The lanes that are kept move to the front of a vector, which is stored as far as they reach; gang after gang."""
+        """The lanes that are kept move to the front of a vector, which is stored as far as they reach, or whole; gang after gang."""
         if s.position in self.info.private:
             raise TypeError("lanes cannot each have a place of their own in one array")
         on = self._name("on", self._on(s.predicate) or self.vector(s.predicate))
@@ -96,7 +96,9 @@ class GangSteps(GangStores):
         for g, mask in enumerate(on):
             count, place = (Var(name, i64, -next(self.serials)) for name in ("count", "place"))
             self.out += [Let(count, LaneCount(mask)), Let(place, Read(s.position, (), None))]
-            front = Op("lt", bool_, (Ramp(const(i64, 0), 1, self.lanes), Splat(count, self.lanes)))
+            front = None
+            if not s.spare or self.mask is not None:
+                front = Op("lt", bool_, (Ramp(const(i64, 0), 1, self.lanes), Splat(count, self.lanes)))
             for buffer, value in zip(s.buffers, values, strict=True):
                 (moved,) = self._name("moved", (LaneCompress(value[g], mask),))
                 self.out.append(VectorStore(buffer, (place,), moved, 1, front))

@@ -14,7 +14,8 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
-from raido.schedule.gang.values import GangValues, Motion, NotRegisters, Partial, Registers
+from raido.schedule.gang.registers import NotRegisters, Registers
+from raido.schedule.gang.values import GangValues, Motion, Partial
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import Alloc, For, Let, Scatter, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Ramp, Read, Splat, VectorVar
@@ -129,6 +130,9 @@ class GangStores(GangValues):
         if self.info.varies(*indices):
             target = self._register_place(buffer, indices)
             if target is not None:
+                span = self._span(buffer, target[1])
+                if on is self.edge and self.registers.may_leave(buffer, span):
+                    on = None
                 for g, place in enumerate(target[1]):
                     value = values[g] if on is None else choose(on[g], values[g], Read(target[0], place, None))
                     self.out.append(Store(target[0], place, value))

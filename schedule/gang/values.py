@@ -9,7 +9,7 @@ outside the loop become arrays of vectors where every access is aligned to whole
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from raido.algo.graph import index as ix
@@ -19,6 +19,7 @@ from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask, negation
 from raido.schedule.gang.quotients import Meanings, constant_strides
+from raido.schedule.gang.registers import NotRegisters, Registers, Span
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import For
 from raido.schedule.nest.values import Buffer, Gather, LaneFold, NestExpr, Ramp, Read, Splat, VectorRead
@@ -35,34 +36,6 @@ class FlatMotion(NamedTuple):
     starts: list[tuple[Expr, ...]]
     stride: int
     across: bool
-
-
-class NotRegisters(Exception):
-    """A register buffer is used in a way that only memory serves."""
-
-    def __init__(self, buffer: Buffer) -> None:
-        super().__init__(buffer.name)
-        self.buffer = buffer
-
-
-@dataclass
-class Registers:
-    """Register buffers from outside vector loops whose elements become vectors: along which dimension, and of how many lanes."""
-
-    memory: set[Buffer] = field(default_factory=set)
-    split: dict[Buffer, tuple[int, Buffer]] = field(default_factory=dict)
-
-    def vectors(self, buffer: Buffer, dimension: int, lanes: int) -> Buffer:
-        """The buffer of vectors that stands for `buffer`, or NotRegisters."""
-        extent = ix.constant_value(buffer.shape[dimension])
-        if extent is None or extent % lanes:
-            raise NotRegisters(buffer)
-        shape = list(buffer.shape)
-        shape[dimension] = const(i64, extent // lanes)
-        made = Buffer(buffer.name, buffer.dtype, tuple(shape), "register", buffer.serial, (), lanes, None)
-        if self.split.setdefault(buffer, (dimension, made)) != (dimension, made):
-            raise NotRegisters(buffer)
-        return made
 
 
 @dataclass(frozen=True)
@@ -85,6 +58,8 @@ class GangValues:
         self.meanings = Meanings()
         self.copies: dict[Buffer, tuple[Buffer, ...]] = {}
         self.mask: Mask = None
+        self.edge: Mask = None  # the lanes below the end of the loop
+        self.on: Expr | None = None  # how many they are
         self.memo: dict[NestExpr, Vectors] = {}
         self.turned: dict[Read, Vectors] = {}
 
@@ -207,6 +182,7 @@ class GangValues:
             return tuple(choose(m, self._if_any(m, buffer, e.indices), zero) for m in on)
         target = self._register_place(buffer, e.indices)
         if target is not None:
+            self.registers.look(buffer, self._span(buffer, target[1]))
             return tuple(Read(target[0], place, None) for place in target[1])
         if buffer not in self.copies:
             flat = self._flat_motion(buffer, e.indices)
@@ -275,6 +251,10 @@ class GangValues:
             place[dimension] = ix.floordiv(start, self.lanes)
             places.append(tuple(place))
         return made, places
+
+    def _span(self, buffer: Buffer, places: Sequence[tuple[Expr, ...]]) -> Span:
+        """The lanes of the loop in a register buffer, if it ends among them."""
+        return None if self.on is None else (self.on, places[0][self.registers.split[buffer][0]])
 
 
 def _move(name: str, a: Motion, b: Motion | None = None) -> Motion | None:

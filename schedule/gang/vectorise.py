@@ -23,12 +23,13 @@ from raido.algo.collector import seldom_collected
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var
-from raido.algo.graph.facts import Facts
+from raido.algo.graph.facts import Facts, greatest
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
 from raido.schedule.gang.lanes import choose_lanes
-from raido.schedule.gang.values import NotRegisters, Partial, Registers
+from raido.schedule.gang.registers import LanesSeen, NotRegisters, Registers
+from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.collect import collected_in_order
 from raido.schedule.nest.effects import buffers_read, is_scan, touched, updates, writes, written
@@ -61,11 +62,16 @@ def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """The nest with every vector loop turned into code for gangs of lanes."""
     nest = fold_constants(nest)
     memory: set[Buffer] = set()
+    keep: set[Buffer] = set()
     while True:
-        former = _Former(vector_bits, Registers(memory))
+        former = _Former(vector_bits, Registers(memory, keep))
         try:
             body = former.block(nest.body)
             body = _extract_scalars(body, former.registers)
+            former.registers.check()
+        except LanesSeen as seen:
+            keep = keep | {seen.buffer}
+            continue
         except NotRegisters as refused:
             memory = memory | {refused.buffer}
             continue
@@ -102,6 +108,7 @@ class _Former:
 
     def statement(self, s: Statement) -> list[Statement]:
         """A statement outside of vector loops, with partial results around it where they belong."""
+        self.registers.bind(s)
         if isinstance(s, Collect):
             return [self.block(collected_in_order(s))]
         reductions = find_reductions(s, self.describe, set(self.partials)) if _has_vector_folds(s) else []
@@ -151,6 +158,12 @@ class _Former:
             return [check, self._groups(loop, low, ix.sub(high, (group - 1) * loop.step), gangs)]
         if constant is not None:
             return self._constant_count(loop, low, high, constant)
+        along = None if whole else _register_along(loop, info, self.registers.memory)
+        if along is not None:
+            most = greatest(ix.sub(high, low))
+            if most is None or most > _STRAIGHT * lanes or loop.step > 1 or loop.tail == "scalar":
+                raise NotRegisters(along)
+            return [self._body(loop, -(-most // lanes), low, high)]
         main = self._groups(loop, low, ix.sub(high, (group - 1) * loop.step), gangs)
         if whole:
             return [main]
@@ -325,6 +338,18 @@ def _uses_registers(loop: For, info: Variability) -> bool:
     return any(b.scope == "register" and b.shape and b not in info.private for b in touched(loop.body))
 
 
+def _register_along(loop: For, info: Variability, memory: set[Buffer]) -> Buffer | None:
+    """An array in registers from outside, none of those in memory, whose elements are the loop's lanes."""
+    for s in statements_within(loop.body):
+        reads = [e for e in topological(*expressions_of(s)) if isinstance(e, Read)]
+        for access in (*writes(s), *reads):
+            b = access.buffer
+            outside = b.scope == "register" and b not in info.private and b not in memory
+            if outside and access.indices and info.varies(*access.indices):
+                return b
+    return None
+
+
 def _extract_scalars(body: Block, registers: Registers) -> Block:
     """Allocates the vectors that stand for register buffers, and takes single elements out of them where scalar code reads those."""
     if not registers.split:
@@ -334,6 +359,7 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
         if not isinstance(e, Read) or e.buffer not in registers.split:
             return e
         dimension, made = registers.split[e.buffer]
+        registers.look(e.buffer, None)
         place = list(e.indices)
         constant = ix.constant_value(ix.canonical(place[dimension]))
         if constant is None or e.predicate is not None:

@@ -175,6 +175,8 @@ class _BlockCode(BlockMemory):
         if isinstance(s, For):
             inner = scope.enter(s)
             inner.uniform = scope.uniform and self._is_everybodys(scope, s.low, s.high)
+            if inner.uniform and not scope.bound & self.axes:
+                inner.common = scope.common | {s.var}
             body = self._together(s.body.statements, inner)
             return replace(s, low=self._value(s.low, scope), high=self._value(s.high, scope), body=Block(tuple(body)))
         inner = scope.inner(uniform=scope.uniform and self._is_everybodys(scope, s.condition))
@@ -195,7 +197,7 @@ class _BlockCode(BlockMemory):
         values = [substitute(e, scope.known) for e in expressions]
         own = any(isinstance(node, Read) for node in topological(*values))
         names = {v for value in values for v in free_variables(value)}
-        return not own and names.isdisjoint(self.places) and names.isdisjoint(self.unsteady)
+        return not own and names.isdisjoint(self.places) and names.isdisjoint(self.unsteady - scope.common)
 
     def _loop(self, s: For, scope: Scope) -> Iterator[Statement]:
         axis = AXES[s.level]
@@ -296,16 +298,23 @@ class _BlockCode(BlockMemory):
         if isinstance(s, Block):
             return [self._plain_block(s, scope.inner(), reached, alone)]
         if isinstance(s, For):
-            body = self._plain_block(s.body, scope.enter(s), reached, alone)
+            inner = scope.enter(s)
+            inner.uniform = scope.uniform and self._is_everybodys(scope, s.low, s.high)
+            body = self._plain_block(s.body, inner, reached, alone)
             low, high = self._value(s.low, scope), self._value(s.high, scope)
-            kind: Any = "serial" if s.kind == "parallel" else s.kind
+            several = s.kind == "parallel" or (
+                s.kind == "matrix" and not inner.uniform
+            )  # all threads multiply, or none
+            kind: Any = "serial" if several else s.kind
             return [replace(s, low=low, high=high, body=body, kind=kind, level="", threads=0)]
         if isinstance(s, If):
-            then = self._plain_block(s.then, scope.inner(), reached, alone)
-            orelse = None if s.orelse is None else self._plain_block(s.orelse, scope.inner(), reached, alone)
+            uniform = scope.uniform and self._is_everybodys(scope, s.condition)
+            then = self._plain_block(s.then, scope.inner(uniform=uniform), reached, alone)
+            inside = scope.inner(uniform=uniform)
+            orelse = None if s.orelse is None else self._plain_block(s.orelse, inside, reached, alone)
             return [If(self._value(s.condition, scope), then, orelse)]
         if isinstance(s, While):
-            inner = scope.inner()
+            inner = scope.inner(uniform=False)
             setup = self._plain_block(s.setup, inner, reached, alone)
             condition = self._value(s.condition, inner)
             return [replace(s, setup=setup, condition=condition, body=self._plain_block(s.body, inner, reached, alone))]

@@ -18,8 +18,8 @@ from raido.algo.graph.rewrite import free_variables, substitute, transform
 from raido.schedule.kernels.block_scope import AXES, Scope
 from raido.schedule.kernels.iteration_memory import IterationMemory
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.kernels.owners import Owner, Surroundings, Told, largest, merged, owner_of
-from raido.schedule.kernels.thread_code import replaced, thread_memory
+from raido.schedule.kernels.owners import Owner, Surroundings, Told, largest, merged, owner_of, tiles_in_order
+from raido.schedule.kernels.thread_code import thread_memory
 from raido.schedule.nest.effects import bound_within, loads, writes, written
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -32,7 +32,7 @@ from raido.schedule.nest.nodes import (
     While,
 )
 from raido.schedule.nest.replace_buffers import map_expressions
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr, Read, replaced
 from raido.schedule.nest.walk import blocks_of
 
 
@@ -81,7 +81,7 @@ class BlockMemory:
         self.accesses: dict[Buffer, list[Access]] = {}
         self.copies: set[Buffer] = set()
         self.tiles: dict[Buffer, Owner] = {}
-        self.told: dict[tuple[Any, ...], Told | None] = {}
+        self.told: dict[tuple[Any, ...], Told] = {}
         self.moved: dict[Buffer, Buffer] = {}
         self.scratch: dict[Buffer, Buffer] = {}
         self.since: list[Access] = []  # the last barrier
@@ -182,13 +182,13 @@ class BlockMemory:
             raise NeedsSerial(loop)
         size = self._constant_size(buffer)
         for other, users in self.shared.items():
-            alike = (other.dtype, other.shape) == (buffer.dtype, buffer.shape)
+            alike = (other.dtype, other.shape, other.strides) == (buffer.dtype, buffer.shape, buffer.strides)
             if alike and all(_exclude(branches, each) for each in users):
                 users.append(branches)
                 self.moved[buffer] = other
                 return 0
         if size is not None and shared + size <= self.limits.shared:
-            made = self.moved[buffer] = replaced(buffer, scope="shared", strides=())
+            made = self.moved[buffer] = replaced(buffer, scope="shared")
             self.shared[made] = [branches]
             return size
         self._in_slots(buffer, "block")
@@ -211,9 +211,9 @@ class BlockMemory:
     def _own_tiles(self, buffer: Buffer, owner: Owner) -> None:
         """A tile of each thread."""
         shape = list(buffer.shape)
-        for _, tile in owner:
-            whole = shape[tile.dimension]
-            shape[tile.dimension] = ix.ceildiv(whole, tile.stride) if tile.stride else ix.as_index(tile.width)
+        for _, tile in tiles_in_order(owner):
+            whole = ix.ceildiv(shape[tile.dimension], tile.stride) if tile.stride else ix.as_index(1)
+            shape[tile.dimension] = ix.mul(whole, tile.width)
         small = replaced(buffer, shape=tuple(shape), strides=())
         self.tiles[buffer] = owner
         constant = self._constant_size(small)
@@ -231,8 +231,15 @@ class BlockMemory:
         self.scratch[buffer] = self.moved[buffer] = made
 
     def _constant_size(self, buffer: Buffer) -> int | None:
+        """The bytes of a buffer, if that is one number."""
         extents = [ix.constant_value(ix.canonical(e)) for e in buffer.shape]
-        return None if None in extents else prod(n or 0 for n in extents) * buffer.dtype.itemsize
+        strides = [ix.constant_value(e) for e in buffer.strides]
+        if None in extents or None in strides:
+            return None
+        if not strides or 0 in extents:
+            return prod(n or 0 for n in extents) * buffer.dtype.itemsize
+        last = sum(((n or 1) - 1) * (by or 0) for n, by in zip(extents, strides, strict=True))
+        return (last + 1) * buffer.dtype.itemsize
 
     def _alloc(self, s: Alloc) -> Iterator[Statement]:
         if s.buffer not in self.scratch and self.moved[s.buffer] not in self.shared:
@@ -249,10 +256,15 @@ class BlockMemory:
     def _indices(self, buffer: Buffer, indices: Sequence[NestExpr], scope: Scope) -> tuple[Any, ...]:
         """The place of an element, in the tile of a thread or the slot where the array is."""
         found: list[Any] = list(indices)
-        for axis, tile in self.tiles.get(buffer, ()):
+        for axis, tile in tiles_in_order(self.tiles.get(buffer, ())):
             index = substitute(found[tile.dimension], scope.known)
             rest = ix.sub(index, ix.add(tile.base, ix.mul(self.threads[axis], tile.width)))
-            found[tile.dimension] = ix.floordiv(rest, tile.stride) if tile.stride else rest
+            if tile.stride and tile.width > 1:
+                tiles = ix.mul(ix.floordiv(rest, tile.stride), tile.width)
+                rest = ix.add(tiles, ix.mod(rest, tile.stride))
+            elif tile.stride:
+                rest = ix.floordiv(rest, tile.stride)
+            found[tile.dimension] = rest
         if buffer in self.scratch:
             of = "block" if self.scratch[buffer].shape[0] is self.slots["block"][1] else "thread"
             found.insert(0, self.slots[of][0])

@@ -34,6 +34,7 @@ class Scope:
     """The axes that loops have bound, the meaning of names, the ranges of loops, and whether all threads are here (along other axes).
 
     most: how many threads take part in the loops that have bound axes. counted: variables of loops in terms of how often they went round.
+    common: variables of loops that all threads go through together.
     """
 
     bound: frozenset[int]
@@ -42,11 +43,12 @@ class Scope:
     uniform: bool = True
     most: dict[int, int] = field(default_factory=dict)
     counted: dict[Node, Expr] = field(default_factory=dict)
+    common: frozenset[Var] = frozenset()
 
     def inner(self, **changes: Any) -> Scope:
         """A scope inside."""
         fields = {"bound": self.bound, "known": dict(self.known), "ranges": self.ranges, "uniform": self.uniform}
-        return Scope(**{**fields, "most": self.most, "counted": self.counted, **changes})
+        return Scope(**{**fields, "most": self.most, "counted": self.counted, "common": self.common, **changes})
 
     def learn(self, s: Statement) -> None:
         """Remembers what an index is that a statement names."""

@@ -1,6 +1,7 @@
 """Which thread of a block reaches an element of an array: for memory that is each thread's own, and for barriers that nobody needs.
 
 A thread owns tiles of an array: along some dimensions index i belongs to the thread whose place along an axis is (i - base) // width.
+Where a dimension tells places along several axes apart, tiles stand inside one another: inner ones are counted from where an outer one begins.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from raido.algo.graph.rewrite import free_variables
 class Tile:
     """Indices of one dimension that belong to a thread: `base + width * place`, and as many as `width` from there on.
 
-    Where `stride` is not 0, the width is 1, and every `stride`-th index belongs to the thread, too. `most`: how many threads there are.
+    Where `stride` is not 0, those every `stride` indices further on belong to the thread, too. `most`: how many threads there are.
     """
 
     dimension: int
@@ -30,7 +31,9 @@ class Tile:
 
 
 Owner = tuple[tuple[int, Tile], ...]  # for each axis of the threads, in order, the dimension that tells them apart
-Told = tuple[int, Tile] | tuple[None, None]  # an axis of the threads and its tile, or that it cannot be told
+Told = (
+    tuple[tuple[int, Tile], ...] | None
+)  # the axes of the threads that an index tells apart, and their tiles; None: it cannot be told
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Surroundings:
     most: Mapping[int, int]
     ranges: Mapping[Var, Interval]
     is_steady: Callable[[Expr], bool]
-    known: dict[tuple[Any, ...], Told | None] = field(default_factory=dict)
+    known: dict[tuple[Any, ...], Told] = field(default_factory=dict)
 
     def is_base(self, e: Expr) -> bool:
         """Whether tiles may be counted from an expression."""
@@ -65,28 +68,56 @@ def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
         if key not in around.known:
             around.known[key] = _told(dimension, index, around)
         told = around.known[key]
-        if told is None:
-            continue
-        axis, tile = told
-        if axis is None or tile is None or axis in found:
+        if told is None or any(axis in found for axis, _ in told):
             return None
-        found[axis] = tile
+        found.update(told)
     return tuple(sorted(found.items(), key=lambda item: item[0]))
 
 
-def _told(dimension: int, index: Expr, around: Surroundings) -> Told | None:
-    """The axis of the threads that an index tells apart, and the tile of each; None where it is the same for all threads."""
+def tiles_in_order(owner: Owner) -> list[tuple[int, Tile]]:
+    """The tiles of an owner, each after those that it stands inside."""
+    return sorted(owner, key=lambda item: -item[1].width)
+
+
+def _told(dimension: int, index: Expr, around: Surroundings) -> Told:
+    """The axes of the threads that an index tells apart, and the tiles of each; none where it is the same for all threads."""
     bounds = _bounds(index, around.ranges)
     mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
     if not around.places.keys() & mentioned:
-        return None
+        return ()
     if bounds is None:
-        return None, None
+        return None
     own = [atom for atom in ix.linear(bounds[0])[1] if isinstance(atom, Var) and atom in around.places]
-    if len(own) != 1:
-        return None, None
+    if len(own) > 1:
+        return _inside_one_another(dimension, index, own, around)
+    if not own:
+        return None
     tile = _side_by_side(dimension, bounds, own[0], around) or _strided(dimension, index, own[0], around)
-    return (None, None) if tile is None else (around.places[own[0]], tile)
+    return None if tile is None else ((around.places[own[0]], tile),)
+
+
+def _inside_one_another(dimension: int, index: Expr, own: Sequence[Var], around: Surroundings) -> Told:
+    """The tiles of several axes: those of the axis with the widest ones, and those of the others inside these."""
+    _, terms = ix.linear(index)
+    outer = max(own, key=lambda place: terms.get(place, 0))
+    width = terms.get(outer, 0)
+    base: Expr = ix.as_index(0)
+    for atom, c in terms.items():
+        if around.is_base(atom):
+            base = ix.add(base, ix.mul(atom, c))
+    rest = ix.canonical(ix.sub(ix.sub(index, base), ix.mul(outer, width)))
+    places = {place: around.most.get(around.places[place], 0) for place in own}
+    ranges = {place: (ix.as_index(0), ix.as_index(most - 1)) for place, most in places.items() if most}
+    within = _bounds(rest, {**around.ranges, **ranges})
+    if within is None or outer in free_variables(rest):
+        return None
+    lowest, highest = (ix.constant_value(e) for e in within)
+    if lowest is None or highest is None or lowest < 0 or highest >= width:
+        return None
+    inner = _told(dimension, rest, around)
+    if inner is None or any(tile.width >= width for _, tile in inner):
+        return None
+    return ((around.places[outer], Tile(dimension, width, base, 0, places[outer])), *inner)
 
 
 def _side_by_side(dimension: int, bounds: Interval, place: Var, around: Surroundings) -> Tile | None:
@@ -104,20 +135,28 @@ def _side_by_side(dimension: int, bounds: Interval, place: Var, around: Surround
 
 
 def _strided(dimension: int, index: Expr, place: Var, around: Surroundings) -> Tile | None:
-    """A tile of every so many-th index: as many as threads take part."""
-    stride = around.most.get(around.places[place], 0)
+    """Tiles as far apart as those of all threads that take part are long together."""
     constant, terms = ix.linear(index)
-    base: Expr = ix.as_index(0)
-    if not stride or terms.get(place) != 1 or constant < 0 or constant % stride:
+    width = terms.get(place, 0)
+    stride = width * around.most.get(around.places[place], 0)
+    if stride <= 0 or constant < 0:
         return None
+    base: Expr = ix.as_index(0)
+    within: Expr = ix.as_index(constant % stride)
     for atom, c in terms.items():
         if atom is place:
             continue
         if around.is_base(atom):
             base = ix.add(base, ix.mul(atom, c))
-        elif c % stride or around.places.keys() & free_variables(atom):
+        elif around.places.keys() & free_variables(atom):
             return None
-    return Tile(dimension, 1, base, stride, stride)
+        elif c % stride:
+            within = ix.add(within, ix.mul(atom, c))
+    spans = _bounds(within, around.ranges)
+    lowest, highest = (None, None) if spans is None else map(ix.constant_value, spans)
+    if lowest is None or highest is None or lowest < 0 or highest >= width:
+        return None
+    return Tile(dimension, width, base, stride, stride // width)
 
 
 def merged(owners: Iterable[Owner | None]) -> Owner | None:
@@ -144,7 +183,7 @@ def _merged_tiles(a: Tile, b: Tile) -> Tile | None:
     if a.stride == b.stride:
         return a if a.most >= b.most else b
     strided, single = (a, b) if a.stride else (b, a)
-    return strided if not single.stride and single.most <= strided.stride else None
+    return strided if not single.stride and single.most * single.width <= strided.stride else None
 
 
 def _bounds(index: Expr, ranges: Mapping[Var, Interval]) -> Interval | None:

@@ -29,7 +29,7 @@ from raido.schedule.nest.nodes import (
     Store,
     While,
 )
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Buffer, Read, replaced
 from raido.schedule.nest.walk import statements_within
 
 
@@ -63,7 +63,7 @@ def _statement(s: Statement, together: bool) -> Iterator[Statement]:
 
 
 def _loop(s: For, together: bool) -> For:
-    kind: Any = s.kind if s.kind in ("unroll", "vector") else "serial"
+    kind: Any = s.kind if s.kind in ("unroll", "vector", "matrix") else "serial"
     shared = together and s.kind == "parallel" and not s.level.startswith("block") and not _is_ordered(s)
     body = thread_code(s.body, together)
     made = For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop)
@@ -134,9 +134,3 @@ def thread_memory(buffer: Buffer) -> Buffer:
     """Memory of a thread for a buffer of the nest: a register where it is a scalar, else an array on the stack."""
     scope = "stack" if buffer.shape else "register"
     return buffer if buffer.scope == scope else replaced(buffer, scope=scope)
-
-
-def replaced(buffer: Buffer, **fields: Any) -> Buffer:
-    """A buffer with other fields."""
-    names = ("name", "dtype", "shape", "scope", "serial", "strides", "lanes", "data")
-    return Buffer(*(fields.get(name, getattr(buffer, name)) for name in names))

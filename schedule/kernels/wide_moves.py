@@ -25,13 +25,12 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
 from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.kernels.thread_code import map_blocks
+from raido.schedule.machine import WIDEST_ACCESS
 from raido.schedule.nest.effects import buffers_read, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-WIDEST = 16
-"""Bytes that a thread moves at once, on every device."""
 LONGEST = 16
 """Elements of a loop that is written out: as many as the smallest ones that move at once."""
 Names: TypeAlias = "Mapping[Node, Expr]"
@@ -187,7 +186,7 @@ class _Moves:
             return
         first = tuple(ix.canonical(substitute(i, {x: self.loop.low})) for i in inner)
         constant, factors = ix.linear(ix.canonical(substitute(_offset(buffer, first), self._outer)))
-        together = min(WIDEST // buffer.dtype.itemsize, 1 << self.lanes.bit_length() - 1)
+        together = min(WIDEST_ACCESS // buffer.dtype.itemsize, 1 << self.lanes.bit_length() - 1)
         if together < 2 or any(n % together for n in (constant, *factors.values())):
             return
         lanes = (ix.as_index(self.lanes),)

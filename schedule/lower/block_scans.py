@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Reduce, fresh
-from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
 from raido.schedule.lower.thread_scans import ThreadScans
@@ -165,6 +165,42 @@ class BlockScans:
         threads.exchange(work, position, initial, partials, combine, end.buffers if end is not None else ())
         self._each_block(work, position, plan, go_through, certificates)
 
+    def in_turn(self, work: Work, position: int, follow: Follow) -> None:
+        """Blocks one after the other, each by the threads of one block of a GPU: all of them hold what came before it."""
+        reductions, threads, builder = self.reductions, self.threads, self.builder
+        environment, fold = self.loops.environment(work, 0), _carried(work)
+        carry = self._cleared(work, position)
+
+        def combine(
+            buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]
+        ) -> None:
+            reductions.combine_where(work, environment, buffers, at, left, right)  # type: ignore[arg-type]
+
+        def block(inner: Work, at: int) -> None:
+            pieces = threads.pieces(inner, at)
+            parts = threads.parts(pieces, [v.dtype for v in fold.left])
+
+            def total(piece: Work, first: int, t: Expr) -> None:
+                own = reductions.allocate(piece, first, registers=False, label="total")
+                self.total_of(piece, first, own)
+                reductions.copy(own.buffers, (), parts, (t,))
+
+            threads.each(inner, at, pieces, total)
+            scanned = threads.scan(pieces, parts, combine)
+
+            def go_through(piece: Work, first: int, t: Expr) -> None:
+                running = reductions.allocate(piece, first, registers=False, label="running")
+                reductions.copy(carry.buffers, (), running.buffers, ())
+                threads.follow(running.buffers, scanned, (), t, combine)
+                follow(piece, first, running)
+
+            threads.each(inner, at, pieces, go_through)
+            before = [builder.name("before", Read(b, (), None)) for b in carry.buffers]
+            last = [builder.name("last", Read(b, (ix.sub(pieces.live, 1),), None)) for b in scanned]
+            combine(carry.buffers, (), before, last)
+
+        self._each_block(work, position, work.job.plan.loops[position], block)
+
     # Blocks
 
     def _blocks(
@@ -195,7 +231,6 @@ class BlockScans:
         plan = work.job.plan.loops[position]
         low, high, step = work.copies[0].bounds(plan.name)
         var = fresh(plan.name)
-        how: dict[str, Any] = {"stage": work.job.stage.name, "loop": plan.name, "certificates": certificates}
 
         def block(inner: Work, at: int) -> bool:
             body(inner, at)
@@ -203,9 +238,9 @@ class BlockScans:
 
         copies = [c.copy() for c in work.copies]
         part = replace(work, copies=copies, phase=Phase(takes_over=block), origin_of=[0])
-        if loop.kind == "parallel":
-            how |= {"kind": "parallel", "level": loop.level, "grain": loop.grain, "dynamic": loop.dynamic}
-        with self.builder.loop(var, low, high, step, **how):
+        threaded = "parallel" if loop.kind == "parallel" else "serial"
+        how = as_planned(replace(loop, name=plan.name), work.job.stage.name, threaded)
+        with self.builder.loop(var, low, high, step, certificates=certificates, **how):
             self.loops.choose(part, position, [[var]])
 
     def _count(self, work: Work, position: int) -> Expr:
@@ -259,9 +294,8 @@ class BlockScans:
             self.loops.inside(work, position)
             return True
         low, high = work.copies[0].box(axis)
-        how: dict[str, object] = {"stage": work.job.stage.name, "loop": loops_along(work.job, position)[-1].name}
-        if lanes is not None:
-            how |= {"kind": "vector", "lanes": lanes.lanes, "interleave": lanes.interleave, "tail": lanes.tail}
+        last = loops_along(work.job, position)[-1].name
+        how = as_planned(LoopPlan(last) if lanes is None else replace(lanes, name=last), work.job.stage.name)
         var = fresh(axis)
         with self.builder.loop(var, ix.add(low, skipped), spread(ix.add(high, 1)), 1, **how):
             body(_fixed(work, axis, var), position)

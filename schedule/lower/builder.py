@@ -23,6 +23,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 if TYPE_CHECKING:
     from raido.algo.graph.program import Site
     from raido.schedule.lower.convert import Sites
+    from raido.schedule.plan import LoopPlan
 
 
 @dataclass(slots=True)
@@ -94,7 +95,7 @@ class Builder:
 
         extents: of the axes that the loop runs over, which are not 0 inside it.
         """
-        facts = self.facts.with_range(var, low, ix.sub(end_of_rounds(low, high, self.facts), 1))
+        facts = self.facts.with_range(var, low, last_of_loop(low, end_of_rounds(low, high, self.facts), step))
         known = [e for n in (ix.sub(high, low), *extents) if only_sizes(n) for e in at_least_one(n)]
         if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
             facts = facts.with_known(*new)
@@ -203,6 +204,17 @@ class Builder:
         return -1 if self._sites is None else self._sites.of_loop(self._line)
 
 
+def as_planned(loop: LoopPlan, stage: str, kind: str = "") -> dict[str, Any]:
+    """A loop of a stage as fields of a `For`: how its plan says that it runs, or, with `kind`, as it would say of a loop of that kind."""
+    kind = kind or loop.kind
+    fields: dict[str, Any] = {"kind": kind, "stage": stage, "loop": loop.name}
+    if kind == "vector":
+        fields |= {"lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
+    elif kind == "parallel":
+        fields |= {"level": loop.level, "grain": loop.grain, "dynamic": loop.dynamic}
+    return fields
+
+
 def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
     """`high` as it is in a loop low..high that has an iteration: of a maximum, the parts that lie beyond `low`."""
     while isinstance(high, Op) and high.name == "maximum":
@@ -214,6 +226,13 @@ def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
         else:
             break
     return high
+
+
+def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:
+    """A bound of the index in a loop: its last value where the number of iterations is known."""
+    length = ix.constant_value(ix.sub(high, low))
+    beyond = 1 if length is None else (length - 1) % step + 1
+    return ix.sub(high, beyond)
 
 
 def only_sizes(e: Expr) -> bool:

@@ -7,14 +7,14 @@ that are known to change nothing here disappear. What may fail becomes safe (a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
-from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Node, Op, Parameter, SizeVar, Var, While, const
+from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Node, Op, SizeVar, Var, While, const
 from raido.algo.graph.facts import Facts, with_inner_ranges
 from raido.algo.graph.faults import is_never_negative, is_never_zero, unsigned_kind
 from raido.algo.graph.limits import array_text, sizes_within
@@ -22,6 +22,7 @@ from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.index_checks import is_affine, open_below, open_conditions, open_from_zero
+from raido.schedule.lower.loop_states import as_state, with_loop_states
 from raido.schedule.lower.unneeded import Extents, extents_brought_into
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 from raido.schedule.stages.counts import by_name
@@ -65,10 +66,9 @@ class Storage:
             elif not self.layout and ix.constant_value(self.buffer.shape[d]) == 1:
                 placed.append(ix.as_index(0))
             else:
-                if origin is not None:
-                    distance = known.get((i, origin))
-                    i = known[i, origin] = ix.sub(i, origin) if distance is None else distance
-                placed.append(i)
+                if origin is not None and (i, origin) not in known:
+                    known[i, origin] = ix.sub(i, origin)
+                placed.append(i if origin is None else known[i, origin])
         if not self.layout:
             return tuple(placed)
         return tuple(
@@ -139,8 +139,15 @@ class Sites:
 class Converter:
     """Converts expressions for one place in the nest."""
 
-    def __init__(self, storages: Mapping[Array, Storage], sites: Sites, counts: tuple[CountedSize, ...]) -> None:
+    def __init__(
+        self,
+        storages: Mapping[Array, Storage],
+        sites: Sites,
+        counts: tuple[CountedSize, ...],
+        inputs: Collection[Array],
+    ) -> None:
         self.storages = storages
+        self.inputs = inputs
         self.sites = sites
         self.faults: dict[Node, tuple[Fault, ...]] = {}
         self.loops: dict[Node, int] = {}  # numbers of the lines of loops that data ends
@@ -172,12 +179,12 @@ class Converter:
         """The expressions with variables replaced by `values`; boundary operations in `identity` are known to change nothing."""
         roots = tuple(roots)
         order = self.order(roots, frozenset(v for v in values if not isinstance(v, Var)))
-        facts = with_inner_ranges(facts, order)
+        facts, within = with_loop_states(with_inner_ranges(facts, order), order, values)
         memo: dict[Node, Node] = dict(values)
         inside = {pair for b in identity for pair in ((b.args[0], None), b.args)}  # type: ignore[attr-defined]
         for node in order:
             if node not in memo:
-                memo[node] = self._node(node, memo, facts, identity, inside)
+                memo[node] = self._node(node, memo, within.get(node, facts), identity, inside)
         return tuple(memo[root] for root in roots)
 
     def _node(self, node: Node, memo: dict[Node, Node], facts: Facts, identity: Any, inside: set[Any]) -> Node:
@@ -225,6 +232,8 @@ class Converter:
         """The value where the condition holds; elsewhere a fault, and 0."""
         holds: Any = memo[node.holds]
         value: Any = memo[node.value]
+        if isinstance(holds, Const) and holds.value:
+            return value
         details: tuple[Any, ...] = tuple(memo[e] for e in node.details[:3])
         shown = tuple(e if e.dtype is i64 else Op("cast", i64, (e,)) for e in details)
         safe = Op("select", node.dtype, (holds, value, const(node.dtype, 0)))
@@ -245,7 +254,7 @@ class Converter:
             node.name == "lt" and (a, b) in inside
         ):
             return const(bool_, True)
-        a, b = (ix.canonical(e) for e in args)
+        a, b = (as_state(ix.canonical(e)) for e in args)
         if not (is_affine(a) and is_affine(b)):
             return self._decided(node, a, b, facts)
         gap, strict = (
@@ -258,7 +267,7 @@ class Converter:
         return None
 
     def _decided(self, node: Op, a: Expr, b: Expr, facts: Facts) -> Expr | None:
-        """What remains of a comparison of numbers from data with 0, or with an index above them."""
+        """The conditions that remain of a comparison of numbers from data with 0, or with an index above them."""
         if node.name == "ge" and ix.constant_value(b) == 0:
             parts = open_from_zero(a, facts)
         elif node.name == "lt":
@@ -273,7 +282,7 @@ class Converter:
         faults = []
         if node.checked:
             for d, (i, n) in enumerate(zip(indices, self.shape_of(node.array), strict=True)):
-                parts = open_conditions(i, n, facts)
+                parts = open_conditions(i, n, facts) if open_conditions(as_state(i), n, facts) else []
                 if parts:
                     if _is_narrow(i):
                         parts = [_narrow_inside(i, n)]
@@ -288,7 +297,7 @@ class Converter:
             some = [Op("gt", bool_, (n, const(i64, 0))) for n in empty]
             predicate = conjunction(some if predicate is None else (*some, predicate))
         buffer, place = storage.buffer, storage.place(indices, facts, self._distances)
-        if isinstance(node.array, Parameter):
+        if node.array in self.inputs:
             buffer, place = self._flattened(buffer, indices)
         read: Read = Read(buffer, place, predicate)
         if faults:

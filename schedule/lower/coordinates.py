@@ -90,6 +90,19 @@ class Coordinates:
         new.guards = list(self.guards)
         return new
 
+    def extended(
+        self, axis: str, low: Expr, high: Expr, value: Expr | None = None, relations: Sequence[Split] = ()
+    ) -> Coordinates:
+        """A copy with one more axis, at `value` if that is given, or split into loops."""
+        new = self.copy()
+        new.whole = {**self.whole, axis: (low, high)}
+        new.axes = (*self.axes, axis)
+        new.owner, new.below, new.counts = dict(self.owner), dict(self.below), dict(self.counts)
+        new.ranges[axis] = Range(low, high, 1, value)
+        for relation in relations:
+            new._relate(relation)
+        return new
+
     def box(self, axis: str) -> tuple[Expr, Expr]:
         """Inclusive bounds of one of the stage's own axes, as known now."""
         r = self.ranges[axis]

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Item, Node, Op, Reduce, const, fresh
 from raido.algo.graph.reduction import identities_of
-from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.steps import replace_neutral
@@ -140,9 +140,8 @@ class FlatSegments:
         builder, segments, stage = self.builder, flat.segments, work.job.stage
         axis, loop = stage.axes[segments.axis], part_loop(stage, work.job.plan, "fold", 0)
         block, number, slot = fresh("block"), fresh(axis.name), fresh("slot")
-        how: dict[str, Any] = {"stage": stage.name, "loop": loop.name}
-        if loop.kind == "parallel" and not builder.threaded:
-            how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
+        how = as_planned(loop, stage.name, "serial" if builder.threaded else loop.kind)
+        if how["kind"] == "parallel":
             how["certificates"] = self.loops.certificates("flat", work.job)
         with builder.loop(block, ZERO, flat.blocks, 1, **how):
             first = builder.name("first", Read(flat.begins, (block,), None))
@@ -192,10 +191,7 @@ class FlatSegments:
                     builder.add(Store(register, (), value))
             first = ix.add(start, 1)
         loop = part_loop(work.job.stage, work.job.plan, "fold", -1)
-        how: dict[str, object] = {}
-        if loop.kind == "vector" and neutral:
-            how = {"kind": "vector", "lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
-            how |= {"stage": work.job.stage.name, "loop": loop.name}
+        how = as_planned(loop, work.job.stage.name) if loop.kind == "vector" and neutral else {}
         place = fresh(fold.axes[0].var.name)
         with builder.loop(place, first, stop, 1, **how):
             form = self._form(work, segments, number, begin, place)

@@ -67,7 +67,7 @@ class Host:
         self.graph = graph
         self.counts = counts
         self.builder = Builder()
-        self.converter = Converter({}, sites, graph.counts)
+        self.converter = Converter({}, sites, graph.counts, graph.program.parameters)
         self.storages: dict[Array, Storage] = self.converter.storages  # type: ignore[assignment]
         tables = Tables(graph.program)
         tables.sites = dict(graph.sites)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import DType, bool_, i64, whole_range
 from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
@@ -41,12 +41,12 @@ def is_made_of_sizes(e: Expr) -> bool:
 
 
 def open_conditions(index: Expr, size: Expr, facts: Facts) -> list[Expr]:
-    """What remains to be checked for 0 <= index < size."""
+    """The conditions that remain to be checked for 0 <= index < size."""
     return [*open_from_zero(index, facts), *open_below(index, size, facts)]
 
 
 def open_from_zero(e: Expr, facts: Facts) -> list[Expr]:
-    """What remains to be checked for e >= 0, an i64."""
+    """The conditions that remain to be checked for e >= 0, an i64."""
 
     def holds(part: Expr, least: int, _: int) -> bool:
         return least >= 0 or (_is_index(part) and facts.nonnegative(part))
@@ -55,7 +55,7 @@ def open_from_zero(e: Expr, facts: Facts) -> list[Expr]:
 
 
 def open_below(e: Expr, size: Expr, facts: Facts) -> list[Expr]:
-    """What remains to be checked for e < size, both i64."""
+    """The conditions that remain to be checked for e < size, both i64."""
     limit = facts.less if is_affine(size) else lambda a, b: False
 
     def holds(part: Expr, _: int, most: int) -> bool:
@@ -74,11 +74,11 @@ class _Side:
     condition: Callable[[Expr], Expr]
 
     def open(self, e: Expr, depth: int) -> list[Expr]:
-        """What remains to be checked."""
-        if self.holds(e, *_range(e)):
+        """The conditions under which the bound holds of `e`, if it does not of itself."""
+        if self.holds(e, *range_of(e)):
             return []
         if isinstance(e, Op) and depth:
-            inner = _same_value(e)
+            inner = same_value(e)
             if inner is not None and not self.open(inner, depth - 1):
                 return []
             if e.name in (self.one, self.every, "select"):
@@ -96,7 +96,7 @@ def _is_index(e: Expr) -> bool:
     return e.dtype is i64 and ((isinstance(e, Op) and e.name in ix.BOUNDARY_OPS) or is_affine(e))
 
 
-def _same_value(e: Op) -> Expr | None:
+def same_value(e: Op) -> Expr | None:
     """The number that a cast leaves as it is; of floats, which are truncated and saturate, the number before."""
     if e.name != "cast":
         return None
@@ -106,19 +106,12 @@ def _same_value(e: Op) -> Expr | None:
 
 def _holds(dtype: DType, source: DType) -> bool:
     """Whether integers of one type (or booleans) are all in another."""
-    low, high = _limits(source)
-    least, most = _limits(dtype)
+    low, high = whole_range(source)
+    least, most = whole_range(dtype)
     return least <= low and high <= most
 
 
-def _limits(dtype: DType) -> tuple[int, int]:
-    if dtype is bool_:
-        return 0, 1
-    signed = dtype.kind == "i"
-    return -(1 << (dtype.bits - 1)) if signed else 0, (1 << (dtype.bits - signed)) - 1
-
-
-def _range(e: Expr) -> tuple[int, int]:
+def range_of(e: Expr) -> tuple[int, int]:
     """The least and the largest integer that `e` can be by itself; of a float, of what it is truncated to."""
     if e.dtype.is_float:
         if isinstance(e, Const) and isfinite(e.value):
@@ -126,7 +119,7 @@ def _range(e: Expr) -> tuple[int, int]:
         return -(1 << 63), 1 << 63
     if isinstance(e, Const):
         return int(e.value), int(e.value)
-    least, most = _limits(e.dtype)
+    least, most = whole_range(e.dtype)
     if isinstance(e, Op) and e.dtype.is_integer:
         literals = [int(a.value) for a in e.args if isinstance(a, Const) and a.dtype is e.dtype and a.value > 0]
         if e.name == "bit_and" and literals:

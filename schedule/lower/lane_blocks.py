@@ -17,7 +17,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, const, fresh
 from raido.schedule.lanes_along_folds import is_ordered_fold
-from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.folds import folds_at
 from raido.schedule.lower.work import Accumulators, Work, accumulators_of
 from raido.schedule.nest.nodes import Store
@@ -90,19 +90,18 @@ class LaneBlocks:
             values = {axis: work.copies[0].ranges[axis].value for axis in total.axes if axis not in chosen}
             return tuple(chosen[a] if a in chosen else ix.sub(values[a], origin[a]) for a in total.axes)  # type: ignore[arg-type]
 
-        how = {"kind": "vector", "lanes": plan.lanes, "interleave": plan.interleave, "tail": plan.tail}
-        names = {"stage": job.stage.name, "loop": plan.name}
+        how = as_planned(plan, job.stage.name)
 
         def start(at: tuple[Expr, ...]) -> None:
             neutral = self.reductions.neutral(work, total, place_of(at))
-            with builder.loop(first := fresh("lane"), ix.as_index(0), ix.as_index(lanes), 1, **how, **names):
+            with builder.loop(first := fresh("lane"), ix.as_index(0), ix.as_index(lanes), 1, **how):
                 for buffer, value in zip(buffers, neutral, strict=True):
                     builder.add(Store(buffer, (*at, first), value))
 
         self.reductions.each(lengths, start)
         with (
-            builder.loop(turn, ix.as_index(0), length, 1, **names),
-            builder.loop(lane, ix.as_index(0), ix.as_index(lanes), 1, **how, **names),
+            builder.loop(turn, ix.as_index(0), length, 1, **as_planned(plan, job.stage.name, "serial")),
+            builder.loop(lane, ix.as_index(0), ix.as_index(lanes), 1, **how),
         ):
             at = ix.add(low, ix.mul(ix.add(ix.mul(lane, length), turn), step))
             fold = replace(work, copies=[work.copies[0].copy()], accumulators=own, origin_of=[0])

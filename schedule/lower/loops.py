@@ -17,7 +17,7 @@ from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
 from raido.algo.graph.facts import interval
 from raido.schedule.levels import bound
 from raido.schedule.lower.block_scans import BlockScans
-from raido.schedule.lower.builder import Builder, Scope, closed
+from raido.schedule.lower.builder import Builder, Scope, as_planned, closed
 from raido.schedule.lower.convert import Converter, conjunction
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.cuts import Cut, at_boundaries, at_lines
@@ -27,6 +27,7 @@ from raido.schedule.lower.flat_segments import FlatSegments
 from raido.schedule.lower.folds import in_order
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.lane_blocks import LaneBlocks
+from raido.schedule.lower.partials import PartialFolds
 from raido.schedule.lower.placement import Placement
 from raido.schedule.lower.prefetches import prefetch
 from raido.schedule.lower.reductions import Reductions
@@ -43,6 +44,7 @@ from raido.schedule.lower.work import Phase, Work
 from raido.schedule.nest.nodes import Block, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
+from raido.schedule.state import trip_count
 
 MOST_COPIES = 1024
 
@@ -60,6 +62,7 @@ class Loops:
         self.stored: dict[Node, tuple[Expr, Scope]] = {}
         self.compute = Phase(self._element, takes_over=self._take_over, shares=True, cuts=True)
         self.reductions = Reductions(self)
+        self.partials = PartialFolds(self, self.reductions)
         self.lane_blocks = LaneBlocks(self, self.reductions)
         self.thread_folds = ThreadFolds(self, self.reductions)
         blocks = BlockScans(self, self.reductions, ThreadScans(self, self.thread_folds))
@@ -154,12 +157,17 @@ class Loops:
             if self.thread_folds.applies(work, position):
                 self.thread_folds.fold(work, position)
                 return
-        bounds = [self._bounds(c, plan.name) for c in work.copies]
+        bounds = [self.bounds(c, plan.name) for c in work.copies]
         lows, highs, step = [b[0] for b in bounds], [b[1] for b in bounds], bounds[0][2]
         trips = {ix.constant_value(ix.sub(h, lo)) for lo, h in zip(lows, highs, strict=True)}
         trip = None if len(trips) != 1 else trips.pop()
         count = self._rounds(lows, highs, step) if trip is None and kind == "unroll" else None
         count = count if trip is None else -(-trip // step)
+        if kind == "matrix":
+            kind = "serial"
+            if all(b == bounds[0] for b in bounds) and self._has_full_tiles(work, position):
+                self._matrix(work, position, *bounds[0])
+                return
         if count == 1 and kind != "parallel":
             self.choose(work, position, [[low] for low in lows])
         elif kind == "unroll" and count is not None and 0 < count * len(work.copies) <= MOST_COPIES:
@@ -176,6 +184,42 @@ class Loops:
             for k, coordinates in enumerate(work.copies):
                 single = replace(work, copies=[coordinates], origin_of=[work.origin_of[k]])
                 self.loop(single, position, kind)
+
+    def _has_full_tiles(self, work: Work, position: int) -> bool:
+        """Whether the loops inside, over sums of a thread, are as long as they are in the middle of the result."""
+        job = work.job
+        for coordinates in work.copies:
+            first = coordinates.copy()
+            first.choose(job.plan.loops[position].name, self.bounds(first, job.plan.loops[position].name)[0], _unnamed)
+            for loop in job.plan.loops[position + 1 :]:
+                low, high, step = self.bounds(first, loop.name)
+                most = ix.constant_value(trip_count(job.stage, job.plan, loop.name))
+                if most is None or self._rounds([low], [high], step) != most:
+                    return False
+                first.choose(loop.name, low, _unnamed)
+            if any(not self.builder.facts.nonnegative(ix.sub(ix.sub(b, a), 1)) for a, b in first.guards if a is not b):
+                return False
+        return True
+
+    def _matrix(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> None:
+        """The loop at `position` over products of matrices: as one that matrix units may run where it is whole, else in order."""
+        job, facts, plan = work.job, self.builder.facts, work.job.plan.loops[position]
+        end = ix.add(low, trip_count(job.stage, job.plan, plan.name))
+        gaps = [ix.sub(e, end) for e in ix.members_of(high)]
+        if any(facts.nonnegative(ix.sub(-1, gap)) for gap in gaps):
+            self._segments(work, position, "serial", low, high, step)
+            return
+        doubtful = [gap for gap in gaps if not facts.nonnegative(gap)]
+        if not doubtful:
+            self._plain(work, position, "matrix", low, end, step)
+            return
+        cut = replace(work, copies=[c.copy() for c in work.copies])
+        with self.builder.block(facts.with_known(*doubtful), branch=True) as whole:
+            self._plain(work, position, "matrix", low, end, step)
+        with self.builder.block(branch=True) as otherwise:
+            self._segments(cut, position, "serial", low, high, step)
+        holds = conjunction([as_comparison(gap) for gap in doubtful])
+        self.builder.add(If(holds, closed(whole), closed(otherwise)))
 
     def _rounds(self, lows: Sequence[Expr], highs: Sequence[Expr], step: int) -> int | None:
         """How often loops go round, if that is one number: as where each of some threads has every T-th of so many times T indices."""
@@ -207,7 +251,8 @@ class Loops:
             with self.builder.iteration(var, holds, *(ix.sub(ix.sub(e, value), 1) for e in ends)):
                 self.choose(replace(work, tested=work.tested * count), position, [[value]])
 
-    def _bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:
+    def bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:
+        """Low, high and step of a loop that comes next, as far as they are decided here."""
         low, high, step = coordinates.bounds(loop)
         facts = self.builder.facts
         return decided(low, facts), decided(high, facts), step
@@ -215,13 +260,11 @@ class Loops:
     def _for(
         self, job: Job, plan: LoopPlan, var: Var, low: Expr, high: Expr, step: int, kind: str, cut: bool = False
     ) -> Any:
-        how: dict[str, Any] = {"kind": kind, "stage": job.stage.name, "loop": plan.name}
-        if kind == "vector":
-            tail = "default" if cut and plan.tail == "exact" else plan.tail  # a multiple, cut anywhere, leaves none
-            how |= {"lanes": plan.lanes, "interleave": plan.interleave, "tail": tail}
+        how = as_planned(plan, job.stage.name, kind)
+        if kind == "vector" and cut and plan.tail == "exact":  # a multiple, cut anywhere, leaves none
+            how["tail"] = "default"
         elif kind == "parallel":
-            how |= {"grain": plan.grain, "dynamic": plan.dynamic, **bound(job.stage, job.plan, plan)}
-            how |= {"certificates": self._promised(job, plan)}
+            how |= {**bound(job.stage, job.plan, plan), "certificates": self._promised(job, plan)}
         extents = [axis.extent for axis in job.stage.all_axes if axis.name in job.axis_of[plan.name]]
         return self.builder.loop(var, low, high, step, extents, **how)
 
@@ -417,6 +460,11 @@ class Loops:
     def finish(self, work: Work, extra: list[dict[Node, Node]]) -> None:
         """Stores the stage's results with some nodes (the reduction's results) replaced."""
         self._store(work, work.job.bodies, extra)
+
+
+def _unnamed(name: str, value: Expr, low: Expr, high: Expr) -> Expr:
+    """A coordinate that is asked for, and has no statements."""
+    return value
 
 
 def _is_inside(work: Work) -> bool:

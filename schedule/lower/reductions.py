@@ -2,25 +2,28 @@
 
 What stands inside the outermost reduction loop gets an accumulator per element: over the box of the pure loops inside it, and for
 each unrolled copy. They are registers where the box is constant and every index will be, else a buffer on the stack or the heap. A
-parallel reduction loop makes partials, one for each iteration (or fixed chunk of iterations), combined in order.
+parallel reduction loop makes partial results, which are folded by a reduction of their own (`partials`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Item, Node, Reduce, Var, fresh
-from raido.schedule.levels import bound
-from raido.schedule.lower.builder import Builder
+from raido.algo.graph.expr import Expr, Item, Node, Reduce, fresh
+from raido.schedule.lower.builder import Builder, as_planned, closed
+from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.edges import Edge, edges_of, parts
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.thread_folds import is_bound
+from raido.schedule.lower.versions import as_comparison, decided
 from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of, over_reduced
-from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.nodes import If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.stages.stage import initial_values
@@ -47,15 +50,53 @@ class Reductions:
     def reduce(self, work: Work, position: int) -> None:
         """The reduction whose outermost loop stands at `position`."""
         plan = work.job.plan.loops[position]
-        chunks = plan.kind == "parallel" and not is_bound(plan, "thread")
-        if chunks and len(work.copies) == 1 and plan.name in work.job.reduced:
+        if plan.kind == "parallel" and not is_bound(plan, "thread") and plan.name in work.job.reduced:
             self.loops.sharing.before(work, position)
-            self._parallel(work, position)
+            self.loops.partials.reduce(work, position)
             self.loops.sharing.after(work, position)
             return
+        edges = edges_of(self.loops, work, position)
+        if not edges:
+            self._tile(work, position)
+            return
+        facts, whole = self.builder.facts, [each for edge in edges for each in edge.whole]
+        with self.builder.block(branch=True) as cut_off:
+            self._rows(work, position, edges)
+        lanes = any(
+            loop.kind == "vector" and loop.name not in work.job.reduced for loop in work.job.plan.loops[position:]
+        )
+        if not lanes or any(facts.nonnegative(ix.sub(-1, each)) for each in whole):
+            self.builder.add(closed(cut_off))
+            return
+        known = facts.with_known(*whole)
+        with self.builder.block(known, branch=True) as full:
+            copies = [c.copy() for c in work.copies]
+            for coordinates in copies:
+                coordinates.simplify(lambda e: decided(e, known))
+            self._tile(replace(work, copies=copies), position)
+        holds = conjunction([as_comparison(each) for each in whole])
+        self.builder.add(If(holds, closed(full), closed(cut_off)))
+
+    def _tile(self, work: Work, position: int) -> None:
+        """The reduction, with accumulators for all that stands inside it."""
         accumulators = self.allocate(work, position)
         for phase in (self.start, self.fold, self.finish):
             self.part(work, position, phase, accumulators)
+
+    def _rows(self, work: Work, position: int, edges: Sequence[Edge]) -> None:
+        """The reduction at the edge of an array, some rows at a time."""
+        with parts(self.loops, work, edges) as rows:
+            beside = replace(work, copies=[row.coordinates for row in rows])
+            accumulators = self.allocate(beside, position)
+            for phase in (self.start, self.fold):
+                self.part(beside, position, phase, accumulators)
+            for k, row in enumerate(rows):
+                with ExitStack() as tests:
+                    if row.conditions:
+                        holds = conjunction([as_comparison(each) for each in row.conditions])
+                        tests.enter_context(self.builder.when(holds, *row.conditions))
+                    one = replace(beside, copies=[row.coordinates.copy()], phase=self.finish)
+                    self.loops.level(replace(one, accumulators=accumulators, origin_of=[k]), position)
 
     def part(self, work: Work, position: int, phase: Phase, accumulators: Accumulators) -> None:
         """One phase, over the loops from `position` on."""
@@ -133,14 +174,21 @@ class Reductions:
             total *= s or 0
         job = work.job
         pure = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
-        spans = [c.box(axis) for c in work.copies for axis in axes]
-        spans += [span for c in work.copies for span in _spans(c, pure)]
-        fixed = all(
-            loop.kind == "unroll" or (loop.kind == "vector" and loop.name not in job.fused) for loop in pure
-        ) and all(ix.constant_value(ix.sub(high, low)) is not None for low, high in spans)
+        lanes = {axis for loop in pure if loop.kind == "vector" for axis in job.axis_of[loop.name]}
+        spans = [(axis in lanes, c.box(axis)) for c in work.copies for axis in axes]
+        spans += [(loop.kind == "vector", span) for c in work.copies for loop, span in _spans(c, pure)]
+        kinds = all(loop.kind == "unroll" or (loop.kind == "vector" and loop.name not in job.fused) for loop in pure)
+        fixed = kinds and all(self._is_fixed(low, high, masked) for masked, (low, high) in spans)
         if fixed and total <= REGISTER_BYTES:
             return "register"
         return "stack" if total <= STACK_BYTES else "heap"
+
+    def _is_fixed(self, low: Expr, high: Expr, masked: bool) -> bool:
+        """Whether so many registers are known to do: for lanes, which masks turn off where there are fewer, at most so many."""
+        if ix.constant_value(ix.sub(high, low)) is not None or not masked or self.builder.inside("block"):
+            return ix.constant_value(ix.sub(high, low)) is not None
+        most = extent_bound(low, high, ix.add(ix.sub(high, low), 1), self.builder.facts, self.builder.meaning)
+        return ix.constant_value(most) is not None
 
     def _start_element(self, work: Work) -> None:
         reduction, acc, loops = _reduction(work), accumulators_of(work), self.loops
@@ -155,7 +203,8 @@ class Reductions:
         self.loops.emitter.folds(self.steps(work))
 
     def _finish_element(self, work: Work) -> None:
-        reduction, acc = _reduction(work), accumulators_of(work)
+        reduction, acc = work.job.reduction, accumulators_of(work)
+        assert reduction is not None
         extra: list[dict[Node, Node]] = []
         for k in range(len(work.copies)):
             place = self.place(work, acc, k)
@@ -180,60 +229,6 @@ class Reductions:
             place.append(ix.sub(value, origin[axis]))
         return (*place, *acc.suffix)
 
-    # Partials
-
-    def _parallel(self, work: Work, position: int) -> None:
-        """Partials per chunk of the loop at `position`, then combined in order into the accumulators."""
-        plan, builder = work.job.plan.loops[position], self.builder
-        low, high, step = work.copies[0].bounds(plan.name)
-        span = step if step > 1 else plan.grain
-        count = ix.ceildiv(ix.sub(high, low), span)
-        within = [axis.extent for axis in work.job.stage.reduction_axes if axis.name not in work.job.axis_of[plan.name]]
-        if not builder.can_be_empty(within) and self.loops.thread_folds.folds_one_value(work, position):
-            partials = self.partials(work, (), count)
-            self._fold_chunks(work, position, partials, span)
-            self.loops.thread_folds.finish(work, position, partials)
-            return
-        total = self.allocate(work, position, registers=False)
-        if guarded := builder.can_be_empty(within):  # chunks of nothing, however many, are not counted
-            self.clear(work, total)
-        with builder.unless_empty(within):
-            partials = self.partials(work, total.buffers[0].shape, count)
-            self._fold_chunks(work, position, partials, span)
-            if not guarded:
-                self.clear(work, total)
-            if not self.loops.thread_folds.join(work, position, total, partials):
-                self.join(work, total, partials)
-        self.part(work, position, self.finish, total)
-
-    def _fold_chunks(self, work: Work, position: int, partials: Sequence[Buffer], span: int) -> None:
-        """The loop over chunks, each of which folds its part into accumulators of its own."""
-        plan, builder = work.job.plan.loops[position], self.builder
-        low, high, step = work.copies[0].bounds(plan.name)
-        var = fresh(plan.name)
-        how = {"stage": work.job.stage.name, "loop": plan.name, **bound(work.job.stage, work.job.plan, plan)}
-        with builder.loop(
-            var,
-            low,
-            high,
-            span,
-            kind="parallel",
-            grain=plan.grain if step > 1 else 0,
-            dynamic=plan.dynamic,
-            **how,
-        ):
-            chunk = ix.floordiv(ix.sub(var, low), span)
-            own = self.allocate(work, position, registers=False)
-            self.clear(work, own)
-            copies = [c.copy() for c in work.copies]
-            fold = replace(work, copies=copies, phase=self.fold, accumulators=own, origin_of=[0])
-            if step > 1:
-                self.loops.choose(fold, position, [[var]])
-            else:
-                copies[0].narrow(plan.name, var, ix.minimum(ix.add(var, span), high))
-                self.loops.loop(fold, position, "serial")
-            self.keep(work.job, own, partials, chunk)
-
     def partials(self, work: Work, shape: tuple[Expr, ...], count: Expr) -> tuple[Buffer, ...]:
         """Memory for the accumulators of every chunk, which have that shape."""
         return tuple(self.builder.alloc("partial", v.dtype, (count, *shape), "heap") for v in _reduction(work).left)
@@ -248,14 +243,6 @@ class Reductions:
         whole = self._folds_in_lanes(work, 0)
         self._fill(work, acc, acc.buffers[0].shape if whole else acc.lengths)
 
-    def join(self, work: Work, total: Accumulators, partials: Sequence[Buffer]) -> None:
-        """Combines the chunks' accumulators, in order, into the total, which is clear."""
-        builder = self.builder
-        chunk = fresh("chunk")
-        with builder.loop(chunk, ix.as_index(0), partials[0].shape[0], 1):
-            how = as_own_loop(work.job, total)
-            self.each(total.lengths, lambda at: self.join_one(work, total, partials, at, chunk), how=how)
-
     def each(
         self,
         shape: Sequence[Expr],
@@ -263,10 +250,8 @@ class Reductions:
         at: tuple[Expr, ...] = (),
         unrolled: bool = False,
         how: Mapping[str, Any] | None = None,
-        outermost: Mapping[str, Any] | None = None,
     ) -> None:
-        """Loops over a box of that shape, the last one as `how` says, the first as `outermost` does; written out for registers, whose
-        indices are constant."""
+        """Loops over a box of that shape, the last one as `how` says; written out for registers, whose indices are constant."""
         if len(at) == len(shape):
             body(at)
             return
@@ -276,8 +261,7 @@ class Reductions:
                 self.each(shape, body, (*at, ix.as_index(k)), unrolled, how)
             return
         var = fresh(f"i{len(at)}")
-        said = (outermost if not at else None) or (how if len(at) + 1 == len(shape) else None) or {}
-        with self.builder.loop(var, ix.as_index(0), extent, 1, **said):
+        with self.builder.loop(var, ix.as_index(0), extent, 1, **((how if len(at) + 1 == len(shape) else None) or {})):
             self.each(shape, body, (*at, var), unrolled, how)
 
     def neutral(self, work: Work, acc: Accumulators, at: tuple[Expr, ...]) -> list[NestExpr]:
@@ -342,33 +326,20 @@ class Reductions:
         for a, b in zip(source, target, strict=True):
             self.builder.add(Store(b, place, Read(a, at, None)))
 
-    def join_one(
-        self, work: Work, total: Accumulators, partials: Sequence[Buffer], at: tuple[Expr, ...], chunk: Var
-    ) -> None:
-        """One of the accumulators takes in that of a chunk."""
-        left = [self.builder.name("left", Read(b, at, None)) for b in total.buffers]
-        right = [self.builder.name("right", Read(b, (chunk, *at), None)) for b in partials]
-        self.combine(work, total, at, left, right)
-
 
 def as_own_loop(job: Job, acc: Accumulators) -> dict[str, Any]:
     """How loops over accumulators go through the last of their axes: in lanes, or on threads of a block, where the stage's own loop does."""
     own = [loop for loop in job.plan.loops if acc.axes[-1:] == (*job.axis_of[loop.name],)]
-    named = {"stage": job.stage.name}
-    for loop in own:
-        if loop.kind == "vector":
-            how = {"kind": "vector", "lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
-            return {**how, "loop": loop.name, **named}
-    threads = [loop for loop in own if is_bound(loop, "thread")]
-    return {"kind": "parallel", "level": threads[0].level, "loop": threads[0].name, **named} if threads else {}
+    chosen = [loop for loop in own if loop.kind == "vector"] or [loop for loop in own if is_bound(loop, "thread")]
+    return as_planned(chosen[0], job.stage.name) if chosen else {}
 
 
-def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[Expr, Expr]]:
+def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[LoopPlan, tuple[Expr, Expr]]]:
     """From where to where loops run, outermost first: inside one in lanes, a part of the same axis may begin with the lane."""
     inside = coordinates.copy()
     spans = []
     for loop in loops:
-        spans.append(inside.bounds(loop.name)[:2])
+        spans.append((loop, inside.bounds(loop.name)[:2]))
         if loop.kind == "vector":
             inside.choose(loop.name, fresh(loop.name), lambda name, value, low, high: value)
     return spans

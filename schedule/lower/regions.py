@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Const, Expr, Fill, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
-from raido.algo.graph.facts import Facts, interval
+from raido.algo.graph.facts import Facts, greatest, interval
 from raido.algo.graph.offsets import lone_offsets
 from raido.algo.graph.rewrite import scalar_nodes, substitute
 
-_MOST_PARTS = 256
 Box = tuple[tuple[Expr, Expr], ...]
 
 
@@ -180,31 +179,12 @@ def extent_bound(low: Expr, high: Expr, size: Expr, facts: Facts, meaning: Mappi
     found = [
         most
         for e in (ix.sub(strip_clamp(high), strip_clamp(low)), ix.sub(high, low))
-        if (most := _most(ix.add(e, 1), facts, {})) is not None
+        if (most := greatest(ix.add(e, 1), facts)) is not None
     ]
     if not found:
         return size
     known = ix.constant_value(size)
     return ix.as_index(max(0, min(found if known is None else (*found, known))))
-
-
-def _most(e: Expr, facts: Facts, memo: dict[Expr, int | None]) -> int | None:
-    """A constant that a sum of extremes never exceeds: of the greater of two, both matter; of the lesser, either bound will do."""
-    if e in memo or len(memo) > _MOST_PARTS:
-        return memo.get(e)
-    memo[e] = None
-    constant, terms = ix.linear(e)
-    extremes = [a for a in terms if isinstance(a, Op) and a.name in ("minimum", "maximum")]
-    atom = min(extremes, key=lambda a: (a.name == "minimum") == (terms[a] > 0), default=None)
-    if atom is None:
-        memo[e] = constant if all(c < 0 and facts.nonnegative(a) for a, c in terms.items()) else None
-        return memo[e]
-    rest = ix.sub(e, ix.mul(atom, terms[atom]))
-    each = [_most(ix.add(rest, ix.mul(arg, terms[atom])), facts, memo) for arg in atom.args]
-    found = [most for most in each if most is not None]
-    either = (atom.name == "minimum") == (terms[atom] > 0)
-    memo[e] = None if not found or (len(found) < len(each) and not either) else (min if either else max)(found)
-    return memo[e]
 
 
 def strip_clamp(e: Expr) -> Expr:

@@ -1,5 +1,5 @@
 """Scans: running values that every step of a fold stores; by strategy one after the other (`serial`), from the initial value on, or in
-blocks (`block_scans`), each from what came before it.
+blocks (`block_scans`), each from what came before it. On a GPU the threads of one block may make some steps at a time.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ class Scans:
         """The scan whose outermost scanned loop stands at `position`."""
         strategy = work.job.plan.strategy
         name = strategy[0] if strategy else "serial"
+        if name == "serial" and self.blocks.threads.applies(work, position):
+            for copy in work.copies:
+                self.blocks.in_turn(replace(work, copies=[copy], origin_of=[0]), position, self._follow)
+            return
         if name == "serial":
             running = self.reductions.allocate(work, position, label="running")
             self.reductions.part(work, position, self.reductions.start, running)

@@ -2,12 +2,12 @@
 
 A guest's outermost loops are its host's. Where the host has emitted the body of the last shared loop, the guest goes on from there
 with the same coordinates. A guest's reduction over shared loops begins before the host's loop and ends after it; where that loop is
-parallel, each iteration keeps a partial. Where the host is computed for part of its indices, so are its guests.
+parallel, each iteration has a partial result (`partials`). Where the host is computed for part of its indices, so are its guests.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
@@ -15,9 +15,9 @@ from raido.algo.graph.expr import Expr
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.coordinates import Bind, Coordinates
 from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.partials import Partials
 from raido.schedule.lower.regions import Box, spread
 from raido.schedule.lower.work import Accumulators, Work
-from raido.schedule.nest.values import Buffer
 from raido.schedule.plan import At
 
 if TYPE_CHECKING:
@@ -25,17 +25,22 @@ if TYPE_CHECKING:
     from raido.schedule.lower.reductions import Reductions
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Running:
     """A guest's reduction while its host's loops are open. `copy_at`: which of its copies began where the host's loops outside are."""
 
-    total: Accumulators
     outer: Work
-    own: Accumulators
+    accumulators: Accumulators
     copy_at: dict[tuple[Expr | None, ...], int]
-    partials: tuple[Buffer, ...] = ()
-    low: Expr | None = None
-    span: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class InChunks:
+    """A guest's reduction in chunks, the iterations of a parallel loop of its host, which counts from `low` by `step`."""
+
+    partials: Partials
+    low: Expr
+    step: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class Sharing:
         self.builder: Builder = loops.builder
         self.guests = guests
         self.running: dict[str, Running] = {}
+        self.in_chunks: dict[str, InChunks] = {}
         self.boxes: dict[str, Box] = {}
 
     def _of(self, work: Work) -> list[Guest]:
@@ -118,26 +124,31 @@ class Sharing:
             if guest.job.first_reduction != position or position > guest.last:
                 continue
             outer = self._work(guest, work, position)
-            parallel = work.job.plan.loops[position].kind == "parallel"
-            total = self.reductions.allocate(outer, position, registers=not parallel)
-            running = Running(total, outer, total, {_values(c, work, position): k for k, c in enumerate(work.copies)})
-            if parallel:
+            if work.job.plan.loops[position].kind == "parallel":
                 low, high, step = work.copies[0].bounds(work.job.plan.loops[position].name)
-                running.low, running.span = low, step
                 count = ix.ceildiv(ix.sub(high, low), step)
-                running.partials = self.reductions.partials(outer, total.buffers[0].shape, count)
-            else:
-                self.reductions.part(outer, position, self.reductions.start, total)
-            self.running[guest.job.stage.name] = running
+                partials = self.loops.partials.rewritten(outer, position, count)
+                self.in_chunks[guest.job.stage.name] = InChunks(partials, low, step)
+                continue
+            total = self.reductions.allocate(outer, position)
+            self.reductions.part(outer, position, self.reductions.start, total)
+            copy_at = {_values(c, work, position): k for k, c in enumerate(work.copies)}
+            self.running[guest.job.stage.name] = Running(outer, total, copy_at)
 
     def enter(self, work: Work, position: int) -> None:
-        """An iteration of the host's loop at `position` begins, perhaps an empty one: so does a partial."""
+        """An iteration of the host's loop at `position` begins, perhaps an empty one: so does a partial result."""
         for guest in self._of(work):
-            running = self.running.get(guest.job.stage.name)
-            if running is not None and running.partials and guest.job.first_reduction == position:
-                inner = self._work(guest, work, position)
-                running.own = self.reductions.allocate(inner, position, registers=False)
-                self.reductions.clear(inner, running.own)
+            chunks = self.in_chunks.get(guest.job.stage.name)
+            if chunks is not None and guest.job.first_reduction == position:
+                value = work.copies[0].ranges[work.job.plan.loops[position].name].value
+                assert value is not None
+                outer = self._work(guest, work, position)
+                number = ix.floordiv(ix.sub(value, chunks.low), chunks.step)
+                here = chunks.partials.at(outer.copies[0], number)
+                part = replace(outer, job=chunks.partials.job, copies=[here])
+                own = self.reductions.allocate(part, position)
+                self.reductions.part(part, position, self.reductions.start, own)
+                self.running[guest.job.stage.name] = Running(part, own, {_values(work.copies[0], work, position): 0})
 
     def inside(self, work: Work, position: int) -> None:
         """The host has emitted what is inside its loop at `position`: guests go on from here.
@@ -154,33 +165,32 @@ class Sharing:
                 inner = self._work(guest, work, position + 1)
                 if guest.job.first_reduction <= position:
                     running = self.running[guest.job.stage.name]
-                    inner.phase, inner.accumulators = self.reductions.fold, running.own
+                    inner.phase, inner.accumulators = self.reductions.fold, running.accumulators
                     begun = guest.job.first_reduction
                     inner.origin_of = [running.copy_at[_values(c, work, begun)] for c in work.copies]
                 self.loops.level(inner, position + 1)
         converter.forward = {}
 
     def leave(self, work: Work, position: int) -> None:
-        """The iteration of the host's loop at `position` has ended: a partial is complete."""
+        """The iteration of the host's loop at `position` has ended: a partial result is complete."""
         for guest in self._of(work):
-            running = self.running.get(guest.job.stage.name)
-            if running is not None and running.partials and guest.job.first_reduction == position:
-                assert running.low is not None
-                value = work.copies[0].ranges[work.job.plan.loops[position].name].value
-                assert value is not None
-                chunk = ix.floordiv(ix.sub(value, running.low), running.span)
-                self.reductions.keep(guest.job, running.own, running.partials, chunk)
+            if guest.job.stage.name in self.in_chunks and guest.job.first_reduction == position:
+                self._finish(guest, position)
 
     def after(self, work: Work, position: int) -> None:
         """The host's loop at `position` has ended: so do reductions of guests over it."""
         for guest in self._of(work):
             if guest.job.first_reduction != position or position > guest.last:
                 continue
-            running = self.running.pop(guest.job.stage.name)
-            if running.partials:
-                self.reductions.clear(running.outer, running.total)
-                self.reductions.join(running.outer, running.total, running.partials)
-            self.reductions.part(running.outer, position, self.reductions.finish, running.total)
+            chunks = self.in_chunks.pop(guest.job.stage.name, None)
+            if chunks is None:
+                self._finish(guest, position)
+            else:
+                self.loops.partials.fold(chunks.partials, position)
+
+    def _finish(self, guest: Guest, position: int) -> None:
+        running = self.running.pop(guest.job.stage.name)
+        self.reductions.part(running.outer, position, self.reductions.finish, running.accumulators)
 
 
 def _values(coordinates: Coordinates, work: Work, count: int) -> tuple[Expr | None, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32
 from raido.algo.graph.expr import Axis, Const, Expr, Node, Op, fresh
-from raido.schedule.lower.builder import closed
+from raido.schedule.lower.builder import as_planned, closed
 from raido.schedule.lower.chunks import chunks_of, counts_to_places, each_chunk
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, If, Store
@@ -133,9 +133,8 @@ class SortedUpdates:
         loop = part_loop(job.stage, job.plan, "ranges", 0)
         number, k = fresh("range"), fresh("k")
         last = ix.sub(chunks, 1)
-        how: dict[str, Any] = {"stage": job.stage.name, "loop": loop.name}
-        if loop.kind == "parallel" and not builder.threaded:
-            how |= {"kind": "parallel", "grain": loop.grain, "dynamic": loop.dynamic}
+        how = as_planned(loop, job.stage.name, "serial" if builder.threaded else loop.kind)
+        if how["kind"] == "parallel":
             how["certificates"] = self.loops.certificates("sorted", job)
         with builder.loop(number, ZERO, ranges, 1, **how):
             not_first = Op("lt", bool_, (ZERO, number))

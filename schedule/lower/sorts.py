@@ -1,60 +1,20 @@
-"""Sorts: by digits of some bits, the least significant first, so that equal keys keep their order.
-
-A pass counts the digits of every chunk, turns the counts into places (digit by digit, and chunk by chunk within a digit), and moves
-every element to its place, from one side of memory to the other. A digit that is the same in all elements moves none of them: its pass
-is left out. Few elements are sorted by insertion. Threads take chunks, as many as the schedule says. The order is that of `sort_keys`.
-(Knuth, The Art of Computer Programming 3, 5.2.5; insertion: 5.2.1.)
-"""
+"""Sorts, by the strategy that the schedule says: `radix`, by digits, or `quicksort`, by comparisons. Both keep the order of equal keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, i64
-from raido.algo.graph.expr import Axis, Expr, Item, Op, Reduce, Result, Var, const, fresh
-from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.chunks import Chunks, chunks_of, counts_to_places, each_chunk, take_in
-from raido.schedule.lower.jobs import Job
+from raido.algo.graph.expr import Expr, Item, Reduce, Result, Var
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.quicksorts import Quicksort
+from raido.schedule.lower.radix_sorts import RadixSort
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import Certificate, If, Store, While
-from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
-from raido.schedule.strategies import USUAL_CHUNKS, strategies_of
+from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import Buffer, NestExpr
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
-
-ZERO, ONE = ix.as_index(0), ix.as_index(1)
-
-
-@dataclass(slots=True)
-class Sorting:
-    """One sort: `count` elements along `axis`, in `chunks`, by `passes[k]` digits of `bits` bits of key k; a `few` by
-    insertion.
-
-    `values[j][side, element]` is memory for two of every array, the keys first; the elements are on the side that `side` holds.
-    `some[k][chunk]` and `every[k][chunk]` are the bits that any, and that all, of the keys in a chunk have. `many`: there may be more
-    chunks than are worth going through one after the other.
-    """
-
-    axis: Axis
-    bits: int
-    few: int
-    chunks: Chunks
-    passes: tuple[int, ...]
-    values: tuple[Buffer, ...]
-    side: Buffer
-    some: tuple[Buffer, ...]
-    every: tuple[Buffer, ...]
-    many: bool
-
-    @property
-    def count(self) -> Expr:
-        return self.axis.extent
 
 
 class Sorts:
@@ -67,226 +27,40 @@ class Sorts:
     def sort(self, work: Work, position: int) -> None:
         """The sort whose loop along the axis stands at `position`, for each copy."""
         count = work.job.stage.reduction_axes[0].extent
+        strategy = work.job.plan.strategy
+        kind = Quicksort if strategy is not None and strategy[0] == "quicksort" else RadixSort
         for k in range(len(work.copies)):
             with self.builder.unless_empty((count,)):
-                self._sort(work, k)
-
-    def _sort(self, work: Work, copy: int) -> None:
-        builder, sorting = self.builder, self._begin(work.job)
-        builder.add(Store(sorting.side, (), ZERO))
-        self._load(work, copy, sorting)
-        is_few = Op("le", bool_, (sorting.count, ix.as_index(sorting.few)))
-        if builder.facts.less_equal(sorting.count, sorting.few):
-            self._insert(sorting)
-        elif builder.facts.less(sorting.few, sorting.count):
-            self._pass_by_pass(sorting)
-        else:
-            with builder.block(branch=True) as few:
-                self._insert(sorting)
-            with builder.block(branch=True) as many:
-                self._pass_by_pass(sorting)
-            builder.add(If(is_few, closed(few), closed(many)))
-        self._store(work, copy, sorting)
-
-    def _begin(self, job: Job) -> Sorting:
-        """The memory of a sort, and its numbers."""
-        builder, stage = self.builder, job.stage
-        assert stage.sort is not None and job.reduction is not None
-        axis = stage.reduction_axes[0]
-        count = axis.extent
-        dtypes = [v.dtype for v in job.reduction.left]
-        keys = [unsigned(dtype) for dtype in dtypes[: stage.sort.keys]]
-        numbers = numbers_of_sort(job)
-        bits, wanted = numbers["bits"], ix.maximum(numbers["chunks"], 1)
-        chunks = builder.name("chunks", wanted) if ix.constant_value(wanted) is None else wanted
-        return Sorting(
-            axis,
-            bits,
-            numbers["insertion"],
-            chunks_of(builder, ZERO, count, chunks),
-            tuple(-(-key.bits // bits) for key in keys),
-            tuple(builder.alloc("these", dtype, (ix.as_index(2), count), "heap") for dtype in dtypes),
-            builder.alloc("side", i64, (), "register"),
-            tuple(builder.alloc("some", key, (chunks,), "heap") for key in keys),
-            tuple(builder.alloc("every", key, (chunks,), "heap") for key in keys),
-            not (builder.threaded or builder.facts.less_equal(wanted, USUAL_CHUNKS)),
-        )
-
-    # Loops
-
-    @contextmanager
-    def _elements(self, sorting: Sorting, certificates: tuple[Certificate, ...] = ()) -> Iterator[tuple[Var, Var]]:
-        """A loop over every element of every chunk, as a context."""
-        element = fresh("i")
-        with (
-            each_chunk(self.builder, sorting.chunks, certificates=certificates) as (chunk, low, high),
-            self.builder.loop(element, low, high, 1),
-        ):
-            yield chunk, element
-
-    def _load(self, work: Work, copy: int, sorting: Sorting) -> None:
-        """Reads all elements once, and notes in which bits their keys differ."""
-        builder, element = self.builder, fresh("i")
-        with each_chunk(builder, sorting.chunks) as (chunk, low, high):
-            some, every = (
-                [builder.alloc(name, buffer.dtype, (), "register") for buffer in sorting.some]
-                for name in ("some", "every")
-            )
-            for a, b in zip(some, every, strict=True):
-                builder.add(Store(a, (), const(a.dtype, 0)))
-                builder.add(Store(b, (), const(b.dtype, (1 << b.dtype.bits) - 1)))
-            with builder.loop(element, low, high, 1):
-                values = {**self.loops.environment(work, copy), sorting.axis.var: element}
-                assert work.job.reduction is not None
-                (item,) = self.loops.converter.convert(
-                    (Item(work.job.reduction, 0),), values, builder.facts, work.identity
-                )
-                form: Reduce = item.form
-                named = [builder.name("value", v) for v in self.loops.emitter.values(form.values)]
-                for buffer, value in zip(sorting.values, named, strict=True):
-                    builder.add(Store(buffer, (ZERO, element), value))
-                for a, b, value in zip(some, every, named, strict=False):
-                    key = builder.name("key", sortable(value))
-                    builder.add(Store(a, (), Op("bit_or", a.dtype, (Read(a, (), None), key))))
-                    builder.add(Store(b, (), Op("bit_and", b.dtype, (Read(b, (), None), key))))
-            for register, buffer in zip((*some, *every), (*sorting.some, *sorting.every), strict=True):
-                builder.add(Store(buffer, (chunk,), Read(register, (), None)))
-
-    def _store(self, work: Work, copy: int, sorting: Sorting) -> None:
-        job = work.job
-        side = self.builder.name("side", Read(sorting.side, (), None))
-        with self._elements(sorting) as (_, element):
-            where = {**self.loops.environment(work, copy), sorting.axis.var: element}
-            place = tuple(where[each.var] for each in job.stage.axes)
-            for k, buffer in enumerate(sorting.values):
-                storage = self.loops.converter.storages[Result(job.form, k)]
-                at = storage.place(place, self.builder.facts)
-                self.builder.add(Store(storage.buffer, at, Read(buffer, (side, element), None)))
-
-    # Insertion
-
-    def _insert(self, sorting: Sorting) -> None:
-        """Every element goes before those that stand in front of it and belong behind it."""
-        builder, element = self.builder, fresh("i")
-        with builder.loop(element, ONE, sorting.count, 1):
-            own = [builder.name("value", Read(buffer, (ZERO, element), None)) for buffer in sorting.values]
-            keys = [builder.name("key", sortable(value)) for value in own[: len(sorting.passes)]]
-            gap = builder.alloc("gap", i64, (), "register")
-            builder.add(Store(gap, (), element))
-            with builder.block(loop=True) as setup:
-                place = builder.name("place", Read(gap, (), None))
-                previous = builder.name("previous", ix.sub(place, 1))
-                inside = Op("lt", bool_, (ZERO, place))
-                others = [
-                    builder.name("other", Read(buffer, (ZERO, previous), inside))
-                    for buffer in sorting.values[: len(keys)]
-                ]
-                after = comes_before(keys, [sortable(other) for other in others])
-                with builder.block(loop=True) as body:
-                    for buffer in sorting.values:
-                        builder.add(Store(buffer, (ZERO, place), Read(buffer, (ZERO, previous), None)))
-                    builder.add(Store(gap, (), previous))
-            builder.add(While(closed(setup), Op("logical_and", bool_, (inside, after)), closed(body)))
-            place = builder.name("place", Read(gap, (), None))
-            for buffer, value in zip(sorting.values, own, strict=True):
-                builder.add(Store(buffer, (ZERO, place), value))
-
-    # Passes
-
-    def _pass_by_pass(self, sorting: Sorting) -> None:
-        """The passes whose digits differ, those of the last key first."""
-        builder = self.builder
-        counts = builder.alloc("counts", i64, (sorting.chunks.count, ix.as_index(1 << sorting.bits)), "heap")
-        for k in reversed(range(len(sorting.passes))):
-            differing = self._differing(sorting, k)
-            number = fresh("pass")
-            with builder.loop(number, ZERO, ix.as_index(sorting.passes[k]), 1):
-                low = builder.name("low", Op("cast", differing.dtype, (ix.mul(number, sorting.bits),)))
-                digit = digit_of(differing, low, sorting.bits)
-                with builder.when(Op("ne", bool_, (digit, const(digit.dtype, 0)))):
-                    self._pass(sorting, k, low, counts)
-
-    def _differing(self, sorting: Sorting, k: int) -> Var:
-        """The bits in which some keys differ."""
-        builder, chunk = self.builder, fresh("chunk")
-        buffers, key = (sorting.some[k], sorting.every[k]), sorting.some[k].dtype
-        registers = [builder.alloc(buffer.name, key, (), "register") for buffer in buffers]
-        for register, buffer in zip(registers, buffers, strict=True):
-            builder.add(Store(register, (), Read(buffer, (ZERO,), None)))
-        with builder.loop(chunk, ONE, sorting.chunks.count, 1):
-            for register, buffer, name in zip(registers, buffers, ("bit_or", "bit_and"), strict=True):
-                both = (Read(register, (), None), Read(buffer, (chunk,), None))
-                builder.add(Store(register, (), Op(name, key, both)))
-        some, every = (builder.name(register.name, Read(register, (), None)) for register in registers)
-        return builder.name("differing", Op("bit_xor", key, (some, every)))
-
-    def _pass(self, sorting: Sorting, k: int, low: Expr, counts: Buffer) -> None:
-        """Elements move to their places on the other side by one digit of a key."""
-        builder = self.builder
-        source = builder.name("source", Read(sorting.side, (), None))
-        target = builder.name("target", ix.sub(1, source))
-
-        def digit(element: Expr) -> NestExpr:
-            value = builder.name("value", Read(sorting.values[k], (source, element), None))
-            return builder.name("digit", Op("cast", i64, (digit_of(sortable(value), low, sorting.bits),)))
-
-        d, element = fresh("d"), fresh("i")
-        with each_chunk(builder, sorting.chunks) as (chunk, first, end):
-            with builder.loop(d, ZERO, ix.as_index(1 << sorting.bits), 1):
-                builder.add(Store(counts, (chunk, d), ZERO))
-            with builder.loop(element, first, end, 1):
-                place = (chunk, digit(element))
-                builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), ONE))))
-        self._places(sorting, counts)
-        with self._elements(sorting, (Certificate("radix", sorting.values),)) as (chunk, element):
-            own = (chunk, digit(element))
-            place = builder.name("place", Read(counts, own, None))
-            for buffer in sorting.values:
-                builder.add(Store(buffer, (target, place), Read(buffer, (source, element), None)))
-            builder.add(Store(counts, own, Op("add", i64, (place, ONE))))
-        builder.add(Store(sorting.side, (), target))
-
-    def _places(self, sorting: Sorting, counts: Buffer) -> None:
-        """Counts give way to the places of the first elements."""
-        if sorting.many:
-            self._places_by_digit(sorting, counts)
-        else:
-            counts_to_places(self.builder, counts)
-
-    def _places_by_digit(self, sorting: Sorting, counts: Buffer) -> None:
-        """The same, the digits side by side: counts of earlier chunks, then those of smaller digits."""
-        builder, digits = self.builder, ix.as_index(1 << sorting.bits)
-        totals = builder.alloc("totals", i64, (digits,), "heap")
-        d, chunk, smaller, total = fresh("d"), fresh("chunk"), fresh("d"), builder.alloc("total", i64, (), "register")
-
-        with builder.loop(d, ZERO, digits, 1, kind="parallel"):
-            running = builder.alloc("running", i64, (), "register")
-            builder.add(Store(running, (), ZERO))
-            with builder.loop(chunk, ZERO, sorting.chunks.count, 1):
-                take_in(builder, running, counts, (chunk, d))
-            builder.add(Store(totals, (d,), Read(running, (), None)))
-        builder.add(Store(total, (), ZERO))
-        with builder.loop(smaller, ZERO, digits, 1):
-            take_in(builder, total, totals, (smaller,))
-        d, chunk = fresh("d"), fresh("chunk")
-        with builder.loop(d, ZERO, digits, 1, kind="parallel"):
-            first = builder.name("first", Read(totals, (d,), None))
-            with builder.loop(chunk, ZERO, sorting.chunks.count, 1):
-                place = (chunk, d)
-                builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), first))))
+                kind(self.builder, Row(self.loops, work, k)).sort()
 
 
-def digit_of(key: NestExpr, low: NestExpr, bits: int) -> NestExpr:
-    """The digit of some bits of a key that begins at bit `low`."""
-    dtype: DType = key.dtype
-    moved = Op("shr", dtype, (key, low))
-    return moved if bits >= dtype.bits else Op("bit_and", dtype, (moved, const(dtype, (1 << bits) - 1)))
+class Row:
+    """What one sort goes through: its elements as the program says them, and the places of its results."""
 
+    def __init__(self, loops: Loops, work: Work, copy: int) -> None:
+        self.loops, self.work, self.copy, self.job = loops, work, copy, work.job
+        self.axis = work.job.stage.reduction_axes[0]
 
-def numbers_of_sort(job: Job) -> dict[str, Any]:
-    """The numbers of the strategy; where the schedule has none, those it comes with, for one chunk."""
-    return {
-        **strategies_of(job.stage)["radix"].numbers,
-        "chunks": 1,
-        **dict(job.plan.strategy[1] if job.plan.strategy else ()),
-    }
+    def elements(self, at: Var) -> list[Var]:
+        """Statements that compute an element, and the names of its values, the keys first."""
+        loops, work = self.loops, self.work
+        values = {**loops.environment(work, self.copy), self.axis.var: at}
+        assert work.job.reduction is not None
+        builder = loops.builder
+        (item,) = loops.converter.convert((Item(work.job.reduction, 0),), values, builder.facts, work.identity)
+        form: Reduce = item.form
+        return [builder.name("value", v) for v in loops.emitter.values(form.values)]
+
+    def keep(self, at: Expr, values: Sequence[NestExpr]) -> None:
+        """Statements that store an element of the results."""
+        loops, job = self.loops, self.job
+        where = {**loops.environment(self.work, self.copy), self.axis.var: at}
+        place = tuple(where[each.var] for each in job.stage.axes)
+        for k, value in enumerate(values):
+            storage = loops.converter.storages[Result(job.form, k)]
+            loops.builder.add(Store(storage.buffer, storage.place(place, loops.builder.facts), value))
+
+    def results(self) -> tuple[Buffer, ...]:
+        """The memory of the results."""
+        storages = self.loops.converter.storages
+        return tuple(storages[Result(self.job.form, k)].buffer for k in range(len(self.job.bodies)))

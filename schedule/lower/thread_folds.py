@@ -8,15 +8,15 @@ after    for t in 0..T by threads: partial[t] = fold of the elements of thread t
 The loop over threads is the inner half of a split, taken outside the outer one (every T-th element: neighbouring threads read
 neighbouring elements), or the outer half (each thread has a contiguous piece). Commutative operators combine halves of the whole
 index of the threads, so that bits do not depend on how many of them a processor runs together; others combine neighbours, in order.
-Where there are fewer parts than threads, the rounds of the tree are shorter. The same tree combines what blocks have folded.
+Where there are fewer parts than threads, the rounds of the tree are shorter.
 Where the schedule says so, the threads of a subgroup do a part of the tree among themselves (`Collect`): the last rounds of halves, the
 first of neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -32,7 +32,7 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Certificate, Store
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.refusal import place
 
@@ -77,52 +77,6 @@ class ThreadFolds:
             assert total is not None
             self._combine(work, position, lambda: iter(((total, replace(parts, prefix=(ix.as_index(0),))),)))
 
-    def join(self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer]) -> bool:
-        """Combines what blocks have folded into the total, which is clear. False where the loop over chunks is not bound to blocks.
-
-        One value is folded by the threads of one block; of several each is folded by itself, in order.
-        """
-        builder = self.builder
-        if not is_bound(work.job.plan.loops[position], "block"):
-            return False
-        count = partials[0].shape[0]
-        if total.lengths:
-            how = {"kind": "parallel", **self._names(work, position)}
-
-            def take_in(at: tuple[Expr, ...]) -> None:
-                with builder.loop(chunk := fresh("chunk"), ix.as_index(0), count, 1):
-                    self.reductions.join_one(work, total, partials, at, chunk)
-
-            self.reductions.each(total.lengths, take_in, outermost=how)
-            return True
-        if self.threads_inside(work, position) is None:
-            return False
-        with builder.unless_empty([count]), self._one_block(work, position):
-            self._join_chunks(work, position, total, partials)
-        return True
-
-    def folds_one_value(self, work: Work, position: int) -> bool:
-        """Whether blocks, at the loop at `position`, and threads inside it fold all to one value."""
-        bound = is_bound(work.job.plan.loops[position], "block") and self.threads_inside(work, position) is not None
-        return bound and not self.reductions.open_box(work)[0]
-
-    def finish(self, work: Work, position: int, partials: Sequence[Buffer]) -> None:
-        """One block combines what blocks have folded to one value, and stores what the stage makes of it."""
-        reductions = self.reductions
-        with self._one_block(work, position):
-            total = reductions.allocate(work, position, registers=False)
-            reductions.clear(work, total)
-            with self.builder.unless_empty([partials[0].shape[0]]):
-                self._join_chunks(work, position, total, partials)
-            reductions.part(work, position, reductions.finish, total)
-
-    def _names(self, work: Work, position: int) -> dict[str, Any]:
-        return {"stage": work.job.stage.name, "loop": work.job.plan.loops[position].name}
-
-    def _one_block(self, work: Work, position: int) -> AbstractContextManager[object]:
-        how = {"kind": "parallel", "level": "block.x", **self._names(work, position)}
-        return self.builder.loop(fresh("block"), ix.as_index(0), ix.as_index(1), 1, **how)
-
     def threads_inside(self, work: Work, position: int) -> tuple[LoopPlan, int] | None:
         """The loop of the reduction inside that is bound to threads, and how many they are."""
         job, coordinates = work.job, work.copies[0].copy()
@@ -132,34 +86,6 @@ class ThreadFolds:
                 part = replace(work, copies=[coordinates])
                 return loop, self.threads(part, p, *coordinates.bounds(loop.name))
         return None
-
-    def _join_chunks(self, work: Work, position: int, total: Accumulators, partials: Sequence[Buffer]) -> None:
-        """The threads of a block fold values of all chunks, of which there are some, into the total."""
-        inside = self.threads_inside(work, position)
-        assert inside is not None
-        loop, threads = inside
-        builder, stage, count = self.builder, work.job.stage.name, partials[0].shape[0]
-        commutative = _fold(work).commutative
-        piece = ix.as_index(1) if commutative else builder.name("piece", ix.ceildiv(count, threads))
-        live = ix.minimum(ix.as_index(threads), count)
-        if not commutative:
-            live = ix.floordiv(ix.add(count, ix.sub(piece, 1)), piece)
-        live = self.loops.bind("live", live, ix.as_index(1), ix.as_index(threads))
-        parts = self._partials(work, threads)
-        with self.over(loop, stage, live, threads) as t:
-            first, end, step = t, count, threads
-            if not commutative:
-                first, step = builder.name("first", ix.mul(t, piece)), 1
-                end = ix.minimum(ix.add(first, piece), count)
-            own = tuple(builder.alloc(v.name, v.dtype, (), "register") for v in _fold(work).left)
-            self.reductions.copy(partials, (first,), own, ())
-            with builder.loop(chunk := fresh("chunk"), ix.add(first, step), end, step):
-                left = [builder.name("left", Read(b, (), None)) for b in own]
-                right = [builder.name("right", Read(b, (chunk,), None)) for b in partials]
-                self.reductions.combine_where(work, self.loops.environment(work, 0), own, (), left, right)
-            self.reductions.copy(own, (), parts.buffers, (t,))
-        self._tree(work, position, loop, parts, live, threads)
-        self._combine(work, position, lambda: iter(((total, replace(parts, prefix=(ix.as_index(0),))),)))
 
     def threads(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> int:
         """How many iterations the loop has at most."""
@@ -349,5 +275,5 @@ def refused(work: Work, loop: LoopPlan, why: str, remedy: str) -> ScheduleError:
 
 
 def _fold(work: Work) -> Reduce:
-    assert work.job.reduction is not None
-    return work.job.reduction
+    assert work.job.carried is not None
+    return work.job.carried

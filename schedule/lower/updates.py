@@ -25,7 +25,7 @@ from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Res
 from raido.algo.graph.faults import unsigned_kind
 from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.block_bins import Bins, BlockBins, deals_out
-from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.chunks import chunks_of, each_chunk
 from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.coordinates import Coordinates
@@ -204,15 +204,9 @@ class Updates:
 
     def _along_bins(self, job: Job) -> dict[str, Any]:
         """How the loop along the last axis of bins runs: by threads of a block where the steps do, else in the lanes of part "combine"."""
-        threads = next((loop for loop in job.plan.loops if is_bound(loop, "thread")), None)
-        if threads is not None:
-            return {"kind": "parallel", "level": threads.level, "stage": job.stage.name, "loop": threads.name}
-        plan = part_plan(job.stage, job.plan, "combine")
-        lanes = next((loop for loop in plan.loops if loop.kind == "vector"), None)
-        if lanes is None:
-            return {}
-        how = {"kind": "vector", "lanes": lanes.lanes, "interleave": lanes.interleave, "tail": lanes.tail}
-        return {**how, "stage": job.stage.name, "loop": lanes.name}
+        lanes = [loop for loop in part_plan(job.stage, job.plan, "combine").loops if loop.kind == "vector"]
+        chosen = [loop for loop in job.plan.loops if is_bound(loop, "thread")] or lanes
+        return as_planned(chosen[0], job.stage.name) if chosen else {}
 
     def _form(self, work: Work, values: dict[Node, Node]) -> Reduce:
         """The fold with the axes' variables replaced."""

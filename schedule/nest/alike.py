@@ -1,20 +1,32 @@
 """Keys of statements with names left out: equal keys are of statements that become each other by renaming variables and buffers.
 
 A key is everything that code depends on: statements and expressions, with variables, buffers and shared expressions numbered in the
-order in which they are met. Names of stages, loops and variables decide nothing but names.
+order in which they are met. Names of stages, loops and variables decide nothing but names. `LoopRows` takes loops for alike that
+become each other by other numbers in index expressions that do not change while the loop runs, too.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
-from raido.algo.graph.expr import SizeVar, Var
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Const, Op, SizeVar, Var
 from raido.algo.graph.node import Node, field_names
-from raido.algo.graph.rewrite import children
+from raido.algo.graph.rewrite import children, post_order
+from raido.schedule.nest.effects import bound_within
+from raido.schedule.nest.nodes import For
 from raido.schedule.nest.uses import fields_of, is_statement
 from raido.schedule.nest.values import Buffer, VectorVar
 
+_NEVER_FAULTING = (
+    "add",
+    "sub",
+    "mul",
+    "minimum",
+    "maximum",
+)  # computed before a loop though no iteration may need them
 _NAMES = ("name", "serial", "stage", "loop")
 _GIVEN = ("parameter", "result", "heap")  # memory that a kernel is given by its address, wherever it comes from
 
@@ -40,7 +52,7 @@ class KeyRows:
         stack = [root]
         while stack:
             node = stack[-1]
-            below = [] if node in self.numbers else [child for child in children(node) if child not in self.numbers]
+            below = [] if node in self.numbers else [child for child in self._below(node) if child not in self.numbers]
             if below:
                 stack += reversed(below)
                 continue
@@ -48,6 +60,10 @@ class KeyRows:
             if node not in self.numbers:
                 self.numbers[node] = self._row(node)
         return self.numbers[root]
+
+    def _below(self, node: Node) -> Sequence[Node]:
+        """The nodes whose rows come before that of a node."""
+        return children(node)
 
     def _row(self, node: Node) -> int:
         if not isinstance(node, (Var, VectorVar, SizeVar, Buffer)):
@@ -65,6 +81,60 @@ class KeyRows:
         if isinstance(value, tuple):
             return tuple([self._part(each) for each in value])
         return self.statement(value) if is_statement(value) else value
+
+
+class LoopRows(KeyRows):
+    """The rows of a loop that others around it are alike but for numbers, and what such a loop is `given` from outside, in order.
+
+    The loop is given its free variables and buffers, and every largest i64 expression of them that contains a variable: bounds of the
+    region that a stage is computed for differ in constants alone (`yo + 34`, `yo + 36`). How many rows a given buffer has, which no
+    address depends on, is no part of the key.
+    """
+
+    def __init__(self, loop: For) -> None:
+        super().__init__()
+        self.given: list[Node] = []
+        self._bound = bound_within(loop)
+        self._free: dict[Node, bool | None] = {}
+        self.statement(loop)
+
+    def _below(self, node: Node) -> Sequence[Node]:
+        return () if self._is_given(node) else children(node)
+
+    def _row(self, node: Node) -> int:
+        if not self._is_given(node):
+            return super()._row(node)
+        self.given.append(node)
+        if isinstance(node, Buffer):
+            whole = node.strides or node.scope == "constant" or len(node.shape) < 2
+            kept = node.shape if whole else node.shape[1:]
+            scope = _GIVEN if node.scope in _GIVEN else node.scope
+            rows = (self._part(kept), self._part(node.strides), len(node.shape))
+            return self.add(Buffer, node.dtype, scope, node.lanes, node.data, *rows)
+        if isinstance(node, Op) or (isinstance(node, Var) and node.dtype is i64):
+            return self.add(Var, i64)
+        return super()._row(node)
+
+    def _is_given(self, node: Node) -> bool:
+        if isinstance(node, (Var, VectorVar, SizeVar, Buffer)):
+            return node not in self._bound
+        return isinstance(node, Op) and node.dtype is i64 and bool(self._is_free(node))
+
+    def _is_free(self, root: Node) -> bool | None:
+        """Whether an index expression contains a variable, none of them the loop's own; None where it is another kind of expression."""
+        known = self._free
+        for node in post_order((root,), lambda e: () if e in known else children(e)):
+            if node in known:
+                continue
+            known[node] = None
+            if isinstance(node, (Const, SizeVar)):
+                known[node] = False
+            elif isinstance(node, Var):
+                known[node] = True if node.dtype is i64 and node not in self._bound else None
+            elif isinstance(node, Op) and node.dtype is i64 and node.name in _NEVER_FAULTING:
+                below = [known[child] for child in node.args]
+                known[node] = None if None in below else any(below)
+        return known[root]
 
 
 @functools.cache

@@ -146,12 +146,17 @@ class Collect:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Append:
-    """If `predicate` holds, stores `values` into `buffers` at the index that `position` (a scalar) holds, and increments it."""
+    """If `predicate` holds, stores `values` into `buffers` at the index that `position` (a scalar) holds, and increments it.
+
+    `spare`: lanes side by side may change what stands behind the new position, as many elements as there are lanes: it is inside the
+    buffers, and is written before anybody reads it.
+    """
 
     buffers: tuple[Buffer, ...]
     position: Buffer
     values: tuple[NestExpr, ...]
     predicate: NestExpr
+    spare: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -197,7 +202,8 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class For:
-    """`for var in low..high step step`. kinds: serial, parallel, vector (scalar nest only: per-lane code), unroll (constant trip count).
+    """`for var in low..high step step`. kinds: serial, parallel, vector (scalar nest only: per-lane code), unroll (constant trip count),
+    matrix (a serial loop over products of matrices, which threads of a GPU may run together: `matrix_loops`).
 
     `lanes`, `interleave`, `tail` belong to vector loops (lanes 0: the target decides), `grain` and `dynamic` to parallel ones.
     `level`: where on a GPU the iterations of a parallel loop run, "block.x" … "thread.z" ("": left to whoever makes kernels). All
@@ -212,7 +218,7 @@ class For:
     high: NestExpr
     step: int
     body: Block
-    kind: Literal["serial", "parallel", "vector", "unroll"] = "serial"
+    kind: Literal["serial", "parallel", "vector", "unroll", "matrix"] = "serial"
     lanes: int = 0
     interleave: int = 1
     tail: str = "mask"

@@ -111,6 +111,8 @@ class NestPrinter(ExpressionText):
             head += f" by vector {loop.lanes}" if loop.lanes else " by vector"
             head += f", interleave {loop.interleave}" if loop.interleave != 1 else ""
             head += f", tail {loop.tail}" if loop.tail != "default" else ""
+        if loop.kind == "matrix":
+            head += " by matrix"
         if loop.kind == "parallel":
             head += (f" grain {loop.grain}" if loop.grain else "") + (" dynamic" if loop.dynamic else "")
         self.shared = {}
@@ -163,7 +165,8 @@ class NestPrinter(ExpressionText):
                 f"{self.name(buffer)}[{self.name(statement.position)}++]" for buffer in statement.buffers
             )
             values = ", ".join(map(self.text, statement.values))
-            return f"append {places} = {values}{self._where(statement.predicate)}"
+            spare = ", in whole gangs" if statement.spare else ""
+            return f"append {places} = {values}{self._where(statement.predicate)}{spare}"
         if isinstance(statement, Check):
             values = ", ".join(map(self.text, statement.values))
             return (

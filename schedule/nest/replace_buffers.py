@@ -13,9 +13,17 @@ from raido.schedule.nest.uses import fields_of
 from raido.schedule.nest.values import Buffer
 
 
-def map_expressions(s: Any, change: Callable[[Node], Node], allocate: Callable[[Buffer], Buffer]) -> Any:
-    """The statement with `change` applied bottom-up to every expression; buffers that are allocated go through `allocate`."""
-    memo: dict[Node, Node] = {}
+def map_expressions(
+    s: Any,
+    change: Callable[[Node], Node],
+    allocate: Callable[[Buffer], Buffer],
+    known: Mapping[Node, Node] | None = None,
+) -> Any:
+    """The statement with `change` applied bottom-up to every expression; buffers that are allocated go through `allocate`.
+
+    known: what becomes of some expressions, which `change` is not asked about, nor about what they are made of.
+    """
+    memo: dict[Node, Node] = dict(known or {})
 
     def expression(e: Node) -> Node:
         return transform(e, change, memo)

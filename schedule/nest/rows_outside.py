@@ -13,6 +13,7 @@ are may be read from memory that no iteration changes.
 Rows that lanes make stay in lanes. States that are swapped at the end of an iteration are exchanged, or copied, row by row, where a row of
 them is a few numbers; in a loop that ends for each row by itself they are not. Rows in lanes make their iterations as many at a time as the
 first-level cache holds with 128 bytes of each; rows that lie side by side, whose iterations lie apart, with 32 bytes of each.
+Of rows inside rows (`rd.map` in a map) the inner ones go through an iteration together where the cache holds all that they change.
 """
 
 from __future__ import annotations
@@ -106,11 +107,38 @@ def _turned(loop: For | While, machine: Machine) -> list[Statement]:
     stages = [rows for rows in chains if rows is not None]
     if not stages or len(stages) < len(chains):
         return []
+    at = lambda depth: [replace(rows, loops=rows.loops[:depth]) for rows in stages]
     for depth in range(min(len(rows.loops) for rows in stages), 0, -1):
-        turned = _turned_at(iterations, [replace(rows, loops=rows.loops[:depth]) for rows in stages], machine)
+        turned = _turned_at(iterations, at(depth), machine)
+        if turned and depth > 1 and _go_together(iterations, at(depth), at(depth - 1), machine):
+            turned = _turned_at(iterations, at(depth - 1), machine) or turned
         if turned:
             return turned
     return []
+
+
+def _go_together(iterations: _ArrayLoop, stages: Sequence[Rows], outer: Sequence[Rows], machine: Machine) -> bool:
+    """Whether the rows of the innermost loop had better go through each iteration together, one after the other.
+
+    A row's iterations wait for each other; other rows do not, and share what an iteration reads for all of them. Everything that they
+    change has to stay in half of the first-level cache: the other half is left to what they read.
+    """
+    if not isinstance(iterations.loop, For) or any(rows.in_lanes for rows in stages):
+        return False
+    row = _of_one_row(iterations.iteration, outer, outer[0])
+    places = _places_of_rows(row, outer, iterations.swaps)
+    if places is None:
+        return False
+    numbers = {buffer: _numbers_of_a_row(buffer, at) for buffer, at in places.items()}
+    return None not in numbers.values() and machine.l1 >= 2 * sum(
+        buffer.dtype.itemsize * (count or 0) for buffer, count in numbers.items()
+    )
+
+
+def _numbers_of_a_row(buffer: Buffer, places: tuple[int, ...]) -> int | None:
+    """How many numbers a row of a buffer is, if that is known; `places`: the dimensions that say which row."""
+    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in places]
+    return None if None in extents else prod(extents)  # type: ignore[arg-type]
 
 
 def _parts_of(loop: For | While) -> _ArrayLoop | None:
@@ -179,7 +207,7 @@ def _turned_at(
 
 
 def _of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: Rows) -> list[Statement]:
-    """What statements, and the stages among them, do for one row."""
+    """The statements of one row: those given, and those of the stages among them."""
     row: list[Statement] = [s for s in statements if isinstance(s, Let)]
     for rows in stages:
         names = zip(rows.variables, first.variables, strict=True)
@@ -284,9 +312,8 @@ def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: Rows) -> bool:
         is_equal(loop.low, ix.as_index(0)) and is_equal(loop.high, buffer.shape[d])
         for loop, d in zip(rows.loops, places, strict=True)
     )
-    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in places]
-    few = None not in extents and prod(extents) <= FEW  # type: ignore[arg-type]
-    return few and not buffer.strides and all(whole)
+    numbers = _numbers_of_a_row(buffer, places)
+    return numbers is not None and numbers <= FEW and not buffer.strides and all(whole)
 
 
 def _exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iterator[Statement]:

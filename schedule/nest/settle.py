@@ -135,6 +135,6 @@ def _is(e: Any, value: bool) -> bool:
 
 
 def _forget(s: Statement, known: dict[Node, Node]) -> None:
-    """What registers hold is known no more where a statement, or one inside it, changes them."""
+    """Drops the known values of registers that a statement, or one inside it, changes."""
     for buffer in written(s):
         known.pop(Read(buffer, (), None), None)

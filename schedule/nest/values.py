@@ -10,7 +10,7 @@ column. `VectorRead` moves in memory from the place of `indices`. Reads are in b
 from __future__ import annotations
 
 from itertools import count
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from raido.algo.graph.dtypes import DType, i64
 from raido.algo.graph.expr import Const, Expr, Op, Parameter
@@ -43,6 +43,12 @@ _serials = count(1)
 def new_serial() -> int:
     """A number that no other buffer has."""
     return next(_serials)
+
+
+def replaced(buffer: Buffer, **fields: Any) -> Buffer:
+    """A buffer with other fields."""
+    names = ("name", "dtype", "shape", "scope", "serial", "strides", "lanes", "data")
+    return Buffer(*(fields.get(name, getattr(buffer, name)) for name in names))
 
 
 @node

@@ -45,3 +45,14 @@ def comes_before(left: Sequence[NestExpr], right: Sequence[NestExpr]) -> NestExp
         equal = Op("logical_and", bool_, (Op("eq", bool_, (a, b)), before))
         before = Op("logical_or", bool_, (Op("lt", bool_, (a, b)), equal))
     return before
+
+
+def precedes(left: NestExpr, right: NestExpr) -> NestExpr:
+    """Whether a value comes before another: the same order, of the values themselves."""
+    less = Op("lt", bool_, (left, right))
+    if left.dtype is bool_:
+        return Op("logical_and", bool_, (Op("logical_not", bool_, (left,)), right))
+    if not left.dtype.is_float:
+        return less
+    numbers = Op("eq", bool_, (left, left)), Op("ne", bool_, (right, right))
+    return Op("logical_or", bool_, (less, Op("logical_and", bool_, numbers)))

@@ -28,6 +28,11 @@ class CudaInfo:
     grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     block: tuple[int, int, int] = (1024, 1024, 64)
 
+    @property
+    def products(self) -> tuple[str, ...]:
+        """The types of factors of which `mma.sync.m16n8k16` multiplies matrices, with sums in f32 (PTX ISA: from sm_80 on)."""
+        return ("f16", "bf16") if self.capability >= 80 else ()
+
     def describe(self) -> str:
         """A line for people: the limits that schedules meet."""
         return (

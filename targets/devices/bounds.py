@@ -8,19 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.dtypes import whole_range
 from raido.targets.devices import tir
 from raido.targets.devices.linear import Interval, bound, sum_of
 
 INT32: Interval = (-(1 << 31), (1 << 31) - 1)
-
-
-def whole_range(dtype: DType) -> Interval:
-    """The numbers that an integer dtype holds."""
-    if dtype is bool_:
-        return (0, 1)
-    signed = dtype.kind == "i"
-    return (-(1 << dtype.bits - 1) if signed else 0, (1 << dtype.bits - signed) - 1)
 
 
 def inside(inner: Interval, outer: Interval) -> bool:

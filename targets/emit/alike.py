@@ -1,27 +1,120 @@
-"""Kernels that are alike: one function serves all of them, called with the memory and the numbers of each.
+"""Kernels and loops that are alike: one function serves all of them, called with the memory and the numbers of each.
 
 Programs repeat themselves (sweeps, layers, levels of a pyramid), and LLVM takes its time for every copy of a kernel. Two kernels are
-alike where each becomes the other by renaming variables and buffers. `kernel_key` is everything that the emitter looks at: the
-statements, and what is known outside of the variables that are not the kernel's own.
+alike where each becomes the other by renaming variables and buffers. A key is everything that the emitter looks at: the
+statements, and what is known outside of the variables that are not the kernel's own. Inside kernels that are different, nests of serial
+loops may be alike: a chain of stencils computed in strips has a region of other rows for each of them, by the same code.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, TypeVar
 
-from raido.schedule.nest.alike import KeyRows
-from raido.schedule.nest.nodes import Block
-from raido.schedule.nest.uses import Uses
+from raido.schedule.nest.alike import KeyRows, LoopRows
+from raido.schedule.nest.nodes import Alloc, Block, For, If, Nest, Ordered, Produce, Statement
+from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.walk import statements_within
 from raido.targets.emit.unit import Unit
 
+_WORTH_A_CALL = 256  # rows of a key: LLVM makes code for so many operations in some ten milliseconds, and runs them for longer than a call
+_BY_ADDRESS = ("parameter", "heap", "constant")  # memory that a function of its own can be given
 
-def kernel_key(body: Block, uses: Uses, outer: Unit) -> tuple[Any, ...]:
-    """The key of a kernel of the host plan, equal for those that are alike: as `uses` lists what they are given, in the same order."""
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+def rows_of(body: Block) -> KeyRows:
+    """The rows of a kernel's statements."""
     rows = KeyRows()
     rows.statement(body)
-    for variable in uses.variables:
+    return rows
+
+
+def key_of(rows: KeyRows, variables: Iterable[Any], outer: Unit) -> tuple[Any, ...]:
+    """The key of statements with these rows and free variables, equal for those that are alike."""
+    for variable in variables:
         term, known = outer.variables.get(variable), outer.known.get(variable)
         number = term if isinstance(term, int) else None
         indexes = variable in outer.index_like
         rows.add(rows.expression(variable), indexes, number, None if known is None else rows.expression(known))
     return tuple(rows.rows)
+
+
+class Alike:
+    """The kernels and loops of a nest that others are alike.
+
+    `bodies`: the rows of kernels outside the host's loops where another one's statements are of the same kinds. `loops`: the rows of serial
+    loops in kernels which another loop, of another kernel or of the same, is alike.
+    """
+
+    def __init__(self, nest: Nest) -> None:
+        bodies = list(_kernels(nest.body))
+        self.bodies = {body: rows_of(body) for body in _repeated(bodies, kinds_of)}
+        different: dict[Any, Block] = {}
+        for body in bodies:
+            different.setdefault(tuple(self.bodies[body].rows) if body in self.bodies else body, body)
+        candidates = [loop for body in different.values() for loop in _loops(body)]
+        rows = {loop: LoopRows(loop) for loop in _repeated(candidates, kinds_of)}
+        able = [loop for loop, found in rows.items() if _may_be_apart(found)]
+        self.loops: dict[For, LoopRows] = {
+            loop: rows[loop] for loop in _repeated(able, lambda loop: tuple(rows[loop].rows))
+        }
+
+
+def _repeated(of: Iterable[T], key: Any) -> list[T]:
+    """Those whose key another one has."""
+    keys = [(each, key(each)) for each in of]
+    counts = Counter(found for _, found in keys)
+    return [each for each, found in keys if counts[found] > 1]
+
+
+def kinds_of(statement: Statement) -> tuple[type, ...]:
+    """The kinds of the statements within one: those of alike ones are equal."""
+    return tuple([type(s) for s in statements_within(statement)])
+
+
+def _kernels(block: Block) -> Iterator[Block]:
+    """The kernels of the host plan outside its loops."""
+    for s in block.statements:
+        if isinstance(s, Produce):
+            yield s.body
+        elif isinstance(s, Block):
+            yield from _kernels(s)
+        elif isinstance(s, If):
+            yield from _kernels(s.then)
+            if s.orelse is not None:
+                yield from _kernels(s.orelse)
+
+
+def _loops(block: Block) -> Iterator[For]:
+    """The outermost serial loops of a kernel around further loops, which take no memory and have no sections that run in order."""
+    for s in block.statements:
+        if isinstance(s, Block):
+            yield from _loops(s)
+        elif isinstance(s, Produce) or (isinstance(s, For) and s.kind == "parallel"):
+            yield from _loops(s.body)
+        elif isinstance(s, If):
+            yield from _loops(s.then)
+            if s.orelse is not None:
+                yield from _loops(s.orelse)
+        elif isinstance(s, For) and s.kind == "serial":
+            _, *inside = statements_within(s)
+            if any(isinstance(each, For) for each in inside) and not any(_needs_its_place(each) for each in inside):
+                yield s
+
+
+def _needs_its_place(s: Statement) -> bool:
+    """Whether a statement has to stand in the function that it stands in."""
+    return (
+        isinstance(s, Ordered)
+        or (isinstance(s, Alloc) and s.buffer.scope == "heap")
+        or getattr(s, "kind", "") == "parallel"
+    )
+
+
+def _may_be_apart(rows: LoopRows) -> bool:
+    """Whether a loop is worth a function, and all that it is given can be given to one."""
+    given = (each for each in rows.given if isinstance(each, Buffer))
+    return len(rows.rows) >= _WORTH_A_CALL and all(each.scope in _BY_ADDRESS for each in given)

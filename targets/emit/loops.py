@@ -33,6 +33,12 @@ def trip_count(low: Term, high: Term, step: int) -> Term:
 
 def emit_for(statements: Statements, s: For) -> None:
     """Appends a loop of any kind."""
+    if not statements.outliner.call_alike(statements, s):
+        emit_in_place(statements, s)
+
+
+def emit_in_place(statements: Statements, s: For) -> None:
+    """Appends a loop of any kind, whether or not others are alike."""
     if s.kind == "parallel":
         statements.outliner.launch(statements, s)
     elif s.kind == "unroll" and _unroll(statements, s):
@@ -73,9 +79,13 @@ def _serial(statements: Statements, s: For) -> None:
 
 
 def emit_loop(statements: Statements, s: For, low: Term, count: Any, first: Any = None) -> Any:
-    """The body of `s` for its iterations first … first + count − 1 (or all from 0)."""
+    """The body of `s` for its iterations first … first + count − 1 (or all from 0).
+
+    Iterations are counted from 0 where the bounds were read of memory: of any other first number TVM takes the sum with the count, in which
+    it puts the loads for their names, and memory may have changed by then.
+    """
     unit = statements.unit
-    if s.step == 1 and first is None:
+    if s.step == 1 and first is None and not (unit.is_read(s.low) or unit.is_read(s.high)):
         counter = T.Var(unit.fresh_name(s.var.name), "int64")
         start, value = tir(low), counter
     else:

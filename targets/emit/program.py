@@ -1,4 +1,5 @@
-"""A whole gang nest as functions: one kernel for steps of the host plan that are `alike`, one function for each loop over threads, one entry.
+"""A whole gang nest as functions: one kernel for steps of the host plan that are `alike`, one function for each loop over threads and
+for serial loops in kernels that are alike, one entry.
 
 The entry has the flat C form of `raido.targets.signature`: inputs, sizes, outputs, fault record. It allocates, runs host loops, calls
 kernels, swaps buffers by swapping pointers, and gives back all memory on every path. Kernels and the bodies of loops over threads are
@@ -13,14 +14,17 @@ from typing import Any
 from raido.algo.collector import seldom_collected
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import bool_, i64, u8
-from raido.algo.graph.expr import SizeVar
-from raido.schedule.nest.nodes import Block, For, Nest
+from raido.algo.graph.expr import Op, SizeVar, fresh
+from raido.algo.graph.index import as_index
+from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.nodes import Block, For, Let, Nest
+from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.uses import Uses
-from raido.schedule.nest.values import Buffer, lanes_of
+from raido.schedule.nest.values import Buffer, lanes_of, replaced
 from raido.targets import tvm_corner as T
-from raido.targets.emit.alike import kernel_key
+from raido.targets.emit.alike import Alike, key_of, rows_of
 from raido.targets.emit.host import HostPlan, sizes_of_empty_arrays
-from raido.targets.emit.loops import emit_loop, trip_count
+from raido.targets.emit.loops import emit_in_place, emit_loop, trip_count
 from raido.targets.emit.ordered import emit_ordered_iteration
 from raido.targets.emit.scopes import hoist_heap, is_ordered, shared_registers
 from raido.targets.emit.statements import Statements, add_statement
@@ -48,6 +52,7 @@ class Program:
         self.helpers = Helpers(f"{entry}.math", can)
         self.functions: dict[str, Any] = {}
         self.kernels: dict[tuple[Any, ...], str] = {}
+        self.alike = Alike(nest)
         self.entry = entry
         slots: dict[Buffer, Any] = {}
         unit, parameters = self._entry_unit(nest, slots)
@@ -171,7 +176,9 @@ class Program:
     def kernel(self, outer: Unit, name: str, body: Block) -> Uses:
         """A function for statements of the host plan, unless one for others that are alike is there, and its call."""
         uses = Uses(body)
-        given, key = self.passed(outer, uses), kernel_key(body, uses, outer)
+        given = self.passed(outer, uses)
+        rows = self.alike.bodies.pop(body, None) or rows_of(body)
+        key = key_of(rows, uses.variables, outer)
         if key not in self.kernels:
             symbol = self.kernels[key] = self.symbol(name)
             unit, parameters = self.outline(outer, uses, given)
@@ -180,10 +187,58 @@ class Program:
             hoisted, moved = hoist_heap(body)
             statements.block((*moved, *hoisted.statements))
             self.finish(symbol, unit, parameters, statements)
+        self._call(outer, self.kernels[key], given)
+        return uses
+
+    def call_alike(self, statements: Statements, loop: For) -> bool:
+        """The call of the function of a loop that others are alike, which is made once."""
+        rows, outer = self.alike.loops.pop(loop, None), statements.unit
+        if rows is None:
+            return False
+        inside = self._names_inside(statements, rows.given)
+        uses = Uses()
+        for each, named in inside.items():
+            if isinstance(each, Buffer):
+                uses.buffers[each] = None
+            else:
+                uses.variables[named] = None
+        given, key = self.passed(outer, uses), key_of(rows, uses.variables, outer)
+        if key not in self.kernels:
+            symbol = self.kernels[key] = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
+            uses.buffers = dict.fromkeys(inside[each] for each in uses.buffers)
+            own = [(inside.get(each, each), argument, kind) for each, argument, kind in given]
+            unit, parameters = self.outline(outer, uses, own)
+            apart = Statements(unit, self)
+            emit_in_place(apart, map_expressions(loop, lambda e: e, lambda b: b, inside))
+            self.finish(symbol, unit, parameters, apart)
+        self._call(outer, self.kernels[key], given)
+        return True
+
+    def _names_inside(self, statements: Statements, given: Sequence[Any]) -> dict[Any, Any]:
+        """The names, in a function of its own, of what a loop that others are alike is given: expressions get one, and buffers have
+        as many rows as any has."""
+        inside: dict[Any, Any] = {}
+        for each in given:
+            if isinstance(each, Op):
+                inside[each] = fresh("given")
+                statements.statement(Let(inside[each], each))
+                statements.unit.known.pop(inside[each], None)
+        expressions = dict(inside)
+        for each in given:
+            if isinstance(each, Buffer) and each.scope != "constant":
+                shape, strides = ([substitute(e, expressions) for e in part] for part in (each.shape, each.strides))
+                if len(shape) > 1 and not strides:
+                    shape[0] = as_index(1)
+                inside[each] = replaced(each, shape=tuple(shape), strides=tuple(strides))
+            else:
+                inside.setdefault(each, each)
+        return {each: inside[each] for each in given}
+
+    def _call(self, outer: Unit, symbol: str, given: Sequence[tuple[Any, Any, str]]) -> None:
+        """The call of a kernel with what it is given."""
         types = [*(kind for _, _, kind in given), "ptr"]
         arguments = [*(argument for _, argument, _ in given), outer.fault]
-        outer.effect(self.helpers.runtime.call_apart(self.kernels[key], types), *arguments)
-        return uses
+        outer.effect(self.helpers.runtime.call_apart(symbol, types), *arguments)
 
     def launch(self, statements: Statements, loop: For) -> None:
         """A loop over threads: a function for one thread's share, and the launch."""

@@ -6,6 +6,7 @@ Everything here looks and rewrites; nothing emits.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from raido.algo.graph.expr import Node
@@ -39,7 +40,7 @@ def is_ordered(block: Block) -> bool:
 def hoist_heap(block: Block, repeated: bool = False) -> tuple[Block, list[Alloc]]:
     """Moves heap allocations out of serial loops and nested blocks as far as their sizes are known; returns those moved out.
 
-    Out of branches only in what is `repeated`: a branch that is not taken takes no memory.
+    Out of branches only in what is `repeated`: a branch that is not taken takes no memory. Statements without allocations stay themselves.
     """
     moved: list[Alloc] = []
     kept: list[Any] = []
@@ -53,7 +54,8 @@ def hoist_heap(block: Block, repeated: bool = False) -> tuple[Block, list[Alloc]
         for alloc in found:
             (kept if _mentions(alloc.buffer, bound) else moved).append(alloc)
         kept.append(rebuilt)
-    return Block(tuple(kept)), moved
+    same = len(kept) == len(block.statements) and all(map(is_, kept, block.statements))
+    return block if same else Block(tuple(kept)), moved
 
 
 def _hoist_from(s: Any, repeated: bool) -> tuple[Any, list[Alloc]]:
@@ -63,17 +65,17 @@ def _hoist_from(s: Any, repeated: bool) -> tuple[Any, list[Alloc]]:
         body, found = hoist_heap(s.body, True)
         here = [a for a in found if _mentions(a.buffer, {s.var})]
         body = Block((*here, *body.statements)) if here else body
-        return replace(s, body=body), [a for a in found if a not in here]
+        return s if body is s.body else replace(s, body=body), [a for a in found if a not in here]
     if isinstance(s, Produce):
         body, found = hoist_heap(s.body, repeated)
-        return replace(s, body=body), found
+        return s if body is s.body else replace(s, body=body), found
     if isinstance(s, If):
         then, found = hoist_heap(s.then, repeated)
         orelse, more = hoist_heap(s.orelse, repeated) if s.orelse else (None, [])
         if not repeated:
             then, orelse = Block((*found, *then.statements)), orelse and Block((*more, *orelse.statements))
             return replace(s, then=then, orelse=orelse), []
-        return replace(s, then=then, orelse=orelse), found + more
+        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse), found + more
     if isinstance(s, While):
         body, found = hoist_heap(s.body, True)
         bound = {node for x in s.setup.statements for node in binds(x)}

@@ -57,7 +57,11 @@ _LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs regi
 
 
 class Outliner(Protocol):
-    """Makes functions of loops over threads."""
+    """Makes functions of loops over threads, and of loops that others are alike."""
+
+    def call_alike(self, statements: Statements, loop: For) -> bool:
+        """Appends the call of the function of a loop that others are alike; False for any other loop."""
+        ...
 
     def launch(self, statements: Statements, loop: For) -> None:
         """Appends the launch of a parallel loop to the current block."""
@@ -125,6 +129,8 @@ class Statements:
             unit.index_like.add(s.var)
             if s.value.dtype is i64 and lanes_of(s.value) == 1:
                 unit.known[s.var] = substitute(s.value, unit.known)
+        if s.var.dtype is i64 and unit.is_read(s.value):
+            unit.read.add(s.var)
         simple = isinstance(term, (int, T.Var))
         lanes, weight = lanes_of(s.value), self.values.weight[s.value]
         unit.variables[s.var] = (

@@ -11,7 +11,8 @@ from typing import Any
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i64, u8
 from raido.algo.graph.expr import Expr
-from raido.schedule.nest.values import Buffer, VectorVar
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorVar
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term
 from raido.targets.llvm.helpers import Helpers
@@ -30,6 +31,9 @@ class Unit:
         self.variables: dict[Expr | VectorVar, Term] = {}
         self.index_like: set[Expr | VectorVar] = set()
         self.known: dict[Expr, Expr] = {}  # index variables of unrolled loops, as expressions
+        self.read: set[Expr | VectorVar] = (
+            set()
+        )  # i64 variables that stand for what was read of memory, or are made of it
         self.memory: dict[Buffer, Any] = {}
         self.registers: dict[Buffer, dict[tuple[int, ...], Any]] = {}
         self.out: list[Any] = []
@@ -65,6 +69,10 @@ class Unit:
         name = T.Var(self.fresh_name(stem), T.type_name(dtype, lanes))
         self.out.append(T.Bind(name, value))
         return name
+
+    def is_read(self, e: NestExpr) -> bool:
+        """Whether an i64 expression reads memory, or names what was read before."""
+        return any(isinstance(node, Read) or node in self.read for node in topological(e))
 
     def call(self, symbol: str, dtype: DType, lanes: int, *args: Any) -> Any:
         """A call of a helper with a result of that type."""

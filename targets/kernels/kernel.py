@@ -44,7 +44,7 @@ def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0, subgrou
         parameters.append(T.pointer(unit.fresh_name("fault"), i32))
         unit.fault = T.flat_buffer("fault_record", i32, RECORD_WORDS, parameters[-1])
         unit.out.append(T.DeclBuffer(unit.fault, data=parameters[-1]))
-    body = _body(kernel, unit, Statements(unit, forms, steps), iterations)
+    body = _body(kernel, unit, Statements(unit, forms, steps, kernel.threads, kernel.extent), iterations)
     width, *others = kernel.extent
     if iterations and width % subgroup and others == [1, 1] and not _has_barriers(kernel):
         here = T.LT(unit.variables[kernel.threads[0]], T.IntImm("int64", width))

@@ -11,9 +11,9 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import bool_, i32, i64, u32
-from raido.algo.graph.expr import Op
+from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
-from raido.algo.graph.rewrite import substitute
+from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
@@ -28,11 +28,12 @@ from raido.schedule.nest.nodes import (
     VectorStore,
     While,
 )
-from raido.schedule.nest.values import Buffer, VectorRead
+from raido.schedule.nest.values import Buffer, Read, VectorRead
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
 from raido.targets.kernels.atomics import emit_atomic, store_in_word
 from raido.targets.kernels.faults import record_fault
+from raido.targets.kernels.matrices import emit_matrix
 from raido.targets.kernels.unit import Form, Held, Unit, condition, load, operation
 from raido.targets.kernels.values import Values, encode, from_word, to_word
 
@@ -41,10 +42,19 @@ _UNROLL_LIMIT = 256
 
 class Statements:
     """Appends statements to a unit. `forms`: of buffers whose elements are not held plainly; `steps`: iterations that a loop may take
-    whose end data decides."""
+    whose end data decides; `threads`: the variables of a thread's place in its block, and how many there are along each axis."""
 
-    def __init__(self, unit: Unit, forms: dict[Buffer, Form], steps: int) -> None:
+    def __init__(
+        self,
+        unit: Unit,
+        forms: dict[Buffer, Form],
+        steps: int,
+        threads: tuple[Var, Var, Var] | None = None,
+        extent: tuple[int, int, int] = (1, 1, 1),
+    ) -> None:
         self.unit, self.forms, self.steps = unit, forms, steps
+        self.threads, self.extent = threads, extent
+        self.meanings: dict[Node, Expr] = {}  # of named indices, in terms of places, sizes and loops
         self.values = Values(unit)
 
     def block(self, statements: Sequence[Any]) -> None:
@@ -77,6 +87,8 @@ class Statements:
         unit = self.unit
         term = self.values.scalar(s.value)
         unit.variables[s.var] = unit.bind(s.var.name, s.var.dtype, term)
+        if s.var.dtype is i64 and not any(isinstance(node, Read) for node in topological(s.value)):
+            self.meanings[s.var] = substitute(s.value, self.meanings)
 
     def _alloc(self, s: Alloc) -> None:
         buffer, unit = s.buffer, self.unit
@@ -151,6 +163,8 @@ class Statements:
         unit = self.unit
         if s.kind in ("parallel", "vector"):
             raise CompileError(f"internal: a {s.kind} loop over {s.var.name} cannot stand inside a kernel")
+        if s.kind == "matrix" and emit_matrix(self, s):
+            return
         low, high = self.values.prepare(s.low, s.high)
         if isinstance(low, int) and isinstance(high, int):
             if high <= low:
@@ -158,6 +172,7 @@ class Statements:
             if s.kind == "unroll" and (high - low) // s.step < _UNROLL_LIMIT:
                 for value in range(low, high, s.step):
                     unit.variables[s.var] = value
+                    self.meanings[s.var] = as_index(value)
                     self.block(s.body.statements)
                 return
         index = T.Var(unit.fresh_name(s.var.name), "int64")

@@ -266,7 +266,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], tuple[type, str]]] = {
     "float": (lambda z: float(z[0]), (rd.TraceError, r"float\(\)")),
     "in": (lambda z: 1j in z, (rd.TraceError, "`in`")),
     "NumPy's sine": (lambda z: np.sin(z), (rd.TraceError, "`np.sin` on a traced value")),
-    "NumPy's svd": (lambda z: np.linalg.svd(z), (rd.TraceError, "`np.linalg.svd` on a traced value")),
+    "NumPy's svd": (lambda z: np.linalg.svd(z), (rd.DTypeError, "rd.linalg.svd of complex numbers")),
     "an index": (lambda z: z[z], (rd.TraceError, "complex numbers inside an index")),
     "a size": (lambda z: rd.replicate(z[0], 1), (rd.ShapeError, "a size is an int")),
     "counts": (lambda z: rd.repeat(z, z), (rd.ShapeError, "not complex numbers")),

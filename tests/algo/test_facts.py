@@ -6,8 +6,9 @@ from itertools import product
 import pytest
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import SizeVar, fresh
-from raido.algo.graph.facts import Facts
+from raido.algo.graph.dtypes import f32, i64
+from raido.algo.graph.expr import Op, SizeVar, const, fresh
+from raido.algo.graph.facts import Facts, interval
 from raido.algo.graph.rewrite import substitute
 
 N, X, Y, Z = SizeVar("n"), fresh("x"), fresh("y"), fresh("z")
@@ -61,3 +62,8 @@ def test_another_range_takes_the_place_of_the_first():
     facts = Facts().with_range(X, 1, 5)
     assert facts.nonnegative(ix.sub(X, 1))
     assert not facts.with_range(X, 0, 5).nonnegative(ix.sub(X, 1))
+
+
+def test_an_index_made_of_a_float_has_no_bounds():
+    number = Op("cast", i64, (Op("mul", f32, (Op("cast", f32, (X,)), const(f32, 0.5))),))
+    assert interval(number, {X: RANGES[X]}) is None

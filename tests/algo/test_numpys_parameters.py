@@ -104,6 +104,53 @@ def test_sorts_take_a_kind() -> None:
     )
 
 
+def decreasing(rows: Any) -> Any:
+    """The indices that bring each row in decreasing order, stable, NaN behind: Python's own `sorted`."""
+
+    def place(value: Any) -> tuple[Any, ...]:
+        return (True,) if value != value else (False, -value.real, -value.imag)
+
+    return np.array([sorted(range(len(row)), key=lambda k, row=row: place(row[k])) for row in rows.tolist()])
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_decreasing_orders(dtype: Any) -> None:
+    a = finite((4, 7), dtype) if np.dtype(dtype).kind == "c" else sample((4, 7), dtype)
+    a[:, ::2] = a[:, 1:2]
+    same(
+        lambda a: (rd.sort(a, descending=True), rd.argsort(a, descending=True), a.argsort(0, descending=True)),
+        lambda a: (np.take_along_axis(a, decreasing(a), 1), decreasing(a), decreasing(a.T).T),
+        a,
+    )
+
+
+def test_functions_of_numbers_computed_in_a_type() -> None:
+    a, b = sample((5,), np.uint8), sample((5,), np.uint8, 1)
+
+    def called(module: Any) -> Any:
+        return lambda a, b: (
+            *(module.subtract(a, b, dtype=np.int16), module.sqrt(a, dtype="float32"), module.add(a, b, dtype=complex)),
+            *(*module.divmod(a, 7, dtype=np.int64), module.gcd(a, b, dtype=np.int32)),
+        )
+
+    same(called(rd), called(np), a, b)
+    for wrong in (lambda a: rd.less(a, a, dtype=float), lambda a: rd.add(a / 2, 1, dtype=int)):
+        with pytest.raises(rd.DTypeError, match="`dtype="):
+            rd.algorithm(wrong).interpret(a)
+
+
+def test_making_and_joining_take_numpys_parameters() -> None:
+    def called(module: Any) -> Any:
+        return lambda a: (
+            *(module.array(a, ndmin=3), module.array([a, a], ndmin=1, copy=None), module.asarray(a, copy=None)),
+            *(module.concat([a, [[7, 8, 9]]], dtype=np.float32), module.stack([a, a], dtype=np.int8)),
+            *(module.concat([a, a], axis=None), module.reshape(a, -1, copy=True), a.astype(float, copy=False)),
+            *(module.astype(a, float, copy=False), *module.meshgrid(a[0], a[1], copy=False)),
+        )
+
+    same(called(rd), called(np), sample((2, 3), np.int64))
+
+
 AXES: tuple[Any, ...] = (None, 0, -1, (0, 1))
 
 

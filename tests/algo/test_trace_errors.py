@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], type[Exception], tuple[str, ...]]
     "in": (lambda x: 3.0 in x, (F,), rd.TraceError, ("`in`", "rd.any")),
     "chain": (lambda x: 0 < x[0] < 1, (F,), rd.TraceError, ("chained", "&")),
     "np.sin": (lambda x: np.sin(x), (F,), rd.TraceError, ("`np.sin`", "rd.sin")),
-    "np.linalg.svd": (lambda x: np.linalg.svd(x), (F,), rd.TraceError, ("`np.linalg.svd`",)),
+    "np.linalg.eig": (lambda x: np.linalg.eig(x), (F,), rd.TraceError, ("`np.linalg.eig`",)),
     "a function's method": (
         lambda x: rd.maximum.accumulate(x),
         (F,),

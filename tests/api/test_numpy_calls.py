@@ -42,6 +42,7 @@ ATTEMPTS: list[tuple[Any, ...]] = [
     ([N[0], N[1]], 0),
 ]
 NOT_PURE = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
+OF_ANY_SIGN = {"linalg.eigh", "linalg.svd"}  # vectors whose negatives serve as well
 PRINTED = {
     "array2string",
     "array_repr",
@@ -134,6 +135,7 @@ def test_every_function_of_numpy() -> None:
     for (name, want), own in zip(wanted.items(), got, strict=True):
         assert len(own) == len(want), name
         for g, w in zip(own, want, strict=True):
+            g, w = (np.abs(g), np.abs(w)) if name in OF_ANY_SIGN else (g, w)
             np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9, err_msg=name)
     for name, said in refused.items():
         alone = isinstance(FUNCTIONS[name], np.ufunc)
@@ -177,7 +179,7 @@ def test_arguments_stand_where_numpy_has_them() -> None:
         (lambda x: np.sum(x, out=np.zeros(())), "`out=` of rd.sum"),
         (lambda x: np.add(x, 1, out=np.zeros(3)), "`out=` of rd.add"),
         (lambda x: np.add(x, 1, where=np.ones(3, bool)), "`where=` of rd.add"),
-        (lambda x: np.linalg.svd(x), "`np.linalg.svd` on a traced value"),
+        (lambda x: np.linalg.eig(x), "`np.linalg.eig` on a traced value"),
         (lambda x: np.sin(x), "`np.sin` on a traced value"),
         (lambda x: np.add.reduce(x), "`np.add.reduce` on a traced value"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +144,8 @@ def test_messages_on_sizes_say_what_to_write(name: str) -> None:
 
 def test_functions_that_numpy_has_in_modules_are_answered_with_those_of_the_module() -> None:
     assert rd_remedy("linalg.vector_nrm") == "rd.linalg.vector_norm"
-    assert "np.linalg.eigh" in (rd_remedy("linalg.eigh") or "")
+    assert "np.linalg.eig" in (rd_remedy("linalg.eig") or "")
+    assert rd_remedy("linalg.eigh") == "rd.linalg.eigh"
     assert "rd.tabulate" in (rd_remedy("lib.stride_tricks.sliding_window_view") or "")
 
 
@@ -151,3 +153,38 @@ def test_an_empty_format_is_the_repr() -> None:
     seen: list[str] = []
     rd.algorithm(lambda a: seen.append(f"{a}") or a).trace(rd.f32["n"])
     assert seen == ["<traced f32[n]>"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "remedy"),
+    [
+        ("scipy.special.softmax(a)", "`scipy.special.softmax` of a traced value", "rd.softmax"),
+        ("softmax(a)", "`scipy.special.softmax` of a traced value", "rd.softmax"),
+        ("scipy.special.expit(a)", "`scipy.special.expit` of a traced value", "1 / (1 + rd.exp(-x))"),
+        ("scipy.special.gamma(a)", "`scipy.special.gamma` of a traced value", "the call outside of the algorithm"),
+        ("scipy.ndimage.gaussian_filter(a, 1)", "`scipy.ndimage.gaussian_filter` of a traced value", "rd.stencil"),
+        ("scipy.linalg.solve(a, a)", "`scipy.linalg.solve` of a traced value", "rd.linalg.solve"),
+    ],
+)
+def test_functions_of_scipy_are_answered_at_the_users_line(call: str, said: str, remedy: str, tmp_path: Path) -> None:
+    for module in ("linalg", "ndimage", "special"):
+        pytest.importorskip(f"scipy.{module}")
+    scipy: Any = sys.modules["scipy"]
+    file = tmp_path / "users.py"
+    file.write_text(f"def f(a):\n    return {call}\n")
+    names = {"scipy": scipy, "softmax": scipy.special.softmax}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    with pytest.raises(rd.TraceError) as caught:
+        rd.algorithm(a="f64[n]")(names["f"]).trace()
+    text = str(caught.value)
+    assert text.startswith(said) and f"{file}:2" in text and remedy in text.partition("\n  try ")[2]
+
+
+def test_indices_that_leave_an_array_are_answered_with_a_gather() -> None:
+    f = rd.algorithm(lambda x: rd.map(lambda i: x[i - 1], rd.iota(x.shape[0])))
+    for run in (f.interpret, f):
+        with pytest.raises(rd.IndexOutOfRange, match="does not count from the end") as caught:
+            run(np.ones(3))
+        assert 'rd.gather(a, i, mode="clamp")' in str(caught.value)
+    remedied = rd.algorithm(lambda x: rd.map(lambda i: rd.gather(x, i - 1, mode="wrap"), rd.iota(x.shape[0])))
+    assert remedied.interpret(np.arange(3.0)).tolist() == [2, 0, 1]

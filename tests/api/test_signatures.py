@@ -28,8 +28,8 @@ def test_ufuncs_take_their_operands_by_position(name: str) -> None:
     parameters = list(inspect.signature(getattr(rd, name)).parameters.values())
     operands = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     assert [p.name for p in operands] == (["x"] if OPERANDS[name].nin == 1 else ["x1", "x2"])
-    assert [p.name for p in parameters if p.kind is p.KEYWORD_ONLY] == ["out", "where", "name"]
-    assert len(parameters) == len(operands) + 3
+    assert [p.name for p in parameters if p.kind is p.KEYWORD_ONLY] == ["out", "where", "dtype", "name"]
+    assert len(parameters) == len(operands) + 4
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -54,6 +54,7 @@ def test_help_shows_the_users_function() -> None:
     for function, doc in ((blurred, "Blurs an image."), (plain, "An algorithm of raido")):
         algorithm = rd.algorithm(function)
         assert inspect.signature(algorithm) == inspect.signature(function)
+        assert inspect.signature(algorithm.__call__) == inspect.signature(function)  # IPython's `algorithm?` shows both
         head, _, rest = pydoc.render_doc(algorithm, renderer=pydoc.plaintext).partition(">\n")
         assert head.endswith(repr(algorithm)[:-1]) and rest.lstrip().startswith(doc)
         assert "Program" not in rest

@@ -24,6 +24,7 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#define __noinline__
 #define __restrict__
 #define __launch_bounds__(...)
 
@@ -233,6 +234,71 @@ template <class T> T __shfl_down_sync(unsigned, T value, int distance, int width
   int lane = on_cpu::lane();
   return on_cpu::exchange(value, lane % width + distance < width ? lane + distance : lane);
 }
+
+// --- matrices
+
+namespace on_cpu {
+inline thread_local uint32_t given[most_threads][6];
+inline int peer(int lane_of_it) { return now - lane() + lane_of_it; }
+inline uint32_t pair(unsigned short low, unsigned short high) { return low | (uint32_t)high << 16; }
+inline float half_of(uint32_t word, int k, bool brain) {
+  unsigned short half = (unsigned short)(word >> 16 * (k % 2));
+  return brain ? bits<float>((uint32_t)half << 16) : (float)bits<_Float16>(half);
+}
+
+// PTX ISA, "ldmatrix": row j of tile k begins where thread 8 k + j says.
+template <class T> void load_tiles(uint32_t** words, int count, const T* row, bool transposed) {
+  static_assert(sizeof(T) == 2, "elements of 16 bits");
+  uint64_t place = (uint64_t)row;
+  if (lane() < 8 * count && place % 16) fail("a row of a tile that does not begin at a multiple of 16 bytes");
+  std::memcpy(&slots[now], &place, sizeof place);
+  wait(warp);
+  for (int k = 0; k < count; ++k) {
+    T both[2];
+    for (int e = 0; e < 2; ++e) {
+      int line = transposed ? 2 * (lane() % 4) + e : lane() / 4, column = transposed ? lane() / 4 : 2 * (lane() % 4) + e;
+      both[e] = ((const T*)slots[peer(8 * k + line)])[column];
+    }
+    *words[k] = pair((unsigned short)both[0], (unsigned short)both[1]);
+  }
+  wait(warp);
+}
+
+// PTX ISA, "Matrix fragments for mma.m16n8k16". Products are added to a sum one by one, in order: the hardware's order is its own.
+inline void multiply(float** sums, const uint32_t (&words)[6], bool brain) {
+  std::memcpy(given[now], words, sizeof words);
+  wait(warp);
+  for (int which = 0; which < 4; ++which) {
+    int row = lane() / 4, column = 2 * (lane() % 4) + which % 2;
+    for (int k = 0; k < 16; ++k) {
+      uint32_t left = given[peer(4 * row + k % 8 / 2)][which / 2 + k / 8 * 2], right = given[peer(4 * column + k % 8 / 2)][4 + k / 8];
+      *sums[which] = std::fma(half_of(left, k, brain), half_of(right, k, brain), *sums[which]);
+    }
+  }
+  wait(warp);
+}
+}  // namespace on_cpu
+#define ON_CPU_MATRIX_LOAD(name, transposed)                                                                           \
+  template <class T> void raido_matrix_load_4##name(uint32_t& a, uint32_t& b, uint32_t& c, uint32_t& d, const T* row) { \
+    uint32_t* words[] = {&a, &b, &c, &d};                                                                              \
+    on_cpu::load_tiles(words, 4, row, transposed);                                                                     \
+  }                                                                                                                    \
+  template <class T> void raido_matrix_load_2##name(uint32_t& a, uint32_t& b, const T* row) {                          \
+    uint32_t* words[] = {&a, &b};                                                                                      \
+    on_cpu::load_tiles(words, 2, row, transposed);                                                                     \
+  }
+ON_CPU_MATRIX_LOAD(, false)
+ON_CPU_MATRIX_LOAD(_transposed, true)
+#ifndef RAIDO_BY_SHUFFLES
+#define ON_CPU_MATRIX_MULTIPLY(dtype, brain)                                                                              \
+  inline void raido_matrix_multiply_##dtype(float& s, float& t, float& u, float& v, uint32_t a, uint32_t b, uint32_t c,   \
+                                            uint32_t d, uint32_t x, uint32_t y) {                                         \
+    float* sums[] = {&s, &t, &u, &v};                                                                                     \
+    on_cpu::multiply(sums, {a, b, c, d, x, y}, brain);                                                                    \
+  }
+ON_CPU_MATRIX_MULTIPLY(f16, false)
+ON_CPU_MATRIX_MULTIPLY(bf16, true)
+#endif
 
 // --- atomic updates
 

@@ -75,9 +75,9 @@ def find_compiler() -> str:
     return found
 
 
-def compile_twin(source: Source) -> bytes:
-    """The shared library; the test is skipped where there is no C++ compiler."""
-    return compile_text(twin_source({"": source}))
+def compile_twin(source: Source, defined: str = "") -> bytes:
+    """The shared library, with a name defined for the prelude; the test is skipped where there is no C++ compiler."""
+    return compile_text((f"#define {defined}\n" if defined else "") + twin_source({"": source}))
 
 
 @functools.cache
@@ -93,10 +93,10 @@ def compile_text(text: str) -> bytes:
 class Twin:
     """A loaded twin."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, defined: str = "") -> None:
         self.kernels = {kernel.name: kernel for kernel in source.kernels}
         with tempfile.NamedTemporaryFile(suffix=".so") as file:
-            file.write(compile_twin(source))
+            file.write(compile_twin(source, defined))
             file.flush()
             self.library = ctypes.CDLL(file.name)
 

@@ -6,7 +6,7 @@ import pytest
 from sort_programs import PROGRAMS
 from strategy_law import hold
 
-STRATEGIES = ("", "radix")
+STRATEGIES = ("", "radix", "quicksort")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

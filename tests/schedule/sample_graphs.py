@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import f32, i64
+from raido.algo.graph.dtypes import f16, f32, i64
 from raido.algo.graph.expr import (
     ArrayLoop,
     Axis,
@@ -116,6 +116,21 @@ def matmul() -> StageGraph:
         text="return rd.tabulate(…)",
     )
     return graph("sgemm", [a, b], [c])
+
+
+def narrow_product() -> StageGraph:
+    """c[i, j] = sum over r of a[i, r] * b[r, j], of f16 in f32."""
+    a, b = Parameter("a", f16, (N, K), 0), Parameter("b", f16, (K, M), 0)
+    wide = lambda e: Op("cast", f32, (e,))
+    c = stage(
+        "c",
+        {"i": N, "j": M},
+        None,
+        lambda i, j: summed({"r": K}, lambda r: mul(wide(at(a, i, r)), wide(at(b, r, j)))),
+        line=3,
+        text="return rd.matmul(a, b, dtype=rd.f32)",
+    )
+    return graph("product", [a, b], [c])
 
 
 def map_and_sum() -> StageGraph:

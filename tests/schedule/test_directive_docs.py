@@ -22,12 +22,14 @@ class Algorithm:
         self.graph = graph
 
     def schedule(self, target="llvm"):
-        return Schedule(self.graph(), (), Machine(gpu=Gpu()) if target == "vulkan" else target)
+        gpus = {"vulkan": Gpu(), "cuda:sm_80": Gpu(products=("f16", "bf16"))}
+        return Schedule(self.graph(), (), Machine(gpu=gpus[target]) if target in gpus else target)
 
 
 GLOBALS = {
     "blur": Algorithm(graphs.blur),
     "sgemm": Algorithm(graphs.matmul),
+    "product": Algorithm(graphs.narrow_product),
     "both": Algorithm(graphs.map_and_sum),
     "diamond": Algorithm(graphs.diamond),
     "running": rd.algorithm(x="f32[n]")(lambda x: rd.scan(rd.add, 0.0, x)),

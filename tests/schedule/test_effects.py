@@ -23,6 +23,7 @@ PROGRAMS = (
     "scans/running_sum serial",
     "filters/both_parts count_write",
     "sorts/narrow_ones",
+    "sorts/unsigned_ones",
     "updates/weights private",
     "updates/histogram atomic",
     "segments/sums flat",

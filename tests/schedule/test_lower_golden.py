@@ -18,6 +18,11 @@ from raido.schedule.machine import Machine
 from raido.schedule.nest.printer import print_nest
 
 GOLDEN = Path(__file__).with_name("golden_nests.txt")
+COLUMNS_IN_CHUNKS: Steps = [
+    ("s", "reorder", {"axes": ("r", "x")}),
+    ("s", "parallel", {"axis": "r", "grain": 64}),
+    ("s", "vectorize", {"axis": "x"}),
+]
 CASES: dict[str, tuple[str, Steps]] = {
     "blur, nothing said": ("blur", []),
     "blur, tiled, partitioned, rows inside": ("blur", BLUR),
@@ -26,6 +31,7 @@ CASES: dict[str, tuple[str, Steps]] = {
     "matmul, packed panels, tile in registers": ("matmul", PACKED),
     "row sums in lanes": ("row_sums", ROW_SUMS),
     "map and sum in one loop": ("map_and_sum", MAP_AND_SUM),
+    "column sums, rows in chunks": ("column_sums", COLUMNS_IN_CHUNKS),
     "jacobi, four rows in registers": ("jacobi", JACOBI),
     "mandelbrot, nothing said": ("mandelbrot", []),
     "argmin, nothing said": ("argmin", []),

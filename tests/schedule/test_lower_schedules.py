@@ -132,7 +132,7 @@ def test_the_interior_of_an_exact_axis_may_have_a_tail() -> None:
 def test_a_register_tile_holds_its_accumulators_and_reads_each_panel_element_once() -> None:
     nest = scheduled(PROGRAMS["matmul"](), SGEMM)
     scopes = [s.buffer.scope for s in all_statements(nest) if isinstance(s, Alloc) and s.buffer.name == "sum"]
-    assert scopes == ["register", "stack"]
+    assert set(scopes) == {"register"}
     tile_loop = next(s for s in vector_loops(nest, "c") if any(isinstance(t, Fold) for t in statements_within(s)))
     lets = [s for s in tile_loop.body.statements if type(s).__name__ == "Let"]
     assert len(lets) == 1  # b[r, x], shared by the rows

@@ -13,6 +13,7 @@ from random_schedules import check_same, random_arguments
 import raido as rd
 from raido.algo.errors import ScheduleError
 from raido.schedule.lower import lower
+from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.replay import apply_step, variant_of
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.state import State, initial_state
@@ -94,3 +95,13 @@ def test_windows_start_anew_where_a_partition_runs_its_loop_again() -> None:
     complete, program = schedule.complete(), schedule.graph.program
     array = np.random.default_rng(0).random(37, np.float32)
     check_same(lower(complete.graph, complete.variants()), program, [array], {program.sizes[0].name: 37})
+
+
+def test_a_copy_of_every_unrolled_iteration_is_read_from_where_it_begins() -> None:
+    """The distance of an index from where a copy begins may be an index that is read, too."""
+    pairs = rd.algorithm(b=rd.i64[3])(lambda b: rd.stencil(lambda p: p[1] * 10 + p[0], b, boundary="wrap", name="s"))
+    schedule = pairs.schedule()
+    schedule["s"].unroll("x", 4).cache("b", "s", "xi")
+    nest = lower(schedule.graph, schedule.complete().variants())
+    (got,) = interpret_nest(nest, [np.array([1, 2, 3])], {})
+    np.testing.assert_array_equal(got, [21, 32, 13])

@@ -62,6 +62,7 @@ PROGRAMS = (
     "segments/sums flat",
     "segments/sums rows",
     "sorts/narrow_ones",
+    "sorts/unsigned_ones",
     "updates/histogram",
     "updates/histogram sorted",
 )

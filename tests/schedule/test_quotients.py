@@ -90,3 +90,13 @@ def test_an_input_read_as_one_axis_is_a_view_of_its_memory():
     for shape in [(2, 3, 4), (0, 2, 3), (2, 0, 3), (3, 2, 0)]:
         x = numbers(*shape)
         assert (flat(x) == x[x > 0]).all()
+
+
+def test_the_state_of_a_loop_read_as_one_axis_is_no_view():
+    flip = lambda s: s.reshape(s.shape[1], s.shape[0]).reshape(s.shape)
+    program = rd.algorithm(x=rd.i32[3, "n"])(lambda x: rd.loop(2, lambda i, s: rd.where(s > i, flip(s) + 1, s), x))
+    text = Compilation(program.trace(), rd.Target("llvm"), None, {}).source("nest")
+    assert "_flat" not in text
+    x = np.arange(12, dtype="i4").reshape(3, 4)
+    want = np.where(x > 0, x + 1, x)
+    assert (program(x) == np.where(want > 1, want + 1, want)).all()

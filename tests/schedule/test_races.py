@@ -132,6 +132,7 @@ def test_a_certificate_is_believed_for_its_buffers_alone():
 
 CERTIFIED = {
     "sorts/narrow_ones": {"radix"},
+    "sorts/unsigned_ones": {"quicksort"},
     "updates/weights sorted": {"sorted"},
     "updates/inverse": {"unique_indices"},
     "filters/large_ones count_write": {"count_write"},

@@ -405,6 +405,73 @@ case(graphs.blur, "holes left open", lambda s: (s["cols"].split("y", choose("t",
 case(graphs.blur, "no JSON", lambda s: Schedule.from_json("[1", s))
 case(graphs.blur, "JSON of another program", lambda s: Schedule.from_json(Schedule(graphs.matmul()).to_json(), s))
 
+# Matrix units
+
+
+def with_units(act: Callable[[Schedule], object]) -> Callable[[Schedule], object]:
+    """The same for a schedule of a GPU that multiplies matrices of f16."""
+    return lambda s: act(Schedule(s.graph, (), Machine(gpu=Gpu(products=("f16",)))))
+
+
+def subgroup(
+    s: Schedule, i: str = "thread.y", j: str = "thread.x", steps: int = 16, unrolled: str = "column"
+) -> Schedule:
+    """The loops of 16 × 8 sums of a subgroup."""
+    c = s["c"].split("i", 16).split("ii", 8, names=("row", "g")).split("j", 8).split("ji", 2, names=("t", "column"))
+    c.split("r", steps).reorder("io", "jo", "ro", "g", "t", "ri", "row", "column").bind("io", "block.y").bind(
+        "jo", "block.x"
+    )
+    c.bind("g", i).bind("t", j).unroll("row")
+    if unrolled:
+        c.unroll(unrolled)
+    return s
+
+
+case(graphs.narrow_product, "tensorize on a CPU", lambda s: s["c"].tensorize("r"))
+case(graphs.narrow_product, "tensorize without matrix units", on_gpu(lambda s: s["c"].tensorize("r")))
+case(graphs.matmul, "tensorize products of f32", with_units(lambda s: s["c"].tensorize("r")))
+case(graphs.narrow_product, "tensorize a pure axis", with_units(lambda s: subgroup(s)["c"].tensorize("io")))
+case(graphs.narrow_product, "tensorize a whole axis", with_units(lambda s: s["c"].tensorize("r")))
+case(
+    graphs.narrow_product,
+    "tensorize half an instruction",
+    with_units(lambda s: subgroup(s, steps=8)["c"].tensorize("ri")),
+)
+case(
+    graphs.narrow_product,
+    "tensorize in other threads",
+    with_units(lambda s: subgroup(s, "thread.z", "thread.x")["c"].tensorize("ri")),
+)
+case(
+    graphs.narrow_product, "tensorize an open loop", with_units(lambda s: subgroup(s, unrolled="")["c"].tensorize("ri"))
+)
+case(
+    graphs.narrow_product,
+    "tensorize one row",
+    with_units(
+        lambda s: (
+            s["c"]
+            .split("i", 8)
+            .split("j", 8)
+            .split("ji", 2)
+            .split("r", 16)
+            .reorder("io", "jo", "ro", "ii", "jio", "ri", "jii"),
+            s["c"].bind("io", "block.y").bind("jo", "block.x").bind("ii", "thread.y").bind("jio", "thread.x"),
+            s["c"].unroll("jii").tensorize("ri"),
+        )
+    ),
+)
+case(
+    graphs.narrow_product,
+    "more threads than multiply matrices",
+    with_units(
+        lambda s: (
+            subgroup(s)["c"].tensorize("ri").cache("a", "c", "ro", scope="shared"),
+            s["a_copy"].split("r", 16).bind("ri", "thread.x"),
+        )
+    ),
+)
+
 
 def message(name: str) -> str:
     """The text of the error that a case raises, without what changes from run to run; what was accepted before must still replay."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import raido as rd
+from raido.algo.graph import index as ix
 from raido.schedule.lower import lower
+from raido.schedule.machine import USUAL
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import For, Nest, Statement
 from raido.schedule.nest.walk import blocks_of, statements_within
@@ -85,6 +88,27 @@ def test_rounds_of_a_row_stay_together(function: Callable[[Any], Any], how: str)
     np.testing.assert_allclose(interpret_nest(nest, [u], seed=3)[0], want, rtol=1e-5)
     for rows in (u, u[:1], u[:0], np.tile(u, (300, 1))):
         np.testing.assert_allclose(algorithm(rows), algorithm.interpret(rows), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("l1", "extents"), [(1 << 13, [39, 20]), (1 << 12, [20, 39])])
+def test_inner_rows_go_through_an_iteration_together(l1: int, extents: list[int]) -> None:
+    """Twenty rows of forty numbers: where the cache holds twice as many, the loop over iterations stands around that over the rows."""
+
+    @rd.algorithm
+    def in_blocks(u: rd.f32["n", 20, 40]):
+        step = lambda t, row: row.at[t + 1].set(row[t + 1] - 0.5 * row[t])
+        return rd.map(lambda block: rd.map(lambda row: rd.loop(39, step, row), block), u)
+
+    machine = replace(USUAL, l1=l1)
+    complete = in_blocks.schedule().complete(machine)
+    nest = lower(complete.graph, complete.variants(), machine)
+    loops = [s for s in statements_within(nest.body) if isinstance(s, For)]
+    around = next(s for s in loops if ix.constant_value(s.high) == extents[0])
+    inside = [ix.constant_value(s.high) for s in statements_within(around.body) if isinstance(s, For)]
+    assert extents[1] in inside, complete.nest_text()
+    assert kind_of(nest) == ROWS
+    u = np.arange(1600, dtype=np.float32).reshape(2, 20, 40) % 5
+    np.testing.assert_allclose(interpret_nest(nest, [u], seed=3)[0], in_blocks.interpret(u), rtol=1e-4)
 
 
 def test_states_with_rows_at_different_places_are_swapped() -> None:

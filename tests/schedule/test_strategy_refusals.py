@@ -44,6 +44,11 @@ def columns(a: rd.f32["h", "w"]):
     return rd.scan(rd.add, 0, a, axis=0, name="sums")
 
 
+@rd.algorithm
+def in_order(a: rd.f32["h", "w"]):
+    return rd.sort(a, axis=1, name="rows")
+
+
 def lanes_around(s: Schedule) -> None:
     s["sums"].strategy("three_phase").part("totals").vectorize("yi")
     s["sums"].vectorize("x")
@@ -192,6 +197,10 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "lanes along rows that are kept": (kept, lambda s: s["rows"].vectorize("y")),
     "rows outside of what is kept": (kept, lambda s: s["rows"].reorder("x", "y")),
     "a second filter for one reader": (used, lambda s: s["rows"].clone("double")),
+    "lanes along digits": (in_order, lambda s: s["rows"].strategy("radix").vectorize("x")),
+    "threads along a sort": (in_order, lambda s: s["rows"].strategy("quicksort").parallel("x")),
+    "lanes across sorts": (in_order, lambda s: s["rows"].strategy("quicksort").vectorize("y")),
+    "parts of nothing": (in_order, lambda s: s["rows"].strategy("quicksort", ranked=0)),
     "what decides, in the iterations of a row": (kept, lambda s: s["rows"].cache("a", "rows", "x")),
 }
 

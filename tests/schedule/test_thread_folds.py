@@ -88,6 +88,17 @@ def test_threads_take_neighbouring_elements() -> None:
     assert re.search(r"thread\.x t in 0\.\.live:\n.*\n.*\n\s+for ro in t\.\.w step 4:", text), text
 
 
+def test_a_thread_folds_what_blocks_have_of_an_element() -> None:
+    steps: Steps = [("s", "split", {"axis": "x", "factor": 5}), ("s", "unroll", {"axis": "xo", "factor": 3})]
+    levels: Levels = {"s": {"r": "block.y", "xi": "thread.x"}}
+    order: Steps = [("s", "reorder", {"axes": ("xoo", "r", "xi", "xoi")})]
+    program = PROGRAMS["row_sums"]()
+    nest = bound(program, [*steps, *order], levels)
+    for seed in range(8):
+        hold(nest, program, seed)
+    assert "parallel xi in 0..5:" in print_nest(nest)
+
+
 def test_a_fold_in_the_loops_of_another_stage_is_not_dealt_out() -> None:
     steps: Steps = [("y", "split", {"axis": "x", "factor": 8}), ("sum", "compute_with", {"stage": "y", "axis": "xi"})]
     with pytest.raises(ScheduleError, match='"sum" would fold in "xi" of "y", whose threads'):

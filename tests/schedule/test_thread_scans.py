@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from random_kernels import check_kernels
 from scheduled_programs import TABLES, trace
 
 from raido.algo.errors import ScheduleError
 from raido.algo.interpreter.interpret import interpret
+from raido.schedule.kernels.limits import Limits
 from raido.schedule.lower import lower
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
+from raido.targets.target import Target
 
 SCANS = (
     "running_sum",
@@ -31,6 +34,7 @@ SCANS = (
 )
 FILTERS = ("several_arrays", "both_parts", "histogram_of_what_is_kept", "positions")
 SIZES = (0, 1, 5, 12, 13, 36, 67)
+ANY = Target("vulkan", device="any")
 STRATEGY = {"scans": "three_phase", "filters": "count_write"}
 
 
@@ -67,3 +71,29 @@ def test_threads_scan_what_the_program_says(table: str, name: str) -> None:
 def test_rows_that_are_scanned_together_are_not_dealt_out() -> None:
     with pytest.raises(ScheduleError, match="its elements are rows"):
         on_threads("scans", "every_column")
+
+
+@pytest.mark.parametrize("name", ["matrix_products", "every_row", "middle_axis"])
+def test_threads_of_a_block_scan_a_row_from_end_to_end(name: str) -> None:
+    """Twelve elements at a time, three for each thread; the kernels give the nest's bits."""
+    program, inputs = trace("scans", name), TABLES["scans"][name][1]
+    schedule = Schedule(form_stages(program), target=ANY)
+    (stage,) = (each for each in schedule.stages if "serial" in schedule[each].strategies())
+    *others, scanned = ("z", "x", "y") if name == "middle_axis" else ("y", "x")
+    view = schedule[stage].split(scanned, 12).split(scanned + "i", 3)
+    view.reorder(*others, scanned + "o", scanned + "io", scanned + "ii").bind(others[-1], "block.x")
+    view.bind(scanned + "io", "thread.x")
+    (variant,) = schedule.complete(ANY.machine).variants()
+    nest = check_nest(lower(schedule.graph, (variant,), ANY.machine), "scalar")
+    for k, n in enumerate(SIZES):
+        arrays = list(inputs(np.random.default_rng(k), n, 3))
+        for result, wanted in zip(interpret_nest(nest, arrays, {}, k), interpret(program, arrays), strict=True):
+            np.testing.assert_array_equal(result, wanted)
+        check_kernels(nest, arrays, {}, Limits(threads=4, most_threads=16), k)
+
+
+def test_scans_that_share_the_threads_of_a_block_are_not_dealt_out() -> None:
+    view = Schedule(form_stages(trace("scans", "every_row")), target=ANY)["scan_1"].split("y", 4).split("x", 12)
+    view.split("xi", 3).reorder("yo", "xo", "yi", "xio", "xii").bind("yo", "block.x").bind("yi", "thread.y")
+    with pytest.raises(ScheduleError, match="each iteration needs the one before it"):
+        view.bind("xio", "thread.x")

@@ -84,3 +84,37 @@ def test_a_loop_whose_stages_may_fail_ends_with_the_first_that_does():
     with pytest.raises(rd.IndexOutOfRange):
         checked_cells(a, at)
     assert "raido_checked_cells.loop_1" not in functions_of(checked_cells)
+
+
+SQUARE = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
+
+
+@rd.algorithm
+def blurs(a: rd.f32["h", "w"], *, last: float = 0.125):
+    for k in range(4):
+        weights = [last if t == (1, 1) and k == 2 else 0.125 for t in SQUARE]
+        blur = lambda p, weights=weights: sum(p[t] * weight for t, weight in zip(SQUARE, weights, strict=True))
+        a = rd.stencil(blur, a, boundary="clamp", name=f"blur_{k}")
+    return a
+
+
+def in_strips(algorithm):
+    schedule = algorithm.schedule()
+    schedule["blur_3"].split("y", 8).parallel("yo").vectorize("x").partition_boundaries()
+    for k in (2, 1, 0):
+        schedule[f"blur_{k}"].compute_at("blur_3", "yo").vectorize("x").partition_boundaries()
+    return schedule
+
+
+def test_stages_of_one_kernel_that_differ_in_their_regions_are_one_function():
+    schedule, inside = in_strips(blurs), {"raido_blurs", "raido_blurs.blur_3", "raido_blurs.blur_3_yo"}
+    assert functions_of(blurs, schedule) == {*inside, "raido_blurs.blur_1_y"}
+    run, rng = blurs.compile(schedule=schedule), np.random.default_rng(3)
+    for shape in ((41, 70), (9, 2), (1, 33)):
+        a = rng.random(shape, np.float32)
+        np.testing.assert_array_equal(run(a), blurs.interpret(a))
+
+
+def test_stages_that_differ_in_what_they_compute_are_not():
+    other = rd.capture(blurs, last=0.25)
+    assert not any("blur_1" in name or "blur_2" in name for name in functions_of(other, in_strips(other)))

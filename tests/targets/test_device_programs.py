@@ -170,6 +170,7 @@ def with_zeros(a: rd.Array) -> tuple[rd.Array, ...]:
     unrolled = rd.map(lambda row: rd.tabulate((2,), lambda i: row[i] / rd.f32(i)), a)
     folded = rd.map(lambda row: rd.tabulate((2,), lambda i: rd.f32(i) * rd.f32(i) - row[i]), a)
     started = rd.map(lambda row: rd.sum(rd.rint(row[rd.i64(rd.isnan(row[0])) : 1])), a)
+    short = (x.astype(rd.bf16) + 0.0).astype(rd.f32)  # whose literal becomes an f32 by its bits
     return (
         x + zero,
         x - minus,
@@ -185,6 +186,7 @@ def with_zeros(a: rd.Array) -> tuple[rd.Array, ...]:
         unrolled,
         folded,
         started,
+        short,
     )
 
 

@@ -11,7 +11,18 @@ from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i32, i64, u8
 from raido.algo.graph.expr import Op, const, fresh
 from raido.algo.graph.index import add, mul
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Prefetch, Scatter, Store, VectorStore, While
-from raido.schedule.nest.values import Extract, Gather, LaneFold, Ramp, Read, Splat, VectorRead, VectorVar
+from raido.schedule.nest.values import (
+    Buffer,
+    Extract,
+    Gather,
+    LaneFold,
+    Ramp,
+    Read,
+    Splat,
+    VectorRead,
+    VectorVar,
+    new_serial,
+)
 
 LANES = 8
 some_dtypes = pytest.mark.parametrize("dtype", [f32, f64, u8, i64, bool_], ids=str)
@@ -304,6 +315,27 @@ def test_folds_store_all_components_at_once():
     running = np.cumsum(data)
     assert sums[0] == running[-1]
     assert sums[1] == max(0, running[:-1].max())
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_bounds_of_loops_are_what_was_read_before_memory_changed(step):
+    bounds, result = Buffer("bounds", i64, (index(2),), "stack", new_serial(), (), 1, None), array("b", i64, n)
+    low, high, x = fresh("low"), fresh("high"), fresh("x")
+    begin, end = (Read(bounds, (index(k),), None) for k in range(2))
+    written = Store(result, (x,), const(i64, 1))
+    statements = [
+        Alloc(bounds, -1),
+        Store(bounds, (index(0),), index(3)),
+        Store(bounds, (index(1),), n),
+        Let(low, begin),
+        Let(high, end),
+        Store(bounds, (index(0),), index(0)),
+        Store(bounds, (index(1),), index(0)),
+        For(x, low, high, step, Block((written,))),
+    ]
+    out = np.zeros(11, "i8")
+    compile_body(statements, (), [result])([], [11], [out])
+    assert out.tolist() == [int(k >= 3 and (k - 3) % step == 0) for k in range(11)]
 
 
 def test_branches_and_prefetches_are_taken_as_written():

@@ -163,9 +163,10 @@ def test_faults_name_the_line_the_index_and_the_size(gather: Executable) -> None
         index[1] = bad
         with pytest.raises(IndexOutOfRange) as caught:
             gather(table, index)
-        assert str(caught.value) == (
-            f"gather: index {bad} is out of range for dimension 0 of size 5\n  algorithm user.py:12   return table[i]"
-        )
+        assert str(caught.value).splitlines()[:2] == [
+            f"gather: index {bad} is out of range for dimension 0 of size 5",
+            "  algorithm user.py:12   return table[i]",
+        ]
         with pytest.raises(IndexError):
             gather.time(table, index)
         with pytest.raises(IndexError):

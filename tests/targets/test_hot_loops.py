@@ -98,8 +98,10 @@ def test_sums_of_rows_keep_four_accumulators():
     assert adds % 4 == 0
 
 
-def test_products_keep_their_tile_in_registers():
-    body, products = busiest(assembly_loops(product), "vfmadd231ps")
+def test_products_keep_their_tile_in_registers_also_at_edges():
+    found = assembly_loops(product)
+    body, products = busiest(found, "vfmadd231ps")
+    assert not any(i.startswith("vfmadd") and "ss" in i.split()[0] for each in found for i in each)
     assert products == 24
     assert sum(i.startswith("vbroadcastss") or "{1to16}" in i for i in body) == 12
     assert not any(i.startswith("vmov") and i.endswith(")") for i in body)

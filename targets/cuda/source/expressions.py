@@ -7,12 +7,13 @@ expression becomes one of C++, but for vectors that are loaded, and for values t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, f16, f32, i32, i64
+from raido.schedule.machine import WIDEST_ACCESS
 from raido.targets.cuda.source.narrow import Narrow
 from raido.targets.cuda.source.operations import convert, write_native
 from raido.targets.cuda.source.recipes import Functions
@@ -24,8 +25,7 @@ Lanes = tuple[str, ...]
 PREFIX = "raido_"
 ATOMIC = PREFIX + "atomic_"
 EXCHANGE = PREFIX + "exchange"
-WIDEST_ACCESS = 16
-"""Bytes of the largest access that a thread makes at once."""
+MATRIX = PREFIX + "matrix_"
 _NATIVE_NODES = {
     "Add": "add",
     "Sub": "sub",
@@ -349,6 +349,15 @@ class Expressions:
             self.writer.lines.append(f"{call};")
             return ""
         return self.writer.declare(dtype, "seen", call)
+
+    def matrix(self, name: str, arguments: Sequence[Any]) -> str:
+        """A statement of a subgroup: registers that are loaded or added to are elements of a thread's arrays."""
+        if name == MATRIX + "load":
+            count, transposed, address, *words = arguments
+            array, index = self.element(address.args[0])
+            given = [*(self.one(word) for word in words), f"&{array.name}[{self.index(index)[1]}]"]
+            return f"{name}_{int(count.value)}{'_transposed' if int(transposed.value) else ''}({', '.join(given)});"
+        return f"{name}({', '.join(map(self.one, arguments))});"
 
 
 def widened(low: str) -> str:

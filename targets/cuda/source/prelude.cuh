@@ -102,6 +102,63 @@ template <class T> RAIDO_INLINE void raido_atomic_store(T* p, T v) { *(volatile 
 // The value of the thread `distance` later among so many neighbours; all threads of a warp come by.
 template <class T> RAIDO_INLINE T raido_exchange(T v, i32 distance, i32 width) { return __shfl_down_sync(0xffffffffu, v, distance, width); }
 
+// Tiles of 8 x 8 elements of 16 bits from shared memory to registers, and products of 16 x 16 and 16 x 8 elements that are added to sums: of a
+// whole warp, from sm_80 on. PTX ISA, "ldmatrix" and "Matrix fragments for mma.m16n8k16".
+#ifndef RAIDO_ON_CPU
+#define RAIDO_MATRIX_LOAD(name, words)                                                                                         \
+  template <class T> RAIDO_INLINE void raido_matrix_load_4##name(u32& a, u32& b, u32& c, u32& d, const T* row) {               \
+    u32 at = (u32)__cvta_generic_to_shared(row);                                                                               \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4" words ".shared.b16 {%0, %1, %2, %3}, [%4];"                                   \
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));                                                              \
+  }                                                                                                                            \
+  template <class T> RAIDO_INLINE void raido_matrix_load_2##name(u32& a, u32& b, const T* row) {                               \
+    u32 at = (u32)__cvta_generic_to_shared(row);                                                                               \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2" words ".shared.b16 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "r"(at));            \
+  }
+RAIDO_MATRIX_LOAD(, "")
+RAIDO_MATRIX_LOAD(_transposed, ".trans")
+#if __CUDA_ARCH__ < 800
+#define RAIDO_BY_SHUFFLES  // an exported library on an older device
+#else
+#define RAIDO_MATRIX_MULTIPLY(dtype, widen)                                                                                      \
+  template <class T>                                                                                                             \
+  RAIDO_INLINE void raido_matrix_multiply_##dtype(T& s, T& t, T& u, T& v, u32 a, u32 b, u32 c, u32 d, u32 x, u32 y) {            \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." #dtype "." #dtype ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "         \
+        "{%0, %1, %2, %3};"                                                                                                      \
+        : "+f"(s), "+f"(t), "+f"(u), "+f"(v) : "r"(a), "r"(b), "r"(c), "r"(d), "r"(x), "r"(y));                                  \
+  }
+#endif
+#endif
+#ifdef RAIDO_BY_SHUFFLES  // products one by one, their factors handed from thread to thread
+struct raido_sums { f32 s, t, u, v; };
+#define RAIDO_MATRIX_MULTIPLY(dtype, widen)                                                                                     \
+  template <class T>                                                                                                            \
+  __device__ __noinline__ raido_sums raido_products_##dtype(T s, T t, T u, T v, u32 a, u32 b, u32 c, u32 d, u32 x, u32 y) {     \
+    i32 lane = (i32)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 32;                                 \
+    i32 row = lane - lane % 4, column = 8 * (lane % 4);                                                                         \
+    _Pragma("unroll 1") for (i32 k = 0; k < 16; ++k) {                                                                          \
+      i32 pair = k % 8 / 2, shift = 16 * (k % 2);                                                                               \
+      f32 upper = widen((u16)(__shfl_sync(0xffffffffu, k < 8 ? a : c, row + pair) >> shift));                                   \
+      f32 lower = widen((u16)(__shfl_sync(0xffffffffu, k < 8 ? b : d, row + pair) >> shift));                                   \
+      f32 first = widen((u16)(__shfl_sync(0xffffffffu, k < 8 ? x : y, column + pair) >> shift));                                \
+      f32 second = widen((u16)(__shfl_sync(0xffffffffu, k < 8 ? x : y, column + 4 + pair) >> shift));                           \
+      s = raido_fma(upper, first, s), t = raido_fma(upper, second, t);                                                          \
+      u = raido_fma(lower, first, u), v = raido_fma(lower, second, v);                                                          \
+    }                                                                                                                           \
+    return {s, t, u, v};                                                                                                        \
+  }                                                                                                                             \
+  template <class T>                                                                                                            \
+  RAIDO_INLINE void raido_matrix_multiply_##dtype(T& s, T& t, T& u, T& v, u32 a, u32 b, u32 c, u32 d, u32 x, u32 y) {           \
+    raido_sums made = raido_products_##dtype<T>(s, t, u, v, a, b, c, d, x, y);                                                  \
+    s = made.s, t = made.t, u = made.u, v = made.v;                                                                             \
+  }
+#endif
+#ifdef RAIDO_MATRIX_MULTIPLY
+RAIDO_INLINE f32 raido_widen_brain(u16 a) { return __uint_as_float((u32)a << 16); }
+RAIDO_MATRIX_MULTIPLY(f16, raido_widen)
+RAIDO_MATRIX_MULTIPLY(bf16, raido_widen_brain)
+#endif
+
 // Up to 16 bytes of consecutive elements, moved at once: the first lies at a multiple of their size.
 template <class T, int N> struct alignas(sizeof(T) * N) raido_elements { T at[N]; };
 template <class T, int N> RAIDO_INLINE raido_elements<T, N> raido_load(const T* p) { return *(const raido_elements<T, N>*)p; }

@@ -1,6 +1,7 @@
 """Native operations on literals alone, computed while code is written.
 
-A driver computes them too, and then sees a 0 as an operand that stood nowhere in the code: `zeros` could not keep it from that.
+A driver computes them too, and then sees a 0 as an operand that stood nowhere in the code: `zeros` could not keep it from that. Bits are
+literals as well: a number of bf16 becomes one of f32 by a shift of its bits.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from raido.algo.graph.primitives import evaluate
 from raido.algo.recipes.native import NATIVE
 from raido.targets.vulkan.spirv.module import Module
 
+_OF_BITS = frozenset(("bit_and", "bit_or", "bit_xor", "shift_left", "shift_right", "convert"))
+
 
 def folded(module: Module, name: str, dtype: DType, operands: Sequence[tuple[DType, int]]) -> int | None:
-    """The literal that a native operation with floats among its operands, or as its result, gives; None where an operand is no literal."""
-    if not dtype.is_float and not any(of.is_float for of, _ in operands):
+    """The literal that a native operation on floats, on bits, or with a float as its result gives; None where an operand is no literal."""
+    if not dtype.is_float and name not in _OF_BITS and not any(of.is_float for of, _ in operands):
         return None
     numbers = [literal_of(module, of, x) for of, x in operands]
     if any(number is None for number in numbers):

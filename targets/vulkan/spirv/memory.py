@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, u8, u32
+from raido.schedule.machine import WIDEST_ACCESS
 from raido.targets.vulkan.spirv import grammar
 from raido.targets.vulkan.spirv.body import Body, Lanes
 from raido.targets.vulkan.spirv.grammar import Capability, Op, Storage
 from raido.targets.vulkan.spirv.operations import convert
 from raido.targets.vulkan.spirv.zeros import hidden, is_zero
 
-WIDEST_ACCESS = 16
-"""Bytes of the largest access that a thread makes at once: four components of 32 bits."""
 _ATOMIC = {
     "add": (Op.AtomicIAdd, Op.AtomicIAdd),
     "min": (Op.AtomicSMin, Op.AtomicUMin),

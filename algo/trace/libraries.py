@@ -1,0 +1,62 @@
+"""Functions of libraries over NumPy, such as SciPy, that meet a traced value: their names in messages, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import numpy as np
+
+from raido.algo.trace.locations import complaint, library_module, user_site
+from raido.algo.trace.remedies import rd_form
+
+_OUTSIDE = "the call outside of the algorithm, of an argument or a result"
+_WINDOWS = 'rd.stencil(lambda p: …, a, boundary="symmetric")'
+_OF_SCIPY = {
+    "cdist": "rd.sqrt(rd.sum((a[:, None] - b[None]) ** 2, axis=-1))",
+    "expit": "1 / (1 + rd.exp(-x))",
+    "fftconvolve": "rd.convolve",
+    "lfilter": "rd.loop with out.at[i].set(value) in its state",
+    "log_softmax": "x - rd.logsumexp(x, axis=-1, keepdims=True)",
+    "logit": "rd.log(x / (1 - x))",
+    "ndtr": "rd.erfc(-x / math.sqrt(2)) / 2",
+    "xlogy": "rd.where(x == 0, 0, x * rd.log(y))",
+}
+
+
+def library_complaint() -> str | None:
+    """The error message where a function of a library over NumPy, in the user's line, asks for NumPy's array; None where there is none."""
+    module = library_module()
+    return None if module is None else _complaint(module, _name_in(user_site().text, module))
+
+
+def foreign_ufunc_complaint(ufunc: Any) -> str | None:
+    """The error message for a universal function that is not NumPy's own; None for NumPy's."""
+    name = ufunc.__name__
+    if getattr(np, name, None) is ufunc or name not in dir(sys.modules.get("scipy.special")):
+        return None
+    return _complaint("scipy.special", name)
+
+
+def _complaint(module: str, name: str | None) -> str:
+    library = module.partition(".")[0]
+    why = f"functions of {library} take NumPy arrays; a traced value stands for one that is known when the program runs"
+    return complaint(f"`{module}{'.' + name if name else ''}` of a traced value", why=why, remedy=_remedy(module, name))
+
+
+def _remedy(module: str, name: str | None) -> str:
+    if module == "scipy.ndimage":
+        return f"{_WINDOWS}, or {_OUTSIDE}"
+    home = module.rpartition(".")[2]
+    dotted = f"{home}.{name}" if home in ("fft", "linalg") else name
+    form = rd_form(dotted) if dotted is not None else None
+    if name in _OF_SCIPY or form is None:
+        form = _OF_SCIPY.get(name or "")
+    return form or _OUTSIDE
+
+
+def _name_in(line: str, module: str) -> str | None:
+    """The first function in a line of code that the module has."""
+    known = dir(sys.modules.get(module))
+    return next((name for name in re.findall(r"([A-Za-z_0-9]+)\(", line) if name in known), None)

@@ -1,0 +1,80 @@
+"""The default loops of products of matrices that matrix units make (`matrix_units.py`), on GPUs that have them.
+
+A block has four subgroups, since a processor of such a GPU has four matrix units; each has a tile of the results, as many sums of a thread
+as it has registers for while enough others are resident, and tiles stand one below the other. What a block reads of both factors goes
+through shared memory, of the reduction as many steps as a line of memory has elements. Rows of the copies are 16 bytes longer than what is
+read of them: eight rows that are loaded together lie in different banks then.
+
+    block.y, block.x: for ro: copy a, copy b;  thread.z, thread.y, thread.x: for ri by matrix: rows × columns multiply-adds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
+from raido.schedule.defaults.block_products import arrays_to_copy, square_side
+from raido.schedule.defaults.block_stages import say_block_loops
+from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.machine import Gpu
+from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of
+from raido.schedule.stages.stage import Stage
+
+SUBGROUPS = 4
+LINE, PAD = 128, 16  # bytes
+
+
+def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
+    """The loops of a stage that matrix units compute; whether they do."""
+    factors = factors_of(stage)
+    if factors is None or factors[0].dtype.name not in gpu.products or not fold_alone(draft, stage):
+        return False
+    (i, j), (r,), name, size = stage.axes[-2:], stage.reduction_axes, stage.name, factors[0].dtype.itemsize
+    lengths = [index.constant_value(known(draft, axis.extent)) for axis in (i, j, r)]
+    if not {i, j} <= set(axes) or any(
+        n is not None and n < least for n, least in zip(lengths, (ROWS, COLUMNS, STEPS), strict=True)
+    ):
+        return False
+    rows, columns, steps = tile_of_subgroup(gpu.registers, LINE // size, lengths)
+    subgroups = max(1, min(SUBGROUPS, (lengths[0] or SUBGROUPS * rows) // rows))
+    trial = draft.trial()
+    y, x, ro, ri = i.name, j.name, r.name + "o", r.name + "i"
+    own = [y + "i", y + "ii"][subgroups > 1]
+    trial.say(name, "split", axis=y, factor=rows * subgroups)
+    if subgroups > 1:
+        trial.say(name, "split", axis=y + "i", factor=rows)
+    trial.say(name, "split", axis=own, factor=ALONG_Y)
+    trial.say(name, "split", axis=x, factor=columns)
+    trial.say(name, "split", axis=x + "i", factor=COLUMNS)
+    trial.say(name, "split", axis=x + "ii", factor=COLUMNS // ALONG_X)
+    trial.say(name, "split", axis=r.name, factor=steps)
+    planes = [axis.name for axis in stage.axes[:-2]]
+    threads = [*([y + "io"] if subgroups > 1 else []), own + "i", x + "iio"]
+    inside = [own + "o", x + "io", x + "iii"]
+    trial.say(name, "reorder", axes=(*planes, y + "o", x + "o", ro, *threads, ri, *inside))
+    bind_planes(trial, name, planes)
+    bind(trial, name, (y + "o", x + "o"), "block")
+    bind(trial, name, threads, "thread")
+    for loop in inside:
+        trial.say(name, "unroll", axis=loop)
+    if not trial.say(name, "tensorize", axis=ri):
+        return False
+    draft.adopt(trial)
+    for array in arrays_to_copy(draft, stage):
+        before = set(draft.state.plans)
+        if draft.say(name, "cache", array=array, stage=name, axis=ro, scope="shared"):
+            (copy,) = set(draft.state.plans) - before
+            say_block_loops(draft, draft.state.stage(copy))
+            draft.say(copy, "store", pad=PAD // size)
+    return True
+
+
+def tile_of_subgroup(registers: int, steps: int, lengths: Sequence[int | None]) -> tuple[int, int, int]:
+    """Rows, columns and steps: as square as sums in so many registers of each thread can be, and no longer than the product is."""
+    side = square_side(registers * ALONG_X * ALONG_Y)
+    wanted = (side, registers * ALONG_X * ALONG_Y // side, steps)
+    fitting = (w if n is None else min(w, 1 << (n.bit_length() - 1)) for w, n in zip(wanted, lengths, strict=True))
+    rows, columns, steps = fitting
+    return max(ROWS, rows), max(COLUMNS, columns), max(STEPS, steps)

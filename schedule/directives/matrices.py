@@ -1,0 +1,48 @@
+"""`tensorize`: products of matrices by the instructions that a GPU has for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.schedule.directives.kinds import kindless
+from raido.schedule.directives.recorder import Name, Recorder, Self, rule
+from raido.schedule.state import State, put, with_loop
+
+
+class MatrixDirectives(Recorder):
+    """Directives for matrix units."""
+
+    __slots__ = ()
+
+    def tensorize(self: Self, axis: Name) -> Self:
+        """Runs a loop over products, and the unrolled ones inside, by instructions that multiply matrices: the 32 threads of a subgroup
+        add the products of a tile of 16 × 16 elements and one of 16 × 8 to 16 × 8 sums.
+
+        axis: the inner half of a split of a reduction's axis by a multiple of 16. The stage sums products of f16 or of bf16 in f32, as
+        `rd.matmul(a, b, dtype=rd.f32)` says. A subgroup has 8 threads along the rows of the result ("thread.y") and 4 along its columns
+        ("thread.x"), each with two neighbours; "thread.z" is free for more subgroups. Inside of `axis` stand unrolled loops over the rows
+        of a thread, an even number in steps of 8, and over its columns, pairs in steps of 8. Products are exact; an instruction adds 16
+        of them to a sum at once, so last bits may differ from those of sums one by one (docs/gpu.md has the bound). Tiles that
+        the edge of an array cuts off are summed one by one.
+
+        before   for ri in ro..ro + 32: sum[y, x] += f32(a[y, ri]) * f32(b[ri, x])
+        after    for ri in ro..ro + 32 by matrix: sum[y, x] += f32(a[y, ri]) * f32(b[ri, x])
+
+        >>> s = product.schedule(target="cuda:sm_80")
+        >>> c = s["c"].split("i", 16).split("ii", 8, names=("row", "g")).split("j", 8).split("ji", 2, names=("t", "column"))
+        >>> c = c.split("r", 32).reorder("io", "jo", "ro", "g", "t", "ri", "row", "column")
+        >>> c = c.bind("io", "block.y").bind("jo", "block.x").bind("g", "thread.y").bind("t", "thread.x")
+        >>> c = c.unroll("row").unroll("column").tensorize("ri")
+        >>> [(loop.name, loop.kind) for loop in c.plan.loops][-3:]
+        [('ri', 'matrix'), ('row', 'unroll'), ('column', 'unroll')]
+
+        Refuses targets without such an instruction (CUDA has it from sm_80 on), other sums, and loops in which threads do not have the
+        sums that it gives them. Say it behind what it needs of the other loops.
+        """
+        return self._record("tensorize", axis=axis)
+
+
+@rule('tensorize axis "{axis}" of stage "{stage}"')
+def apply_tensorize(state: State, stage: str, axis: str) -> State:
+    loop = kindless(state, stage, axis)
+    return put(state, with_loop(state.plan(stage), replace(loop, kind="matrix")), "loops")

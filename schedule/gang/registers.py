@@ -1,0 +1,86 @@
+"""Register buffers from outside vector loops whose elements become vectors.
+
+They are tried first: what turns out to be used otherwise goes to memory, and the translation starts again (`NotRegisters`). A loop under
+a mask at an edge may leave anything in lanes that are off as long as nobody looks at them: as long as all loops that use a buffer have
+the same lanes off. Where others do, stores keep what those lanes have, and the translation starts again as well (`LanesSeen`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, SizeVar, Var, const
+from raido.algo.graph.rewrite import free_variables
+from raido.schedule.nest.nodes import Alloc, For, Let, Statement
+from raido.schedule.nest.values import Buffer, VectorVar
+
+Span: TypeAlias = "tuple[Expr, Expr] | None"
+"""How many lanes from the first one on are on, and the element that the first one has; None where all or others are."""
+
+
+class NotRegisters(Exception):
+    """A register buffer is used in a way that only memory serves."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__(buffer.name)
+        self.buffer = buffer
+
+
+class LanesSeen(NotRegisters):
+    """Lanes of a register buffer that are off in one loop are on in another."""
+
+
+@dataclass
+class Registers:
+    """Along which dimension buffers are vectors, and of how many lanes; those that are in `memory`; those whose lanes `keep` what they
+    have where they are off. `bound`: in which order names and buffers were."""
+
+    memory: set[Buffer] = field(default_factory=set)
+    keep: set[Buffer] = field(default_factory=set)
+    split: dict[Buffer, tuple[int, Buffer]] = field(default_factory=dict)
+    bound: dict[Var | VectorVar | SizeVar | Buffer, int] = field(default_factory=dict)
+    spans: dict[Buffer, set[Span]] = field(default_factory=dict)
+    left: set[Buffer] = field(default_factory=set)
+
+    def vectors(self, buffer: Buffer, dimension: int, lanes: int) -> Buffer:
+        """The buffer of vectors that stands for `buffer`, or NotRegisters."""
+        extent = ix.constant_value(buffer.shape[dimension])
+        if extent is None or extent % lanes:
+            raise NotRegisters(buffer)
+        shape = list(buffer.shape)
+        shape[dimension] = const(i64, extent // lanes)
+        made = Buffer(buffer.name, buffer.dtype, tuple(shape), "register", buffer.serial, (), lanes, None)
+        if self.split.setdefault(buffer, (dimension, made)) != (dimension, made):
+            raise NotRegisters(buffer)
+        return made
+
+    def bind(self, s: Statement) -> None:
+        """Notes that a statement outside of vector loops binds a name, or makes a buffer."""
+        if isinstance(s, (For, Let)):
+            self.bound[s.var] = len(self.bound)
+        elif isinstance(s, Alloc):
+            self.bound[s.buffer] = len(self.bound)
+
+    def look(self, buffer: Buffer, span: Span) -> None:
+        """Notes that these lanes are looked at."""
+        self.spans.setdefault(buffer, set()).add(span)
+
+    def may_leave(self, buffer: Buffer, span: Span) -> bool:
+        """Whether the lanes that are off here may lose what they have: until others are seen to look at them. The span must be one while the
+        buffer lives."""
+        if span is None or buffer in self.keep or buffer not in self.bound:
+            return False
+        if any(self.bound.get(v, -1) > self.bound[buffer] for e in span for v in free_variables(e)):
+            return False
+        self.look(buffer, span)
+        self.left.add(buffer)
+        return True
+
+    def check(self) -> None:
+        """LanesSeen, if lanes that were left to themselves are looked at."""
+        for buffer in self.left:
+            if len(self.spans[buffer]) > 1:
+                raise LanesSeen(buffer)

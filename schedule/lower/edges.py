@@ -1,0 +1,113 @@
+"""Tiles of accumulators that the edge of an array cuts off, in registers like whole ones.
+
+Registers have no addresses, so a tile in registers has as many rows as its unrolled loops have iterations. At an edge it is made some
+rows at a time, `ROWS`; of the last ones, those beyond the edge read the last row again, and are not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Op, fresh
+from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.regions import extent_bound
+from raido.schedule.lower.work import Work
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops import Loops
+
+ROWS = 4  # of two vectors each, eight sums: a fused step takes four cycles, and two begin in each
+MOST_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An unrolled loop low … high − 1 of at most `most` iterations, fewer at an edge."""
+
+    loop: str
+    low: Expr
+    high: Expr
+    most: int
+
+    @property
+    def whole(self) -> tuple[Expr, ...]:
+        """What is at least 0 if the loop has `most` iterations."""
+        return _positive(ix.sub(ix.sub(self.high, self.low), self.most))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Coordinates of a row that is made beside others; there is one if each of `conditions` is at least 0."""
+
+    coordinates: Coordinates
+    conditions: tuple[Expr, ...]
+
+
+def edges_of(loops: Loops, work: Work, position: int) -> list[Edge]:
+    """The unrolled loops inside the reduction at `position` that may be cut off; none where its accumulators are no tile in registers."""
+    job, builder = work.job, loops.builder
+    inner = range(position, len(job.plan.loops))
+    if len(work.copies) > 1 or builder.inside("block"):
+        return []
+    if any(loops.placer.places(job, p) or loops.sharing.sharers(job, p) for p in inner):
+        return []
+    (coordinates,) = work.copies
+    found = []
+    for plan in (job.plan.loops[p] for p in inner):
+        if plan.name in job.reduced or plan.kind == "vector":
+            continue
+        if plan.kind != "unroll" or plan.name in job.fused:
+            return []
+        low, high, step = loops.bounds(coordinates, plan.name)
+        if ix.constant_value(ix.sub(high, low)) is not None:
+            continue
+        most = ix.constant_value(extent_bound(low, ix.sub(high, 1), high, builder.facts, builder.meaning))
+        if most is None or most > MOST_ROWS or step != 1:
+            return []
+        found.append(Edge(plan.name, low, high, most))
+    return found
+
+
+@contextmanager
+def parts(loops: Loops, work: Work, edges: Sequence[Edge]) -> Iterator[list[Row]]:
+    """Loops over parts of `ROWS` iterations, one inside the other: the rows of a part."""
+    with ExitStack() as open_loops:
+        each = []
+        for edge in edges:
+            var, length = fresh(edge.loop), ix.sub(edge.high, edge.low)
+            names = {"stage": work.job.stage.name, "loop": edge.loop}
+            loop = loops.builder.loop(var, ix.as_index(0), length, min(ROWS, edge.most), **names)
+            open_loops.enter_context(loop)
+            each.append(_values(loops, edge, ix.add(edge.low, var)))
+        rows = []
+        for values in product(*each):
+            coordinates = work.copies[0].copy()
+            for edge, (value, _) in zip(edges, values, strict=True):
+                coordinates.choose(edge.loop, value, loops.bind)
+            rows.append(Row(coordinates, tuple(e for _, condition in values for e in condition)))
+        yield rows
+
+
+def _values(loops: Loops, edge: Edge, first: Expr) -> list[tuple[Expr, tuple[Expr, ...]]]:
+    """The values of a loop in the part that begins at `first`, and the conditions under which the loop has them."""
+    last = ix.sub(edge.high, 1)
+    values: list[tuple[Expr, tuple[Expr, ...]]] = [(first, ())]
+    for k in range(1, min(ROWS, edge.most)):
+        value = ix.add(first, k)
+        values.append((loops.bind(edge.loop, ix.minimum(value, last), edge.low, last), _positive(ix.sub(last, value))))
+    return values
+
+
+def _positive(e: Expr) -> tuple[Expr, ...]:
+    """What is at least 0 if `e`, of which a minimum may be a part, is."""
+    constant, terms = ix.linear(e)
+    least = [a for a, c in terms.items() if c == 1 and isinstance(a, Op) and a.name == "minimum"]
+    if not least:
+        return () if not terms and constant >= 0 else (e,)
+    rest = ix.sub(e, least[0])
+    return tuple(each for part in least[0].args for each in _positive(ix.add(rest, part)))

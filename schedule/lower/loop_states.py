@@ -1,0 +1,341 @@
+"""Bounds of the integers that loops of scalars carry from iteration to iteration.
+
+    while_loop(s > 0 and …, s -> s - 1, start k)      0 <= s <= k, and 1 <= s inside an iteration
+
+Bounds are guessed of how the states begin and of what a condition compares them with. A guess stays if it holds of the first value, and
+of the next one wherever all guesses and the condition held before it; the others are dropped until nothing changes (Flanagan and Leino,
+"Houdini", FME 2001). States are i64; one that is not bounded on both sides might wrap, so that nothing is taken for known of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Checked, Expr, Item, Loop, Node, Op, Var, While, const
+from raido.algo.graph.facts import Facts, Interval, interval
+from raido.algo.graph.rewrite import children, free_variables, scalar_nodes, substitute
+from raido.schedule.lower.index_checks import is_affine, range_of, same_value
+
+_GUESSES = 6  # of one side of a state: a loop compares it with few numbers, and each costs a proof in every pass
+_EXACT = 1 << 53  # numbers below this leave room for index arithmetic in 64 bits
+_DEPTH = 6  # operations that are looked through
+
+Bound: TypeAlias = tuple[Var, Expr, bool]  # a state, a number, and whether the state is at least that; else at most
+
+
+def is_of_loop(e: Node) -> bool:
+    """Whether an expression is an integer that a loop leaves behind."""
+    return isinstance(e, Item) and isinstance(e.form, (Loop, While)) and e.form.state[e.index].dtype is i64
+
+
+def as_state(e: Expr) -> Expr:
+    """An index in which each number that a loop leaves behind is the loop's state: bounds of a state hold when the loop is over."""
+    found = {item: item.form.state[item.index] for item in _atoms(e) if is_of_loop(item)}  # type: ignore[attr-defined]
+    return ix.canonical(substitute(e, found)) if found else e
+
+
+def _atoms(e: Expr) -> Iterator[Expr]:
+    """The parts of an index that index arithmetic does not look into."""
+    stack = [e]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Op) and part.dtype is i64 and part.name in _LINEAR:
+            stack += part.args
+        else:
+            yield part
+
+
+_LINEAR = {"add", "sub", "mul", "neg", "minimum", "maximum", "floordiv", "mod"}
+
+
+def with_loop_states(
+    facts: Facts, order: Sequence[Node], values: Mapping[Node, Node]
+) -> tuple[Facts, dict[Node, Facts]]:
+    """The facts and a range for each state of the loops in `order`; for the nodes of iterations, all bounds and the loop's condition as well.
+
+    values: of variables of the expressions, in the terms of the facts.
+    """
+    loops = [node for node in reversed(order) if isinstance(node, (Loop, While)) and _counters(node)]
+    known: dict[Node, tuple[Expr, ...]] = {}
+    for loop in loops:
+        around = facts.with_known(*known.get(loop, ()))
+        bounds = _Guessing(loop, around, values).bounds()
+        if not bounds:
+            continue
+        ranges, more = _bounded(loop, bounds, around, values)
+        facts = _ranged(facts, ranges)
+        if isinstance(loop, While):
+            more += _known(loop.condition, True, values)
+        for node in _of_iterations(loop) if more else ():
+            known[node] = (*known.get(node, ()), *more)
+    alike = {parts: facts.with_known(*parts) for parts in set(known.values())}
+    return facts, {node: alike[parts] for node, parts in known.items()}
+
+
+def _counters(loop: Loop | While) -> list[int]:
+    """The places of the states that are indices."""
+    return [k for k, var in enumerate(loop.state) if var.dtype is i64 and not hasattr(var, "shape")]
+
+
+def _of_iterations(loop: Loop | While) -> list[Node]:
+    """The nodes of a loop's iterations that nothing but these iterations evaluates, its condition least of all."""
+    before = set(scalar_nodes(loop.condition)) if isinstance(loop, While) else set()
+    depends: set[Node] = {*loop.state}
+    found = []
+    for node in scalar_nodes(*loop.body):
+        if node not in depends and any(child in depends for child in children(node)):
+            depends.add(node)
+            if node not in before:
+                found.append(node)
+    return found
+
+
+def _bounded(
+    loop: Loop | While, bounds: Iterable[Bound], facts: Facts, values: Mapping[Node, Node]
+) -> tuple[dict[Var, Interval], list[Expr]]:
+    """A range for each state, in all iterations and when the loop is over; and what else is at least 0 in an iteration."""
+    end: dict[Var, Expr] = {}
+    if isinstance(loop, Loop):
+        count = _plain(loop.count, values) if _is_index(loop.count) else loop.index
+        end[loop.index] = count if facts.nonnegative(count) else ix.maximum(count, 0)
+    sides: dict[Var, tuple[list[Expr], list[Expr]]] = {}
+    more: list[Expr] = []
+    for var, number, least in bounds:
+        last = ix.canonical(substitute(number, end))
+        if end.keys().isdisjoint(free_variables(last)):
+            sides.setdefault(var, ([], []))[not least].append(last)
+        if last is not number:
+            more.append(ix.sub(var, number) if least else ix.sub(number, var))
+    ranges: dict[Var, Interval] = {}
+    for var, (lows, highs) in sides.items():
+        low, high = _tightest(lows, True), _tightest(highs, False)
+        if low and high:
+            ranges[var] = low[0], high[0]
+        more += [ix.sub(var, number) for number in low] + [ix.sub(number, var) for number in high]
+    return ranges, more
+
+
+def _ranged(facts: Facts, ranges: Mapping[Var, Interval]) -> Facts:
+    for var, (low, high) in ranges.items():
+        facts = facts.with_range(var, low, high)
+    return facts
+
+
+def _tightest(numbers: Sequence[Expr], least: bool) -> list[Expr]:
+    """The numbers without the literals that another literal says more than; the literal first."""
+    literals = [value for number in numbers if (value := ix.constant_value(number)) is not None]
+    rest = [number for number in numbers if ix.constant_value(number) is None]
+    return [ix.as_index(max(literals) if least else min(literals)), *rest] if literals else rest
+
+
+class _Guessing:
+    """The bounds of one loop's states, guessed and proved."""
+
+    def __init__(self, loop: Loop | While, facts: Facts, values: Mapping[Node, Node]) -> None:
+        self.loop, self.facts, self.values = loop, facts, values
+        self.own = {*loop.state, *((loop.index,) if isinstance(loop, Loop) else ())}
+        self.order = scalar_nodes(*loop.body)
+
+    def bounds(self) -> list[Bound]:
+        """The bounds that hold whenever an iteration begins, and when the loop is over; each state has some on both sides, or none."""
+        guesses = self._first(self._guesses())
+        while guesses:
+            kept = self._both_sided(self._next(guesses))
+            if kept == guesses:
+                break
+            guesses = kept
+        return guesses
+
+    def _guesses(self) -> list[Bound]:
+        lows: list[Expr] = [ix.as_index(0), ix.as_index(-1)]
+        highs: list[Expr] = []
+        for k in _counters(self.loop):
+            init = self.loop.init[k]
+            if _is_index(init):
+                lows.append(_plain(init, self.values))
+                highs.append(lows[-1])
+            reach = _reach(init, self.facts, self.values)
+            if reach is not None:
+                lows.append(reach[0])
+                highs.append(reach[1])
+        if isinstance(self.loop, While):
+            for gap in _known(self.loop.condition, True, self.values):
+                for bound, least in self._compared(gap):
+                    (lows if least else highs).extend(bound)
+        if isinstance(self.loop, Loop):
+            highs += [ix.add(high, self.loop.index) for high in highs]
+        pool = [(list(dict.fromkeys(side))[:_GUESSES]) for side in (lows, highs)]
+        return [
+            (self.loop.state[k], number, not side)
+            for k in _counters(self.loop)
+            for side in (0, 1)
+            for number in pool[side]
+        ]
+
+    def _compared(self, gap: Expr) -> Iterator[tuple[list[Expr], bool]]:
+        """The numbers that a state is compared with where `gap` >= 0, and those beyond them to which the last iteration may go."""
+        terms = ix.linear(gap)[1]
+        for k in _counters(self.loop):
+            var = self.loop.state[k]
+            c = terms.get(var)
+            rest = ix.sub(gap, ix.mul(var, c)) if c in (1, -1) else None
+            if rest is not None and self.own.isdisjoint(free_variables(rest)):
+                limit = ix.mul(rest, -1) if c == 1 else rest
+                yield [limit, *(ix.add(limit, step) for step in _steps(var, self.loop.body[k]) if step * c < 0)], c == 1  # type: ignore[operator]
+
+    def _first(self, guesses: Sequence[Bound]) -> list[Bound]:
+        """The guesses that hold of the values that the states begin with."""
+        start = {self.loop.index: ix.as_index(0)} if isinstance(self.loop, Loop) else {}
+        held = []
+        for var, number, least in guesses:
+            init = self.loop.init[self.loop.state.index(var)]
+            if _holds(init, substitute(number, start), least, self.facts, self.values):
+                held.append((var, number, least))
+        return self._both_sided(held)
+
+    def _next(self, guesses: list[Bound]) -> list[Bound]:
+        """The guesses that hold after an iteration before which all of them did."""
+        ranges, more = _bounded(self.loop, guesses, self.facts, self.values)
+        facts = _ranged(self.facts, ranges)
+        after: dict[Var, Expr] = {}
+        if isinstance(self.loop, While):
+            more += _known(self.loop.condition, True, self.values)
+        else:
+            after = {self.loop.index: ix.add(self.loop.index, 1)}
+            reach = _reach(self.loop.count, self.facts, self.values)
+            high = ix.sub(reach[1], 1) if reach is not None else ix.as_index(_EXACT)
+            facts = facts.with_range(self.loop.index, 0, high)
+        facts = self._with_inner(facts.with_known(*more))
+        held = []
+        for var, number, least in guesses:
+            value = self.loop.body[self.loop.state.index(var)]
+            if _holds(value, ix.canonical(substitute(number, after)), least, facts, self.values):
+                held.append((var, number, least))
+        return held
+
+    def _with_inner(self, facts: Facts) -> Facts:
+        """The facts and ranges of what loops inside an iteration leave behind."""
+        for node in reversed(self.order):
+            if isinstance(node, (Loop, While)) and _counters(node):
+                bounds = _Guessing(node, facts, self.values).bounds()
+                facts = _ranged(facts, _bounded(node, bounds, facts, self.values)[0])
+        return facts
+
+    def _both_sided(self, bounds: list[Bound]) -> list[Bound]:
+        sides = [{var for var, _, least in bounds if least == side} for side in (True, False)]
+        both = sides[0] & sides[1]
+        return [bound for bound in bounds if bound[0] in both]
+
+
+def _steps(var: Var, e: Expr) -> list[int]:
+    """The constants by which an iteration changes a state."""
+    found, stack = [], [e]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Op) and part.name == "select":
+            stack += part.args[1:]
+            continue
+        step = ix.constant_value(ix.sub(part, var)) if part.dtype is i64 and _is_index(part) else None
+        if step:
+            found.append(step)
+    return found
+
+
+def _plain(e: Expr, values: Mapping[Node, Node]) -> Expr:
+    """An index of variables and sizes in the terms of the facts."""
+    e = ix.canonical(e)
+    own = {v: values[v] for v in free_variables(e) if v in values}
+    return as_state(ix.canonical(substitute(e, own)) if own else e)
+
+
+def _reach(e: Expr, facts: Facts, values: Mapping[Node, Node]) -> tuple[Expr, Expr] | None:
+    """The least and the largest number that a value can be, as far as they are known and small."""
+    if e.dtype is i64 and _is_index(e):
+        plain = _plain(e, values)
+        return interval(plain, facts.ranges, facts)
+    least, most = range_of(e)
+    return (ix.as_index(least), ix.as_index(most)) if _is_exact(least) and _is_exact(most) else None
+
+
+def _is_exact(number: int) -> bool:
+    return -_EXACT < number < _EXACT
+
+
+def _is_index(e: Expr) -> bool:
+    """Whether a value is made of variables, sizes and what loops leave behind by index arithmetic alone."""
+    return all(is_affine(atom) or is_of_loop(atom) for atom in _atoms(e))
+
+
+def _holds(e: Expr, number: Expr, least: bool, facts: Facts, values: Mapping[Node, Node], depth: int = _DEPTH) -> bool:
+    """Whether a value is provably at least, or at most, a number."""
+    again = lambda part, known=facts: _holds(part, number, least, known, values, depth - 1)
+    if e.dtype is i64 and _is_index(e):
+        plain = _plain(e, values)
+        return facts.less_equal(number, plain) if least else facts.less_equal(plain, number)
+    limit = range_of(e)[not least]
+    if _is_exact(limit) and (facts.less_equal(number, limit) if least else facts.less_equal(limit, number)):
+        return True
+    if not isinstance(e, (Op, Checked)) or not depth:
+        return False
+    if isinstance(e, Checked):
+        return again(e.value, _assumed(facts, e.holds, True, values)) and again(const(e.dtype, 0))
+    if e.name == "select":
+        test, one, other = e.args
+        return again(one, _assumed(facts, test, True, values)) and again(other, _assumed(facts, test, False, values))
+    if e.name in ("minimum", "maximum"):
+        return (all if (e.name == "minimum") == least else any)(again(part) for part in e.args)
+    if e.name in ("add", "sub") and e.dtype is i64:
+        return _sum_holds(e, number, least, facts, values, depth)
+    inner = same_value(e)
+    return inner is not None and not inner.dtype.is_float and again(inner)
+
+
+def _sum_holds(e: Op, number: Expr, least: bool, facts: Facts, values: Mapping[Node, Node], depth: int) -> bool:
+    """Of a sum of an index and another value: the other value is at least (or at most) the number without the index."""
+    for one, other in (e.args, e.args[::-1]):
+        if not (one.dtype is i64 and _is_index(one)):
+            continue
+        plain = _plain(one, values)
+        if e.name == "add":
+            return _holds(other, ix.sub(number, plain), least, facts, values, depth - 1)
+        if other is e.args[1]:
+            return _holds(other, ix.sub(plain, number), not least, facts, values, depth - 1)
+        return _holds(other, ix.add(number, plain), least, facts, values, depth - 1)
+    return False
+
+
+def _assumed(facts: Facts, test: Expr, holds: bool, values: Mapping[Node, Node]) -> Facts:
+    known = _known(test, holds, values)
+    return facts.with_known(*known) if known else facts
+
+
+def _known(test: Expr, holds: bool, values: Mapping[Node, Node]) -> list[Expr]:
+    """Indices that are at least 0 where a test holds, or where it does not."""
+    if not isinstance(test, Op):
+        return []
+    if test.name == "logical_not":
+        return _known(test.args[0], not holds, values)
+    if test.name == ("logical_and" if holds else "logical_or"):
+        return [known for part in test.args for known in _known(part, holds, values)]
+    if test.name not in _GAPS or not all(a.dtype is i64 and _is_index(a) for a in test.args):
+        return []
+    a, b = (_plain(each, values) for each in test.args)
+    name = test.name if holds else _OPPOSITE[test.name]
+    if name == "eq":
+        return [ix.sub(a, b), ix.sub(b, a)]
+    gap, strict = _GAPS[name]
+    return [ix.sub(ix.mul(ix.sub(b, a), gap), strict)] if gap else []
+
+
+_OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+_GAPS = {
+    "lt": (1, 1),
+    "le": (1, 0),
+    "gt": (-1, 1),
+    "ge": (-1, 0),
+    "eq": (0, 0),
+    "ne": (0, 0),
+}  # sign of b - a, and less that

@@ -1,0 +1,388 @@
+"""Sorts by comparison: elements before a pivot move to the front, the others behind them, and both parts are sorted in the same way.
+
+    these    5 2 9 1 7   pivot 5          a part of few elements: each goes to the place that its rank says,
+    these    2 1 | 5 9 7                  how many stand before it
+
+The front is written over what has been read, the rest goes to other memory and from there behind the front, both in order, so that equal
+keys keep theirs. Where nothing comes before the pivot, what equals it is split off and done. Lanes append what they keep, a gang at a
+time. Threads split all elements by so many pivots that each part is one thread's own: chunks count, and then move, what belongs to
+either side of the pivot of every part that they meet. Pivots are medians of three or of nine elements, in places that depend on the part.
+(Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm vectorized
+using AVX-512, 2017.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i32, i64
+from raido.algo.graph.expr import Expr, Op, Var, const, fresh
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk, take_in
+from raido.schedule.nest.nodes import Append, Certificate, Fold, If, Store, While
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.stages.sort_keys import precedes
+from raido.schedule.strategies import numbers_of_sort
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.sorts import Row
+
+ZERO, ONE = ix.as_index(0), ix.as_index(1)
+LONG = 1024  # elements of a part whose pivot is the median of nine
+DEEPEST = 64  # parts that wait at most: of two the shorter one is sorted first, so the others are twice as long each
+CHANCES = 15  # bits of the number that chooses places
+SPREAD = 0x9E3779B1  # 2³² over the golden ratio, so that places spread (Knuth, The Art of Computer Programming 3, 6.4)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A range of the elements."""
+
+    low: Expr
+    high: Expr
+
+
+Test: TypeAlias = "Callable[[NestExpr], NestExpr]"
+
+
+class Quicksort:
+    """One sort: of `these`, memory for each array, the key first, beside `others`."""
+
+    def __init__(self, builder: Builder, row: Row) -> None:
+        job = row.job
+        assert job.reduction is not None
+        self.builder, self.row = builder, row
+        numbers = numbers_of_sort(job.stage, job.plan)
+        self.ranked = ix.as_index(int(numbers["ranked"]))
+        wanted = ix.maximum(numbers["chunks"], 1)
+        self.count = row.axis.extent
+        parts = builder.name("parts", wanted) if ix.constant_value(wanted) is None else wanted
+        self.chunks: Chunks = chunks_of(builder, ZERO, self.count, parts)
+        self.these, self.others = (
+            tuple(builder.alloc(name, value.dtype, (self.count,), "heap") for value in job.reduction.left)
+            for name in ("these", "others")
+        )
+        loop = job.plan.loops[-1]
+        self.lanes: dict[str, Any] = {"kind": loop.kind, "stage": job.stage.name, "loop": loop.name}
+        if loop.kind == "vector":
+            self.lanes |= {"lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
+
+    def sort(self) -> None:
+        """Statements that read the elements, sort them and store them."""
+        with self._elements() as (_, at):
+            for buffer, value in zip(self.these, self.row.elements(at), strict=True):
+                self.builder.add(Store(buffer, (at,), value))
+        if ix.constant_value(self.chunks.count) == 1:
+            self._sort_part(Part(ZERO, self.count))
+        else:
+            self._sort_in_parts()
+
+    # Loops
+
+    @contextmanager
+    def _along(self, part: Part) -> Iterator[Var]:
+        """A loop along a part, in lanes as the schedule says."""
+        at = fresh("i")
+        with self.builder.loop(at, part.low, part.high, 1, **self.lanes):
+            yield at
+
+    @contextmanager
+    def _elements(self) -> Iterator[tuple[Var, Var]]:
+        """A loop over every element of every chunk, as a context."""
+        with each_chunk(self.builder, self.chunks) as (chunk, low, high), self._along(Part(low, high)) as at:
+            yield chunk, at
+
+    def _copy(self, source: Sequence[Buffer], part: Part, target: Sequence[Buffer], ahead: Expr = ZERO) -> None:
+        """Moves a part to other memory, `ahead` places on."""
+        with self._along(part) as at:
+            for a, b in zip(source, target, strict=True):
+                self.builder.add(Store(b, (ix.add(at, ahead),), Read(a, (at,), None)))
+
+    def _split(
+        self,
+        source: Sequence[Buffer],
+        part: Part,
+        test: Test,
+        *sides: tuple[Sequence[Buffer], Buffer],
+        spare: bool = False,
+    ) -> None:
+        """Appends the elements of a part for which a test of the key holds to one side, and the others to the other side.
+
+        A side is memory, and the register that holds the place of what comes next. `spare`: no other thread has elements of the part.
+        """
+        builder = self.builder
+        with self._along(part) as at:
+            values = tuple(builder.name("value", Read(buffer, (at,), None)) for buffer in source)
+            holds = builder.name("holds", test(values[0]))
+            for (memory, place), kept in zip(sides, (holds, _not(holds)), strict=True):
+                builder.add(Append(tuple(memory), place, values, kept, spare))
+
+    def _register(self, name: str, first: NestExpr) -> Buffer:
+        register = self.builder.alloc(name, first.dtype, (), "register")
+        self.builder.add(Store(register, (), first))
+        return register
+
+    # One part, by one thread
+
+    def _sort_part(self, part: Part) -> None:
+        """Sorts a part, and stores it."""
+        builder = self.builder
+        waiting = builder.alloc("waiting", i64, (ix.as_index(DEEPEST), ix.as_index(2)), "stack")
+        number = self._register("number", ZERO)
+
+        def push(low: NestExpr, high: NestExpr) -> None:
+            at = builder.name("at", Read(number, (), None))
+            builder.add(Store(waiting, (at, ZERO), low))
+            builder.add(Store(waiting, (at, ONE), high))
+            builder.add(Store(number, (), ix.add(at, 1)))
+
+        push(part.low, part.high)
+        with builder.block(loop=True) as setup:
+            last = builder.name("last", ix.sub(builder.name("number", Read(number, (), None)), 1))
+        with builder.block(loop=True) as body:
+            low, high = (
+                builder.name(name, Read(waiting, (last, k), None)) for name, k in (("low", ZERO), ("high", ONE))
+            )
+            builder.add(Store(number, (), last))
+            with builder.block(branch=True) as few:
+                self._by_ranks(Part(low, high))
+            with builder.block(branch=True) as many:
+                self._split_in_two(Part(low, high), push)
+            is_few = Op("le", bool_, (ix.sub(high, low), self.ranked))
+            builder.add(If(is_few, closed(few), closed(many)))
+        builder.add(While(closed(setup), Op("le", bool_, (ZERO, last)), closed(body)))
+
+    def _split_in_two(self, part: Part, push: Callable[[NestExpr, NestExpr], None]) -> None:
+        """Splits a part by a pivot, and leaves both sides to be sorted; elements that equal it are stored where nothing comes before it."""
+        builder, low, high = self.builder, part.low, part.high
+        pivot = self._pivot(part)
+        begin, front, behind = (self._register(name, low) for name in ("begin", "front", "behind"))
+
+        def split(test: Test, source: Sequence[Buffer] = self.these) -> None:
+            self._split(source, part, test, (self.these, front), (self.others, behind), spare=True)
+
+        if pivot.dtype.is_float:
+            with builder.block(branch=True) as number:
+                split(lambda key: Op("lt", bool_, (key, pivot)))
+            with builder.block(branch=True) as nan:
+                split(lambda key: Op("eq", bool_, (key, key)))
+            builder.add(If(Op("eq", bool_, (pivot, pivot)), closed(number), closed(nan)))
+        else:
+            split(lambda key: precedes(key, pivot))
+        with builder.when(Op("eq", bool_, (Read(front, (), None), low))):
+            builder.add(Store(behind, (), low))
+            split(lambda key: _not(precedes(pivot, key)), self.others)
+            end = builder.name("end", Read(front, (), None))
+            with self._along(Part(low, end)) as at:
+                self.row.keep(at, [Read(buffer, (at,), None) for buffer in self.these])
+            builder.add(Store(begin, (), end))
+        start, middle, end = (
+            builder.name(name, Read(register, (), None))
+            for name, register in (("start", begin), ("middle", front), ("end", behind))
+        )
+        self._copy(self.others, Part(low, end), self.these, ix.sub(middle, low))
+        shorter = builder.name("shorter", Op("lt", bool_, (ix.sub(middle, start), ix.sub(high, middle))))
+        for first in (_not(shorter), shorter):
+            push(_select(first, start, middle), _select(first, middle, high))
+
+    def _by_ranks(self, part: Part) -> None:
+        """Stores every element at the place that the number of those before it says.
+
+        Each of two elements that differ is before the other or behind it, so that less comparisons hold where some are equal, or no
+        numbers: only then is it counted again who was first.
+        """
+        builder = self.builder
+        found = self._register("found", ZERO)
+        self._rank(part, lambda key, own, _: Op("lt", bool_, (key, own)), found)
+        length = builder.name("length", ix.sub(part.high, part.low))
+        pairs = Op("mul", i64, (length, ix.sub(length, 1)))
+        with builder.when(Op("ne", bool_, (ix.mul(builder.name("found", Read(found, (), None)), 2), pairs))):
+            self._rank(
+                part,
+                lambda key, own, earlier: Op(
+                    "logical_or",
+                    bool_,
+                    (precedes(key, own), Op("logical_and", bool_, (earlier, _not(precedes(own, key))))),
+                ),
+            )
+
+    def _rank(
+        self, part: Part, before: Callable[[NestExpr, NestExpr, NestExpr], NestExpr], found: Buffer | None = None
+    ) -> None:
+        """Stores the elements by how many are `before` them, of which it is told the keys and whether they stand earlier; adds up how many."""
+        builder, key = self.builder, self.these[0].dtype
+        counter = i32 if key.bits <= i32.bits else i64
+        with self._along(part) as at:
+            own = [builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]
+            number = builder.name("number", Op("cast", counter, (ix.sub(at, part.low),)))
+            rank = self._register("rank", const(counter, 0))
+            other = fresh("j")
+            with builder.loop(other, part.low, part.high, 1):
+                earlier = Op("lt", bool_, (Op("cast", counter, (ix.sub(other, part.low),)), number))
+                holds = before(builder.name("other", Read(self.these[0], (other,), None)), own[0], earlier)
+                more = _select(holds, const(counter, 1), const(counter, 0))
+                builder.add(Store(rank, (), Op("add", counter, (Read(rank, (), None), more))))
+            place = builder.name("place", Op("cast", i64, (Read(rank, (), None),)))
+            self.row.keep(ix.add(part.low, place), own)
+            if found is not None:
+                self._add(found, place)
+
+    # Pivots
+
+    def _pivot(self, part: Part) -> Expr:
+        """The median of three keys of a part, or of nine of a long one."""
+        builder = self.builder
+        length = builder.name("length", ix.sub(part.high, part.low))
+        pivot = builder.alloc("pivot", self.these[0].dtype, (), "register")
+        chance = Op(
+            "shr", i64, (Op("mul", i64, (ix.add(part.low, ix.mul(part.high, 3)), const(i64, SPREAD))), const(i64, 16))
+        )
+        chance = builder.name("chance", Op("bit_and", i64, (chance, const(i64, (1 << CHANCES) - 1))))
+        half = ix.floordiv(length, 2)
+        spread = Op("shr", i64, (Op("mul", i64, (chance, half)), const(i64, CHANCES)))
+        first = builder.name("first", ix.add(part.low, spread))
+        some = Op("lt", bool_, (ZERO, length))
+
+        def median(number: int) -> NestExpr:
+            step = ix.floordiv(half, number - 1)
+            keys: list[NestExpr] = [
+                builder.name("key", Read(self.these[0], (ix.add(first, ix.mul(step, k)),), some)) for k in range(number)
+            ]
+            while len(keys) > 1:
+                keys = [builder.name("median", _median(*keys[k : k + 3])) for k in range(0, len(keys), 3)]
+            return keys[0]
+
+        with builder.block(branch=True) as short:
+            builder.add(Store(pivot, (), median(3)))
+        with builder.block(branch=True) as long:
+            builder.add(Store(pivot, (), median(9)))
+        builder.add(If(Op("le", bool_, (length, ix.as_index(LONG))), closed(short), closed(long)))
+        return builder.name("pivot", Read(pivot, (), None))
+
+    # All elements, by threads
+
+    def _sort_in_parts(self) -> None:
+        """Splits everything into a power of two of parts, at least as many as there are chunks, and sorts these."""
+        builder, chunks = self.builder, self.chunks
+        most = ix.mul(chunks.count, 2)
+        bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
+        pivots = builder.alloc("pivots", self.these[0].dtype, (most,), "heap")
+        counts = builder.alloc("counts", i64, (chunks.count, most), "heap")
+        parts = self._register("parts", ONE)
+        with builder.block(loop=True) as setup:
+            number = builder.name("number", Read(parts, (), None))
+        with builder.block(loop=True) as body:
+            builder.add(Store(parts, (), ix.mul(number, 2)))
+        builder.add(While(closed(setup), Op("lt", bool_, (number, chunks.count)), closed(body)))
+        number = builder.name("number", Read(parts, (), None))
+        builder.add(Store(bounds, (ZERO,), ZERO))
+        bound = fresh("k")
+        with builder.loop(bound, ONE, ix.add(number, 1), 1):
+            builder.add(Store(bounds, (bound,), self.count))
+        width = self._register("width", number)
+        with builder.block(loop=True) as setup:
+            whole = builder.name("whole", Read(width, (), None))
+        with builder.block(loop=True) as body:
+            half = builder.name("half", ix.floordiv(whole, 2))
+            self._split_parts(bounds, pivots, counts, whole, half, builder.name("open", ix.floordiv(number, whole)))
+            builder.add(Store(width, (), half))
+        builder.add(While(closed(setup), Op("lt", bool_, (ONE, whole)), closed(body)))
+        chunk, turn, kind = fresh("chunk"), fresh("turn"), "serial" if builder.threaded else "parallel"
+        certificates = (Certificate("quicksort", (*self.these, *self.others, *self.row.results())),)
+        with (
+            builder.loop(chunk, ZERO, chunks.count, 1, kind=kind, certificates=certificates),
+            builder.loop(turn, ZERO, ix.as_index(2), 1),
+        ):
+            part = builder.name("part", ix.add(chunk, ix.mul(turn, chunks.count)))
+            with builder.when(Op("lt", bool_, (part, number))):
+                self._sort_part(self._part(bounds, part, ONE))
+
+    def _part(self, bounds: Buffer, number: Expr, width: Expr) -> Part:
+        """A part of so many of the smallest ones."""
+        low, high = (
+            self.builder.name(name, Read(bounds, (ix.mul(k, width),), None))
+            for name, k in (("low", number), ("high", ix.add(number, 1)))
+        )
+        return Part(low, high)
+
+    def _split_parts(
+        self, bounds: Buffer, pivots: Buffer, counts: Buffer, whole: Expr, half: Expr, number: Expr
+    ) -> None:
+        """Splits each of `number` parts of `whole` smallest ones in two."""
+        builder = self.builder
+        part = fresh("part")
+        with builder.loop(part, ZERO, number, 1):
+            builder.add(Store(pivots, (part,), self._pivot(self._part(bounds, part, whole))))
+        with self._pieces(bounds, whole, number) as (chunk, part, _, piece):
+            pivot = builder.name("pivot", Read(pivots, (part,), None))
+            before = self._register("before", ZERO)
+            self._count(piece, before, lambda key: precedes(key, pivot))
+            builder.add(Store(counts, (chunk, part), Read(before, (), None)))
+        part, chunk = fresh("part"), fresh("chunk")
+        with builder.loop(part, ZERO, number, 1):
+            first = ix.mul(part, whole)
+            running = self._register("running", Read(bounds, (first,), None))
+            with builder.loop(chunk, ZERO, self.chunks.count, 1):
+                take_in(builder, running, counts, (chunk, part))
+            builder.add(Store(bounds, (ix.add(first, half),), Read(running, (), None)))
+        certificates = (Certificate("quicksort", self.others),)
+        with self._pieces(bounds, whole, number, certificates) as (chunk, part, first, piece):
+            pivot = builder.name("pivot", Read(pivots, (part,), None))
+            middle = builder.name("middle", Read(bounds, (ix.add(first, half),), None))
+            place = builder.name("place", Read(counts, (chunk, part), None))
+            front, behind = (
+                self._register("front", place),
+                self._register("behind", ix.sub(ix.add(middle, piece.low), place)),
+            )
+            self._split(
+                self.these, piece, lambda key: precedes(key, pivot), (self.others, front), (self.others, behind)
+            )
+        with self._elements() as (_, at):
+            for these, other in zip(self.these, self.others, strict=True):
+                builder.add(Store(these, (at,), Read(other, (at,), None)))
+
+    @contextmanager
+    def _pieces(
+        self, bounds: Buffer, whole: Expr, number: Expr, certificates: tuple[Certificate, ...] = ()
+    ) -> Iterator[tuple[Var, Var, Expr, Part]]:
+        """Loops over chunks and the parts that they may meet, as a context: their numbers, the first smallest part, and what both have."""
+        builder, part = self.builder, fresh("part")
+        with (
+            each_chunk(builder, self.chunks, certificates=certificates) as (chunk, low, high),
+            builder.loop(part, ZERO, number, 1),
+        ):
+            whole_part = self._part(bounds, part, whole)
+            begin = builder.name("begin", ix.maximum(low, whole_part.low))
+            end = builder.name("end", ix.maximum(begin, ix.minimum(high, whole_part.high)))
+            yield chunk, part, ix.mul(part, whole), Part(begin, end)
+
+    def _count(self, part: Part, register: Buffer, test: Test) -> None:
+        """Adds the number of elements of a part for which a test of the key holds."""
+        with self._along(part) as at:
+            key = self.builder.name("key", Read(self.these[0], (at,), None))
+            self._add(register, _select(test(key), ONE, ZERO))
+
+    def _add(self, register: Buffer, number: NestExpr) -> None:
+        """Adds a number to a register, in lanes or one after the other."""
+        left, right = fresh("left"), fresh("right")
+        total, step = (Op("add", i64, (left, each)) for each in (right, number))
+        self.builder.add(Fold((register,), (), (step,), (left,), (right,), (total,), (ZERO,), "add"))
+
+
+def _not(test: NestExpr) -> NestExpr:
+    return Op("logical_not", bool_, (test,))
+
+
+def _select(test: NestExpr, a: NestExpr, b: NestExpr) -> NestExpr:
+    return Op("select", a.dtype, (test, a, b))
+
+
+def _median(a: NestExpr, b: NestExpr, c: NestExpr) -> NestExpr:
+    """The second of three keys."""
+    low = _select(precedes(b, c), b, _select(precedes(a, c), c, a))
+    high = _select(precedes(a, c), a, _select(precedes(b, c), c, b))
+    return _select(precedes(a, b), low, high)

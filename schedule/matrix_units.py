@@ -1,0 +1,154 @@
+"""Which loops of a product of matrices the matrix units of a GPU can run: what must hold of the loops around and inside a tensorized one.
+
+The instruction multiplies a tile of 16 × 16 elements by one of 16 × 8, and adds the products to a tile of 16 × 8 sums. The 32 threads of a
+subgroup run it together: the thread at (4 g + t) among them has the sums of rows g and g + 8 and of columns 2 t and 2 t + 1 (PTX ISA,
+"Matrix fragments for mma.m16n8k16"). A schedule says so in its own words, so that sums are those of their threads before the instruction,
+after it, and where tiles are cut off and the loops run as they are:
+
+    rows      thread.y, 8 iterations in steps of 1; inside, unrolled, an even number in steps of 8
+    columns   thread.x, 4 iterations in steps of 2; inside, unrolled, 2 in steps of 1, and any number in steps of 8
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph import index
+from raido.algo.graph.dtypes import f32
+from raido.algo.graph.expr import Expr, Load, Op
+from raido.algo.graph.rewrite import free_variables
+from raido.schedule.levels import all_loops, launch_of, level_of, threads_of
+from raido.schedule.plan import LoopPlan, Split, StagePlan
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import State, axes_of, is_reduction, moves_by, shared_count, trip_count
+
+ROWS, COLUMNS, STEPS = 16, 8, 16
+"""Of the sums of an instruction the rows and the columns, and the products of each."""
+ALONG_Y, ALONG_X = 8, 4
+"""The threads of a subgroup along the rows and along the columns."""
+
+
+def factors_of(stage: Stage) -> tuple[Load, Load] | None:
+    """The factors of a sum of products whose factors and sums have types that matrix units take, if a stage is one: rows, then columns."""
+    fold = stage.reduction
+    if fold is None or fold.monoid != "add" or len(fold.values) != 1 or len(fold.axes) != 1 or len(stage.axes) < 2:
+        return None
+    product = fold.values[0]
+    if not isinstance(product, Op) or product.name != "mul" or product.dtype is not f32:
+        return None
+    loads = [_widened(e) for e in product.args]
+    row, column = stage.axes[-2].var, stage.axes[-1].var
+    for left, right in (loads, loads[::-1]):
+        if left is None or right is None or left.dtype is not right.dtype or left.checked or right.checked:
+            return None
+        seen = [{v for i in load.indices for v in free_variables(i)} for load in (left, right)]
+        if row in seen[0] and column not in seen[0] and column in seen[1] and row not in seen[1]:
+            return left, right
+    return None
+
+
+def _widened(e: Expr) -> Load | None:
+    if (
+        isinstance(e, Op)
+        and e.name == "cast"
+        and isinstance(e.args[0], Load)
+        and e.args[0].dtype.name in ("f16", "bf16")
+    ):
+        return e.args[0]
+    return None
+
+
+def matrix_loop(plan: StagePlan) -> LoopPlan | None:
+    """The tensorized loop of a stage."""
+    return next((loop for loop in plan.loops if loop.kind == "matrix"), None)
+
+
+def check_matrix(state: State, name: str) -> None:
+    """Refuses a tensorized loop that matrix units cannot run."""
+    stage, plan = state.stage(name), state.plans[name]
+    loop = matrix_loop(plan)
+    if loop is None:
+        return
+    if state.gpu is None or not state.gpu.products:
+        what = "the schedule is for a CPU, which has" if state.gpu is None else "the device has"
+        remedy = 'schedule(target="cuda:sm_80"), or leave `tensorize` out'
+        raise Refusal(f"{what} no instruction that multiplies matrices: CUDA has it from sm_80 on", remedy)
+    factors = factors_of(stage)
+    if factors is None or stage.scan or stage.update or stage.filter or stage.sort:
+        raise Refusal(
+            f'"{name}" is no sum of products that matrix units make: along one axis, in f32, of factors of rows and of columns, both f16 '
+            "or both bf16, each read from an array",
+            "rd.matmul(a, b, dtype=rd.f32), or leave `tensorize` out",
+        )
+    dtype = factors[0].dtype.name
+    if dtype not in state.gpu.products:
+        raise Refusal(f"the device multiplies matrices of {listed(state.gpu.products)}, not of {dtype}")
+    _check_loops(stage, plan, loop)
+    _check_launch(state, name)
+
+
+def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
+    """Refuses loops in which the threads of a subgroup do not have the sums that the instruction gives them."""
+    rows, columns = stage.axes[-2].name, stage.axes[-1].name
+    trips = index.constant_value(trip_count(stage, plan, loop.name))
+    split = any(isinstance(r, Split) and r.inner == loop.name and r.tail == "default" for r in plan.relations)
+    if not is_reduction(stage, plan, loop.name) or not split or trips is None or trips % STEPS:
+        raise Refusal(
+            f'"{loop.name}" is not the inner half of a split of the reduction\'s axis by a multiple of {STEPS}',
+            f'split("{stage.reduction_axes[0].name}", {2 * STEPS}), and tensorize the inner half',
+        )
+    where = plan.loops.index(loop)
+    inside = {each.name: each for each in plan.loops[where + 1 :]}
+    for axis, place, threads, by in ((rows, "thread.y", ALONG_Y, 1), (columns, "thread.x", ALONG_X, 2)):
+        found = next((each for each in plan.loops[:where] if each.level == place), None)
+        if found is None or _shape(stage, plan, found) != (axis, threads, by):
+            raise Refusal(
+                f'a subgroup has {threads} threads along "{axis}", at "{place}" around "{loop.name}", each {by} further on',
+                f'split "{axis}" so that a loop makes {threads} iterations in steps of {by}, and bind that to "{place}"',
+            )
+    shapes = [_shape(stage, plan, each) for each in inside.values()]
+    own = {
+        axis: [(n, by) for of, n, by in sorted(shapes, key=lambda shape: shape[2]) if of == axis]
+        for axis in (rows, columns)
+    }
+    even = len(own[rows]) == 1 and own[rows][0][1] == ALONG_Y and own[rows][0][0] % 2 == 0
+    paired = own[columns][:1] == [(2, 1)] and all(by == COLUMNS for _, by in own[columns][1:]) and len(own[columns]) < 3
+    if not (even and paired and len(inside) == len(own[rows]) + len(own[columns])):
+        raise Refusal(
+            f'inside "{loop.name}" stand a loop of an even number of iterations in steps of {ALONG_Y} along "{rows}", and along "{columns}" '
+            f"one of 2 in steps of 1 and one of any number in steps of {COLUMNS}; here are: "
+            + (", ".join(inside) or "none")
+        )
+    for each in inside.values():
+        if each.kind != "unroll":
+            raise Refusal(
+                f'"{each.name}" stands inside "{loop.name}", and is not unrolled', f'unroll("{each.name}") first'
+            )
+
+
+def _shape(stage: Stage, plan: StagePlan, loop: LoopPlan) -> tuple[str, int, int]:
+    """The axis of a loop, its iterations (0: not known), and the step in which it moves along the axis."""
+    axes = axes_of(plan, loop.name)
+    trips = index.constant_value(trip_count(stage, plan, loop.name)) or 0
+    return (axes[0] if len(axes) == 1 else "", trips, moves_by(plan, loop.name))
+
+
+def _check_launch(state: State, name: str) -> None:
+    """Refuses other stages of the same launch with more threads along x and y: subgroups would be others."""
+    home = launch_of(state, name)
+    for other in state.plans:
+        if launch_of(state, other) != home:
+            continue
+        for loop in state.plans[other].loops[shared_count(state, other) :]:
+            most = {"thread.x": ALONG_X, "thread.y": ALONG_Y}.get(loop.level)
+            if most and level_of(loop) == "thread" and threads_of(state.stage(other), state.plans[other], loop) > most:
+                raise Refusal(
+                    f'"{loop.name}" of "{other}" has more than {most} threads along "{loop.level}", and a subgroup that multiplies '
+                    f"matrices has {most} there",
+                    f'split("{loop.name}", {most}), and bind the inner half',
+                )
+    around = [loop for _, loop in all_loops(state, name)]
+    places = [loop.level for loop in around]
+    if "thread.x" in places and places.index("thread.x") > next(
+        k for k, loop in enumerate(around) if loop.kind == "matrix"
+    ):
+        raise Refusal("threads multiply matrices together, outside of which their loops stand")

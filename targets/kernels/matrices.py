@@ -1,0 +1,257 @@
+"""Loops over products of matrices as instructions of matrix units, which the 32 threads of a subgroup run together.
+
+A thread has the sums that the instruction gives it (`schedule/matrix_units.py`), so its statements say all that is needed: which rows and
+columns the subgroup has follows from them. `raido_matrix_load` brings 8 × 8 elements of shared memory to each thread's registers, of
+rows that begin at multiples of 16 bytes; factors that lie otherwise are loaded element by element. Where a loop does not fit, it runs in order.
+
+    operation                                                    means, for thread l of a subgroup
+    matrix_load(count, transposed, address, words …)             words k: elements 2 (l % 4) and the next of row l / 4 of tile k, whose row j
+                                                                 is at the address that thread 8 k + j gives; transposed: of column l / 4
+    matrix_multiply_<dtype>(sums …, left words …, right words …) adds a tile of 16 × 16 times one of 16 × 8 to 4 sums (PTX ISA, mma.m16n8k16)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i32, u32
+from raido.algo.graph.expr import Expr, Node, Var
+from raido.algo.graph.rewrite import free_variables, substitute
+from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS
+from raido.schedule.nest.matrix_loops import Product, products_of
+from raido.schedule.nest.nodes import For
+from raido.schedule.nest.values import Buffer, Read
+from raido.targets import tvm_corner as T
+from raido.targets.emit.order import strides_of
+from raido.targets.kernels.unit import load, operation
+from raido.targets.kernels.values import to_word
+
+if TYPE_CHECKING:
+    from raido.targets.kernels.statements import Statements
+
+ALIGNED = 8
+"""Elements of 16 bits in the 16 bytes that `matrix_load` takes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A factor of a subgroup's products. The index `lines` (a row of the left factor, a column of the right one) counts from the first that
+    the subgroup has, in its dimension; `steps` is the dimension of the index along which products are summed."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    lines: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Products of a thread as tiles of its subgroup: sums[row][column] are its own, of rows 8 apart and of columns in pairs 8 apart."""
+
+    left: Factor
+    right: Factor
+    sums: tuple[tuple[Product, ...], ...]
+
+
+def emit_matrix(statements: Statements, s: For) -> bool:
+    """Appends a loop as instructions of matrix units; whether it can be."""
+    threads, extent = statements.threads, statements.extent
+    trips = ix.constant_value(ix.canonical(ix.sub(s.high, s.low)))
+    if threads is None or extent[:2] != (ALONG_X, ALONG_Y) or trips is None or trips % STEPS or s.step != 1:
+        return False
+    tiles = tiles_of(s, (threads[0], threads[1]), statements.meanings)
+    if tiles is None:
+        return False
+    _Writer(statements, s, tiles, (threads[0], threads[1])).write(trips)
+    return True
+
+
+def tiles_of(s: For, lanes: tuple[Var, Var], meanings: Mapping[Node, Expr]) -> Tiles | None:
+    """The tiles of a loop's products, if the thread at these places has the sums that instructions give it."""
+    (x, y), sums = lanes, dict[tuple[tuple[Expr, ...], tuple[Expr, ...]], Product]()
+    rows, columns, buffers = (
+        dict[tuple[Expr, ...], None](),
+        dict[tuple[Expr, ...], None](),
+        set[tuple[Buffer, Buffer]](),
+    )
+    for product in products_of(s) or ():
+        first, second = ([_meaning(i, meanings) for i in read.indices] for read in (product.first, product.second))
+        left, right, reads = first, second, (product.first.buffer, product.second.buffer)
+        if any(y in free_variables(i) for i in second):
+            left, right, reads = second, first, (reads[1], reads[0])
+        rows[tuple(left)] = columns[tuple(right)] = None
+        sums[tuple(left), tuple(right)] = product
+        buffers.add(reads)
+    if len(buffers) != 1 or len(sums) != len(rows) * len(columns):
+        return None
+    ((left_buffer, right_buffer),) = buffers
+    left, row_offsets = _factor(left_buffer, list(rows), s.var, y, 1)
+    right, column_offsets = _factor(right_buffer, list(columns), s.var, x, 2)
+    if left is None or right is None:
+        return None
+    across, down = sorted(column_offsets), sorted(row_offsets)
+    pairs = [k // 2 * COLUMNS + k % 2 for k in range(len(across))]
+    if len(down) % 2 or len(across) % 2 or down != [k * ALONG_Y for k in range(len(down))] or across != pairs:
+        return None
+    ordered = tuple(tuple(sums[row_offsets[i], column_offsets[j]] for j in across) for i in down)
+    return Tiles(left, right, ordered)
+
+
+def _factor(
+    buffer: Buffer, places: Sequence[tuple[Expr, ...]], step: Var, lane: Var, by: int
+) -> tuple[Factor | None, dict[int, tuple[Expr, ...]]]:
+    """A factor whose lines a thread reaches at its place times `by`, with each of the thread's places by its offset from the first."""
+    found: dict[int, tuple[Expr, ...]] = {}
+    terms = [ix.linear(i)[1] for i in places[0]]
+    lines = [d for d, each in enumerate(terms) if each.get(lane) == by]
+    steps = [d for d, each in enumerate(terms) if each.get(step) == 1]
+    if len(lines) != 1 or len(steps) != 1 or lines == steps:
+        return None, found
+    for place in places:
+        gaps = [ix.constant_value(ix.canonical(ix.sub(a, b))) for a, b in zip(place, places[0], strict=True)]
+        offset = gaps[lines[0]]
+        if offset is None or any(gap != 0 for d, gap in enumerate(gaps) if d != lines[0]):
+            return None, found
+        found[offset] = place
+    first = min(found)
+    found = {offset - first: place for offset, place in found.items()}
+    return Factor(buffer, found[0], lines[0], steps[0]), found
+
+
+def _meaning(e: Any, meanings: Mapping[Node, Expr]) -> Expr:
+    return ix.canonical(substitute(e, dict(meanings)))
+
+
+class _Writer:
+    """The instructions of one loop."""
+
+    def __init__(self, statements: Statements, s: For, tiles: Tiles, lanes: tuple[Var, Var]) -> None:
+        self.statements, self.unit, self.s, self.tiles = statements, statements.unit, s, tiles
+        self.x, self.y = lanes
+        self.low = _meaning(s.low, statements.meanings)
+        rows, columns = len(tiles.sums) // 2, len(tiles.sums[0]) // 2
+        self.left = self._words("left", 4 * rows)
+        self.right = self._words("right", 2 * columns)
+
+    def _words(self, name: str, count: int) -> Any:
+        made = T.flat_buffer(self.unit.fresh_name(name), u32, count, scope="local")
+        self.unit.out.append(T.AllocBuffer(made))
+        return made
+
+    def write(self, trips: int) -> None:
+        """Appends them, for so many iterations."""
+        rows, columns = len(self.tiles.sums) // 2, len(self.tiles.sums[0]) // 2
+        for step in range(0, trips, STEPS):
+            for j in range(0, columns, 2):
+                self._load_right(j, min(2, columns - j), step)
+            for i in range(rows):
+                self._load_left(i, step)
+                for j in range(columns):
+                    self._multiply(i, j)
+
+    def _multiply(self, i: int, j: int) -> None:
+        sums = []
+        for row, column in ((2 * i, 2 * j), (2 * i, 2 * j + 1), (2 * i + 1, 2 * j), (2 * i + 1, 2 * j + 1)):
+            product = self.tiles.sums[row][column]
+            self.statements.values.prepare(*product.indices)
+            held, offset = self.statements.values.element(product.buffer, product.indices)
+            sums.append(load(held.buffer, offset))
+        words = [load(self.left, 4 * i + k) for k in range(4)] + [load(self.right, 2 * j + k) for k in range(2)]
+        dtype = self.tiles.left.buffer.dtype.name
+        self.unit.out.append(T.Evaluate(operation(f"matrix_multiply_{dtype}", i32, *sums, *words)))
+
+    # --- factors
+
+    def _load_left(self, i: int, step: int) -> None:
+        """The words of 16 rows: of rows 0 to 7 and 8 to 15, then both of the steps from 8 on."""
+        factor, half = self.tiles.left, ix.mul(ix.floordiv(self.y, 4), ALIGNED)
+        place = self._place(factor, ROWS * i, step)
+        if _contiguous(factor.buffer, factor.steps):
+            at = place({self.y: ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x)}, half)
+            transposed = False
+        else:
+            line = ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), ALIGNED)
+            at = place({self.y: line}, ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), half))
+            transposed = True
+        if self._is_aligned(factor, at, factor.lines if transposed else factor.steps):
+            self._load(self.left, 4 * i, 4, transposed, factor, at)
+            return
+        for k in range(4):
+            first = ix.add(ix.mul(self.x, 2), k // 2 * ALIGNED)
+            self._pack(
+                self.left,
+                4 * i + k,
+                factor,
+                [self._place(factor, ROWS * i + k % 2 * ALONG_Y, step)({}, ix.add(first, e)) for e in range(2)],
+            )
+
+    def _load_right(self, j: int, tiles: int, step: int) -> None:
+        """The words of one or two tiles of 8 columns: each of the steps from 0 and from 8 on."""
+        factor, further = self.tiles.right, ix.mul(ix.floordiv(self.y, 4), COLUMNS if tiles == 2 else 0)
+        place = self._place(factor, COLUMNS * j, step)
+        transposed = not _contiguous(factor.buffer, factor.steps)
+        none = ix.as_index(0)
+        if transposed:
+            at = place({self.x: none}, ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x), further)
+        else:
+            line = ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), further)
+            at = place({self.x: none}, ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), ALIGNED), line)
+        if self._is_aligned(factor, at, factor.lines if transposed else factor.steps):
+            self._load(self.right, 2 * j, 2 * tiles, transposed, factor, at)
+            return
+        for k in range(2 * tiles):
+            first = ix.add(ix.mul(self.x, 2), k % 2 * ALIGNED)
+            line = self._place(factor, COLUMNS * (j + k // 2), step)
+            self._pack(
+                self.right, 2 * j + k, factor, [line({self.x: none}, ix.add(first, e), self.y) for e in range(2)]
+            )
+
+    def _place(self, factor: Factor, line: int, step: int) -> Any:
+        """A function that gives indices of an element: with what stands for the thread's place, of a step, some lines further on."""
+
+        def indices(lanes: Mapping[Node, Expr], further_step: Expr, further_line: Expr | int = 0) -> tuple[Expr, ...]:
+            found = []
+            for d, i in enumerate(factor.indices):
+                if d == factor.lines:
+                    i = ix.add(ix.add(substitute(i, dict(lanes)), line), further_line)
+                elif d == factor.steps:
+                    i = substitute(i, {self.s.var: ix.add(ix.add(self.low, step), further_step)})
+                found.append(ix.canonical(i))
+            return tuple(found)
+
+        return indices
+
+    def _is_aligned(self, factor: Factor, at: Sequence[Expr], contiguous: int) -> bool:
+        """Whether 8 neighbouring elements from there on lie in shared memory, at a multiple of 16 bytes."""
+        if factor.buffer.scope != "shared" or self.statements.forms.get(factor.buffer, "plain") != "plain":
+            return False
+        for d, stride in enumerate(strides_of(factor.buffer)):
+            by = ix.constant_value(stride)
+            if by is None or (d == contiguous) != (by == 1) or (d != contiguous and by % ALIGNED):
+                return False
+        constant, terms = ix.linear(at[contiguous])
+        return constant % ALIGNED == 0 and all(c % ALIGNED == 0 for c in terms.values())
+
+    def _load(self, words: Any, first: int, count: int, transposed: bool, factor: Factor, at: tuple[Expr, ...]) -> None:
+        values = self.statements.values
+        values.prepare(*at)
+        held, offset = values.element(factor.buffer, at)
+        flags = (T.IntImm("int32", count), T.IntImm("int32", int(transposed)))
+        into = (load(words, first + k) for k in range(count))
+        address = T.address_of(load(held.buffer, offset))
+        self.unit.out.append(T.Evaluate(operation("matrix_load", i32, *flags, address, *into)))
+
+    def _pack(self, words: Any, place: int, factor: Factor, pair: Sequence[tuple[Expr, ...]]) -> None:
+        """Two elements as a word, the first in its lower half."""
+        values, dtype = self.statements.values, factor.buffer.dtype
+        low, high = values.prepare(*(Read(factor.buffer, at, None) for at in pair))
+        upper = operation("shift_left", u32, to_word(dtype, high), T.IntImm("uint32", 16))
+        self.unit.put(words, operation("bit_or", u32, to_word(dtype, low), upper), place)
+
+
+def _contiguous(buffer: Buffer, dimension: int) -> bool:
+    """Whether neighbours along a dimension lie side by side."""
+    return ix.constant_value(strides_of(buffer)[dimension]) == 1

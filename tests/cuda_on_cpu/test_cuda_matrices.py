@@ -1,0 +1,148 @@
+"""Products of matrices by matrix units: tiles of a subgroup, held against the interpreter on the CPU, thread by thread."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_twin import Twin
+from fake_driver import load_driver
+from kernel_shapes import count_instructions, faults_of
+from twin_compiler import twin_compiler
+
+import raido as rd
+from raido.algo.errors import TargetError
+from raido.targets.compile import executable_of
+from raido.targets.cuda.nvrtc import compile_source
+from raido.targets.cuda.opened import open_device
+from raido.targets.cuda.program import CudaCompilation
+from raido.targets.target import Target
+
+SM_80 = Target("cuda", arch="sm_80")
+FACTORS = {
+    "plain": ("n k", "k m"),
+    "left transposed": ("k n", "k m"),
+    "right transposed": ("n k", "m k"),
+    "both transposed": ("k n", "m k"),
+}
+
+
+def product(dtype: str, layout: str) -> Any:
+    left, right = (f"{dtype}[{', '.join(names.split())}]" for names in FACTORS[layout])
+    left_turned, right_turned = (
+        names.split() != wanted for names, wanted in zip(FACTORS[layout], (["n", "k"], ["k", "m"]), strict=True)
+    )
+
+    @rd.algorithm(a=left, b=right)
+    def multiply(a: rd.Array, b: rd.Array) -> rd.Array:
+        return rd.matmul(a.T if left_turned else a, b.T if right_turned else b, dtype=rd.f32, name="c")
+
+    return multiply
+
+
+def tiled(algorithm: Any, subgroups: int, rows: int, columns: int, steps: int, copied: bool = True) -> rd.Schedule:
+    """A tile for each subgroup of a block, one below the other."""
+    s = algorithm.schedule(target=SM_80)
+    c = (
+        s["c"]
+        .split("y", subgroups * rows)
+        .split("yi", rows)
+        .split("yii", 8)
+        .split("x", columns)
+        .split("xi", 8)
+        .split("xii", 2)
+    )
+    c.split("r", steps).reorder("yo", "xo", "ro", "yio", "yiii", "xiio", "ri", "yiio", "xio", "xiii")
+    c.bind("yo", "block.y").bind("xo", "block.x").bind("yio", "thread.z").bind("yiii", "thread.y").bind(
+        "xiio", "thread.x"
+    )
+    c.unroll("yiio").unroll("xio").unroll("xiii").tensorize("ri")
+    for array in ("a", "b") if copied else ():
+        c.cache(array, "c", "ro", scope="shared")
+        s[f"{array}_copy"].store(pad=8)
+    return s
+
+
+CASES = {
+    "several tiles": ("f16", "plain", (2, 32, 16, 32)),
+    "rows contiguous": ("bf16", "left transposed", (1, 16, 8, 16)),
+    "columns apart": ("f16", "right transposed", (1, 16, 16, 16)),
+    "not copied": ("bf16", "both transposed", (1, 16, 8, 16, False)),
+}
+
+
+@pytest.fixture(scope="module")
+def executables() -> Iterator[dict[str, Any]]:
+    with twin_compiler(load_driver()) as compiler:
+        made = {}
+        for name, (dtype, layout, tile) in CASES.items():
+            algorithm = product(dtype, layout)
+            made[name] = executable_of(CudaCompilation(algorithm.trace(), SM_80, tiled(algorithm, *tile), {}))
+        compiler.build()
+        yield made
+    open_device().close()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("sizes", [(64, 48, 64), (70, 25, 41)])
+def test_matrix_units_make_the_product(executables: dict[str, Any], case: str, sizes: tuple[int, int, int]) -> None:
+    dtype, layout, _ = CASES[case]
+    extents = dict(zip("nmk", sizes, strict=True))
+    random = np.random.default_rng(sum(sizes))
+    algorithm = product(dtype, layout)
+    a, b = (
+        random.standard_normal([extents[each] for each in names.split()]).astype(parameter.dtype.numpy)
+        for names, parameter in zip(FACTORS[layout], algorithm.trace().parameters, strict=True)
+    )
+    exe = executables[case]
+    assert f"raido_matrix_multiply_{dtype}(" in exe.source("cuda").split('extern "C"', 1)[1]
+    np.testing.assert_array_equal(exe(a, b), algorithm.interpret(a, b))
+
+
+def by_default(sizes: dict[str, int], dtype: str = "f16") -> CudaCompilation:
+    return CudaCompilation(product(dtype, "plain").trace(), SM_80, None, sizes)
+
+
+def test_default_schedules_say_it_where_the_device_has_the_instruction() -> None:
+    algorithm = product("bf16", "plain")
+    assert '.tensorize("ri")' in str(algorithm.schedule(target=SM_80).complete())
+    for target in ("cuda:sm_75", "vulkan:any", "llvm"):
+        assert "tensorize" not in str(algorithm.schedule(target=target).complete())
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+def test_machine_code_has_the_instruction_and_no_spills(architecture: str) -> None:
+    """A block of 32 × 16 results in two tiles of rows: 2 × 2 instructions for each 16 steps, and loads of 16 × 16 elements."""
+    text = by_default({"n": 64, "k": 64, "m": 16}).text
+    try:
+        made = compile_source(text.text, architecture)
+    except TargetError as error:
+        pytest.skip(str(error))
+    planned = {kernel.name: kernel.shared_bytes for kernel in text.kernels}
+    for name, used in made.resources.items():
+        assert not list(faults_of(used, planned[name.removeprefix("raido_narrow_")], indexed_arrays=False)), name
+    if (nvdisasm := shutil.which("nvdisasm")) is not None:
+        for counted in count_instructions(made.code, nvdisasm).values():
+            assert counted["HMMA.16816.F32"] == 4 * 2 * 2
+            assert sum(n for name, n in counted.items() if name.startswith("LDSM.16")) == 4 * (2 + 1)
+
+
+def test_older_devices_make_the_same_products_by_shuffles() -> None:
+    """In exported libraries, which have code for every architecture."""
+    sizes = {"n": 16, "k": 16, "m": 8}
+    text, random = by_default(sizes, "bf16").text, np.random.default_rng(7)
+    (kernel,) = text.kernels
+    algorithm = product("bf16", "plain")
+    dtype = algorithm.trace().parameters[0].dtype.numpy
+    a, b = random.standard_normal((16, 16)).astype(dtype), random.standard_normal((16, 8)).astype(dtype)
+    out = np.zeros((16, 8), np.float32)
+    assert [argument.pointer for argument in kernel.arguments] == [True] * 3
+    Twin(text, "RAIDO_BY_SHUFFLES").launch(kernel.name, (1, 1, 1), [a, b, out])
+    np.testing.assert_array_equal(out, algorithm.interpret(a, b))
+    try:
+        assert compile_source(text.text, "sm_75").code
+    except TargetError as error:
+        pytest.skip(str(error))
