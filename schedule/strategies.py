@@ -26,9 +26,8 @@ from raido.schedule.state import State, axes_of, enclosing, is_reduction, places
 PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
 STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
-RANKED = (
-    32  # elements of `quicksort` of which each is compared with all: some gangs, sooner than parts of them are appended
-)
+RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
+RANKED_REGISTERS = 4  # … and registers that they fill: with fewer lanes the comparisons are more than the passes that they save
 BITS_OF_A_DIGIT = 8  # of `radix`: a line of the first-level cache for each of 256 places fits into 32 KiB
 
 Number: TypeAlias = "int | str"
@@ -75,7 +74,8 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         by_digits = {"radix": Strategy(digits, own)}
         if stage.sort.keys > 1:
             return by_digits
-        return {**by_digits, "quicksort": Strategy({"chunks": chunks, "ranked": RANKED}, own)}
+        ranked = min(RANKED, RANKED_REGISTERS * machine.lanes(stage.bodies[0].dtype.bits))
+        return {**by_digits, "quicksort": Strategy({"chunks": chunks, "ranked": ranked}, own)}
     if stage.scan is None and stage.filter is None:
         return _of_segments(stage, machine)
     axes = tuple(axis.name for axis in stage.axes)

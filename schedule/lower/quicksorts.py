@@ -4,7 +4,7 @@
     these    2 1 | 5 9 7                  how many stand before it
 
 The front is written over what has been read, the rest goes to other memory and from there behind the front, both in order, so that equal
-keys keep theirs. Where nothing comes before the pivot, what equals it is split off and done. Lanes append what they keep, a gang at a
+keys keep theirs. What is in order already is left as it is. Where nothing comes before the pivot, what equals it is split off and done. Lanes append what they keep, a gang at a
 time. Threads split all elements by so many pivots that each part is one thread's own: chunks count, and then move, what belongs to
 either side of the pivot of every part that they meet. Pivots are medians of three or of nine elements, in places that depend on the part.
 (Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm vectorized
@@ -72,14 +72,54 @@ class Quicksort:
             self.lanes |= {"lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
 
     def sort(self) -> None:
-        """Statements that read the elements, sort them and store them."""
+        """Statements that read the elements, sort them unless they are in order, and store them."""
+        builder = self.builder
         with self._elements() as (_, at):
             for buffer, value in zip(self.these, self.row.elements(at), strict=True):
-                self.builder.add(Store(buffer, (at,), value))
-        if ix.constant_value(self.chunks.count) == 1:
-            self._sort_part(Part(ZERO, self.count))
-        else:
-            self._sort_in_parts()
+                builder.add(Store(buffer, (at,), value))
+        in_order = Op("eq", bool_, (self._descents(), ZERO))
+        with builder.block(branch=True) as sorted_already, self._elements() as (_, at):
+            self._keep(at)
+        with builder.block(branch=True) as unsorted:
+            if self._alone():
+                self._sort_part(Part(ZERO, self.count))
+            else:
+                self._sort_in_parts()
+        builder.add(If(in_order, closed(sorted_already), closed(unsorted)))
+
+    def _alone(self) -> bool:
+        """Whether one thread does it all."""
+        return ix.constant_value(self.chunks.count) == 1
+
+    def _keep(self, at: Var) -> None:
+        """Stores an element where it stands."""
+        self.row.keep(at, [Read(buffer, (at,), None) for buffer in self.these])
+
+    # Elements that are in order
+
+    def _descents(self) -> NestExpr:
+        """How many elements come before the one that stands before them."""
+        builder = self.builder
+        if self._alone():
+            return self._descents_of(Part(ZERO, self.count))
+        found = builder.alloc("found", i64, (self.chunks.count,), "heap")
+        with each_chunk(builder, self.chunks) as (chunk, low, high):
+            builder.add(Store(found, (chunk,), self._descents_of(Part(low, high))))
+        descents, chunk = self._register("descents", ZERO), fresh("chunk")
+        with builder.loop(chunk, ZERO, self.chunks.count, 1):
+            self._add(descents, Read(found, (chunk,), None))
+        return builder.name("descents", Read(descents, (), None))
+
+    def _descents_of(self, part: Part) -> NestExpr:
+        """How many of a part."""
+        descents = self._register("descents", ZERO)
+        with self._along(Part(ix.maximum(part.low, 1), part.high)) as at:
+            before, key = (
+                self.builder.name(name, Read(self.these[0], (place,), None))
+                for name, place in (("before", ix.sub(at, 1)), ("key", at))
+            )
+            self._add(descents, _select(precedes(key, before), ONE, ZERO))
+        return self.builder.name("descents", Read(descents, (), None))
 
     # Loops
 
@@ -178,7 +218,7 @@ class Quicksort:
             split(lambda key: _not(precedes(pivot, key)), self.others)
             end = builder.name("end", Read(front, (), None))
             with self._along(Part(low, end)) as at:
-                self.row.keep(at, [Read(buffer, (at,), None) for buffer in self.these])
+                self._keep(at)
             builder.add(Store(begin, (), end))
         start, middle, end = (
             builder.name(name, Read(register, (), None))
