@@ -7,7 +7,7 @@ and indices do not overflow). What can be proved about them is in `facts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from operator import is_
 from typing import Any, TypeAlias
 
@@ -230,6 +230,27 @@ def _gap(e: Expr) -> int | None:
         if constant <= 0 and all(c < 0 for c in terms.values()):
             return -1
     return None
+
+
+def flattened(indices: Sequence[Expr], shape: Sequence[Expr]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """Indices and shape of the same memory, where dimensions read at quotient and remainder of one place are one, read at that place."""
+    sizes: list[Expr] = []
+    places: list[Expr] = []
+    for i, n in zip(indices, shape, strict=True):
+        place = _regrouped(places[-1], i, n) if places else None
+        if place is None:
+            places, sizes = [*places, i], [*sizes, n]
+        else:
+            places[-1], sizes[-1] = place, mul(sizes[-1], n)
+    return tuple(places), tuple(sizes)
+
+
+def _regrouped(i: Expr, j: Expr, n: Expr) -> Expr | None:
+    """The place e of which `i` is e // n, and `j` the remainder."""
+    if not (isinstance(i, Op) and isinstance(j, Op) and i.name == "floordiv" and j.name in ("mod", "floormod")):
+        return None
+    (e, quotient), (f, divisor) = i.args, j.args
+    return e if e is f and quotient is divisor and divisor in (n, maximum(n, 1)) else None
 
 
 def clamp(e: IntLike, low: IntLike, high: IntLike) -> Expr:

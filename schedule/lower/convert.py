@@ -306,22 +306,15 @@ class Converter:
 
     def _flattened(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
         """An input at indices: where these are quotient and remainder of one place, at that place of a view of the same memory."""
-        shape: list[Expr] = []
-        places: list[Expr] = []
-        for i, n in zip(indices, buffer.shape, strict=True):
-            place = _regrouped(places[-1], i, n) if places else None
-            if place is None:
-                places, shape = [*places, i], [*shape, n]
-            else:
-                places[-1], shape[-1] = place, ix.mul(shape[-1], n)
+        places, shape = ix.flattened(indices, buffer.shape)
         if len(shape) == len(buffer.shape) or buffer.strides:
             return buffer, indices
-        key = buffer, tuple(shape)
+        key = buffer, shape
         if key not in self.views:
             self.views[key] = Buffer(
                 f"{buffer.name}_flat", buffer.dtype, key[1], "parameter", new_serial(), (), 1, None
             )
-        return self.views[key], tuple(places)
+        return self.views[key], places
 
     def _division(self, node: Op, args: tuple[Expr, Expr], facts: Facts) -> Node:
         a, b = args
@@ -375,14 +368,6 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
     for part in parts:
         total = part if total is None else Op("logical_and", bool_, (total, part))
     return const(bool_, True) if total is None else total
-
-
-def _regrouped(i: Expr, j: Expr, n: Expr) -> Expr | None:
-    """The place e of which `i` is e // n, and `j` the remainder."""
-    if not (isinstance(i, Op) and isinstance(j, Op) and i.name == "floordiv" and j.name in ("mod", "floormod")):
-        return None
-    (e, quotient), (f, divisor) = i.args, j.args
-    return e if e is f and quotient is divisor and divisor in (n, ix.maximum(n, 1)) else None
 
 
 def _is_narrow(i: Expr) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from raido.algo.graph import index
 from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
 from raido.algo.graph.expr import (
     Array,
@@ -22,6 +23,7 @@ from raido.algo.graph.expr import (
     Load,
     Node,
     Op,
+    Parameter,
     Reduce,
     Result,
     Scan,
@@ -47,7 +49,7 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Index moves without a name, and scalars (rank 0) of mapped functions, substituted where they are read.
 
     A move that divides indices, as a reshape does, takes longer at random places than in order: whoever gathers from it reads a copy,
-    unless that would be made in every iteration of a loop.
+    unless that would be made in every iteration of a loop, or the move is one of an argument, whose memory has the other shape, too.
     """
 
     free: dict[Node, bool] = {}
@@ -83,9 +85,17 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
 
 def _divides(form: Generate) -> bool:
-    """Whether a form divides by what is not a constant."""
-    nodes = scalar_nodes(*form.bodies)
+    """Whether a form divides by what is not a constant, once arguments are read in the shape that the form gives their memory."""
+    roots = [e for body in form.bodies for e in _places(body)]
+    nodes = scalar_nodes(*roots)
     return any(isinstance(n, Op) and n.name in DIVISIONS and not isinstance(n.args[1], Const) for n in nodes)
+
+
+def _places(body: Expr) -> tuple[Expr, ...]:
+    """What is computed to read an element of an argument; any other body is computed itself."""
+    if not (isinstance(body, Load) and isinstance(body.array, Parameter)):
+        return (body,)
+    return index.flattened(body.indices, body.array.shape)[0]
 
 
 def _shares_work(form: Generate, tables: Tables) -> bool:

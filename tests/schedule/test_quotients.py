@@ -92,6 +92,17 @@ def test_an_input_read_as_one_axis_is_a_view_of_its_memory():
         assert (flat(x) == x[x > 0]).all()
 
 
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 1, 1), (2, 0, 3)])
+def test_a_gather_from_an_input_in_another_shape_copies_nothing(shape):
+    picked = rd.algorithm(x=rd.f32["a", "b", "c"], i=rd.i64["k"])(lambda x, i: x.reshape(-1)[i])
+    assert picked.schedule().stages == ("gather_1",)
+    x = numbers(*shape)
+    i = rng.integers(0, x.size or 1, 7 if x.size else 0)
+    assert (picked(x, i) == x.reshape(-1)[i]).all()
+    with pytest.raises(rd.IndexOutOfRange):
+        picked(x, np.array([0, x.size]))
+
+
 def test_the_state_of_a_loop_read_as_one_axis_is_no_view():
     flip = lambda s: s.reshape(s.shape[1], s.shape[0]).reshape(s.shape)
     program = rd.algorithm(x=rd.i32[3, "n"])(lambda x: rd.loop(2, lambda i, s: rd.where(s > i, flip(s) + 1, s), x))
