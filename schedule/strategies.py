@@ -27,7 +27,7 @@ PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
 STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
-RANKED_REGISTERS = 4  # … and registers that they fill: with fewer lanes the comparisons are more than the passes that they save
+RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
 BITS_OF_A_DIGIT = 8  # of `radix`: a line of the first-level cache for each of 256 places fits into 32 KiB
 
 Number: TypeAlias = "int | str"

@@ -4,9 +4,10 @@
     these    2 1 | 5 9 7                  how many stand before it
 
 The front is written over what has been read, the rest goes to other memory and from there behind the front, both in order, so that equal
-keys keep theirs. What is in order already is left as it is. Where nothing comes before the pivot, what equals it is split off and done. Lanes append what they keep, a gang at a
-time. Threads split all elements by so many pivots that each part is one thread's own: chunks count, and then move, what belongs to
-either side of the pivot of every part that they meet. Pivots are medians of three or of nine elements, in places that depend on the part.
+keys keep theirs. What is in order already is left as it is. Where nothing comes before the pivot, what equals it is split off and done.
+Lanes append what they keep, a gang at a time. Threads split all elements by so many pivots that each part is one thread's own: chunks
+count, and then move, what belongs to either side of the pivot of every part that they meet. Pivots are medians of three or of nine
+elements, in places that depend on the part.
 (Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm vectorized
 using AVX-512, 2017.)
 """
