@@ -5,9 +5,7 @@
 
 The front is written over what has been read, the rest goes to other memory and from there behind the front, both in order, so that equal
 keys keep theirs. What is in order already is left as it is. Where nothing comes before the pivot, what equals it is split off and done.
-Lanes append what they keep, a gang at a time. Threads split all elements by so many pivots that each part is one thread's own: chunks
-count, and then move, what belongs to either side of the pivot of every part that they meet. Pivots are medians of three or of nine
-elements, in places that depend on the part.
+Lanes append what they keep, a gang at a time. Pivots are medians of three or of nine elements, in places that depend on the part.
 (Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm vectorized
 using AVX-512, 2017.)
 """
@@ -23,8 +21,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import Expr, Op, Var, const, fresh
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk, take_in
-from raido.schedule.nest.nodes import Append, Certificate, Fold, If, Store, While
+from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk
+from raido.schedule.nest.nodes import Append, Fold, If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
 from raido.schedule.strategies import numbers_of_sort
@@ -51,7 +49,7 @@ Test: TypeAlias = "Callable[[NestExpr], NestExpr]"
 
 
 class Quicksort:
-    """One sort: of `these`, memory for each array, the key first, beside `others`."""
+    """One sort, by one thread: of `these`, memory for each array, the key first, beside `others`."""
 
     def __init__(self, builder: Builder, row: Row) -> None:
         job = row.job
@@ -82,15 +80,12 @@ class Quicksort:
         with builder.block(branch=True) as sorted_already, self._elements() as (_, at):
             self._keep(at)
         with builder.block(branch=True) as unsorted:
-            if self._alone():
-                self._sort_part(Part(ZERO, self.count))
-            else:
-                self._sort_in_parts()
+            self._sort_all()
         builder.add(If(in_order, closed(sorted_already), closed(unsorted)))
 
-    def _alone(self) -> bool:
-        """Whether one thread does it all."""
-        return ix.constant_value(self.chunks.count) == 1
+    def _sort_all(self) -> None:
+        """Sorts and stores all elements."""
+        self._sort_part(Part(ZERO, self.count))
 
     def _keep(self, at: Var) -> None:
         """Stores an element where it stands."""
@@ -100,16 +95,7 @@ class Quicksort:
 
     def _descents(self) -> NestExpr:
         """How many elements come before the one that stands before them."""
-        builder = self.builder
-        if self._alone():
-            return self._descents_of(Part(ZERO, self.count))
-        found = builder.alloc("found", i64, (self.chunks.count,), "heap")
-        with each_chunk(builder, self.chunks) as (chunk, low, high):
-            builder.add(Store(found, (chunk,), self._descents_of(Part(low, high))))
-        descents, chunk = self._register("descents", ZERO), fresh("chunk")
-        with builder.loop(chunk, ZERO, self.chunks.count, 1):
-            self._add(descents, Read(found, (chunk,), None))
-        return builder.name("descents", Read(descents, (), None))
+        return self._descents_of(Part(ZERO, self.count))
 
     def _descents_of(self, part: Part) -> NestExpr:
         """How many of a part."""
@@ -119,7 +105,7 @@ class Quicksort:
                 self.builder.name(name, Read(self.these[0], (place,), None))
                 for name, place in (("before", ix.sub(at, 1)), ("key", at))
             )
-            self._add(descents, _select(precedes(key, before), ONE, ZERO))
+            self._add(descents, chosen(precedes(key, before), ONE, ZERO))
         return self.builder.name("descents", Read(descents, (), None))
 
     # Loops
@@ -228,7 +214,7 @@ class Quicksort:
         self._copy(self.others, Part(low, end), self.these, ix.sub(middle, low))
         shorter = builder.name("shorter", Op("lt", bool_, (ix.sub(middle, start), ix.sub(high, middle))))
         for first in (_not(shorter), shorter):
-            push(_select(first, start, middle), _select(first, middle, high))
+            push(chosen(first, start, middle), chosen(first, middle, high))
 
     def _by_ranks(self, part: Part) -> None:
         """Stores every element at the place that the number of those before it says.
@@ -265,7 +251,7 @@ class Quicksort:
             with builder.loop(other, part.low, part.high, 1):
                 earlier = Op("lt", bool_, (Op("cast", counter, (ix.sub(other, part.low),)), number))
                 holds = before(builder.name("other", Read(self.these[0], (other,), None)), own[0], earlier)
-                more = _select(holds, const(counter, 1), const(counter, 0))
+                more = chosen(holds, const(counter, 1), const(counter, 0))
                 builder.add(Store(rank, (), Op("add", counter, (Read(rank, (), None), more))))
             place = builder.name("place", Op("cast", i64, (Read(rank, (), None),)))
             self.row.keep(ix.add(part.low, place), own)
@@ -304,109 +290,6 @@ class Quicksort:
         builder.add(If(Op("le", bool_, (length, ix.as_index(LONG))), closed(short), closed(long)))
         return builder.name("pivot", Read(pivot, (), None))
 
-    # All elements, by threads
-
-    def _sort_in_parts(self) -> None:
-        """Splits everything into a power of two of parts, at least as many as there are chunks, and sorts these."""
-        builder, chunks = self.builder, self.chunks
-        most = ix.mul(chunks.count, 2)
-        bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
-        pivots = builder.alloc("pivots", self.these[0].dtype, (most,), "heap")
-        counts = builder.alloc("counts", i64, (chunks.count, most), "heap")
-        parts = self._register("parts", ONE)
-        with builder.block(loop=True) as setup:
-            number = builder.name("number", Read(parts, (), None))
-        with builder.block(loop=True) as body:
-            builder.add(Store(parts, (), ix.mul(number, 2)))
-        builder.add(While(closed(setup), Op("lt", bool_, (number, chunks.count)), closed(body)))
-        number = builder.name("number", Read(parts, (), None))
-        builder.add(Store(bounds, (ZERO,), ZERO))
-        bound = fresh("k")
-        with builder.loop(bound, ONE, ix.add(number, 1), 1):
-            builder.add(Store(bounds, (bound,), self.count))
-        width = self._register("width", number)
-        with builder.block(loop=True) as setup:
-            whole = builder.name("whole", Read(width, (), None))
-        with builder.block(loop=True) as body:
-            half = builder.name("half", ix.floordiv(whole, 2))
-            self._split_parts(bounds, pivots, counts, whole, half, builder.name("open", ix.floordiv(number, whole)))
-            builder.add(Store(width, (), half))
-        builder.add(While(closed(setup), Op("lt", bool_, (ONE, whole)), closed(body)))
-        chunk, turn, kind = fresh("chunk"), fresh("turn"), "serial" if builder.threaded else "parallel"
-        certificates = (Certificate("quicksort", (*self.these, *self.others, *self.row.results())),)
-        with (
-            builder.loop(chunk, ZERO, chunks.count, 1, kind=kind, certificates=certificates),
-            builder.loop(turn, ZERO, ix.as_index(2), 1),
-        ):
-            part = builder.name("part", ix.add(chunk, ix.mul(turn, chunks.count)))
-            with builder.when(Op("lt", bool_, (part, number))):
-                self._sort_part(self._part(bounds, part, ONE))
-
-    def _part(self, bounds: Buffer, number: Expr, width: Expr) -> Part:
-        """A part of so many of the smallest ones."""
-        low, high = (
-            self.builder.name(name, Read(bounds, (ix.mul(k, width),), None))
-            for name, k in (("low", number), ("high", ix.add(number, 1)))
-        )
-        return Part(low, high)
-
-    def _split_parts(
-        self, bounds: Buffer, pivots: Buffer, counts: Buffer, whole: Expr, half: Expr, number: Expr
-    ) -> None:
-        """Splits each of `number` parts of `whole` smallest ones in two."""
-        builder = self.builder
-        part = fresh("part")
-        with builder.loop(part, ZERO, number, 1):
-            builder.add(Store(pivots, (part,), self._pivot(self._part(bounds, part, whole))))
-        with self._pieces(bounds, whole, number) as (chunk, part, _, piece):
-            pivot = builder.name("pivot", Read(pivots, (part,), None))
-            before = self._register("before", ZERO)
-            self._count(piece, before, lambda key: precedes(key, pivot))
-            builder.add(Store(counts, (chunk, part), Read(before, (), None)))
-        part, chunk = fresh("part"), fresh("chunk")
-        with builder.loop(part, ZERO, number, 1):
-            first = ix.mul(part, whole)
-            running = self._register("running", Read(bounds, (first,), None))
-            with builder.loop(chunk, ZERO, self.chunks.count, 1):
-                take_in(builder, running, counts, (chunk, part))
-            builder.add(Store(bounds, (ix.add(first, half),), Read(running, (), None)))
-        certificates = (Certificate("quicksort", self.others),)
-        with self._pieces(bounds, whole, number, certificates) as (chunk, part, first, piece):
-            pivot = builder.name("pivot", Read(pivots, (part,), None))
-            middle = builder.name("middle", Read(bounds, (ix.add(first, half),), None))
-            place = builder.name("place", Read(counts, (chunk, part), None))
-            front, behind = (
-                self._register("front", place),
-                self._register("behind", ix.sub(ix.add(middle, piece.low), place)),
-            )
-            self._split(
-                self.these, piece, lambda key: precedes(key, pivot), (self.others, front), (self.others, behind)
-            )
-        with self._elements() as (_, at):
-            for these, other in zip(self.these, self.others, strict=True):
-                builder.add(Store(these, (at,), Read(other, (at,), None)))
-
-    @contextmanager
-    def _pieces(
-        self, bounds: Buffer, whole: Expr, number: Expr, certificates: tuple[Certificate, ...] = ()
-    ) -> Iterator[tuple[Var, Var, Expr, Part]]:
-        """Loops over chunks and the parts that they may meet, as a context: their numbers, the first smallest part, and what both have."""
-        builder, part = self.builder, fresh("part")
-        with (
-            each_chunk(builder, self.chunks, certificates=certificates) as (chunk, low, high),
-            builder.loop(part, ZERO, number, 1),
-        ):
-            whole_part = self._part(bounds, part, whole)
-            begin = builder.name("begin", ix.maximum(low, whole_part.low))
-            end = builder.name("end", ix.maximum(begin, ix.minimum(high, whole_part.high)))
-            yield chunk, part, ix.mul(part, whole), Part(begin, end)
-
-    def _count(self, part: Part, register: Buffer, test: Test) -> None:
-        """Adds the number of elements of a part for which a test of the key holds."""
-        with self._along(part) as at:
-            key = self.builder.name("key", Read(self.these[0], (at,), None))
-            self._add(register, _select(test(key), ONE, ZERO))
-
     def _add(self, register: Buffer, number: NestExpr) -> None:
         """Adds a number to a register, in lanes or one after the other."""
         left, right = fresh("left"), fresh("right")
@@ -418,12 +301,13 @@ def _not(test: NestExpr) -> NestExpr:
     return Op("logical_not", bool_, (test,))
 
 
-def _select(test: NestExpr, a: NestExpr, b: NestExpr) -> NestExpr:
+def chosen(test: NestExpr, a: NestExpr, b: NestExpr) -> NestExpr:
+    """One of two values."""
     return Op("select", a.dtype, (test, a, b))
 
 
 def _median(a: NestExpr, b: NestExpr, c: NestExpr) -> NestExpr:
     """The second of three keys."""
-    low = _select(precedes(b, c), b, _select(precedes(a, c), c, a))
-    high = _select(precedes(a, c), a, _select(precedes(b, c), c, b))
-    return _select(precedes(a, b), low, high)
+    low = chosen(precedes(b, c), b, chosen(precedes(a, c), c, a))
+    high = chosen(precedes(a, c), a, chosen(precedes(b, c), c, b))
+    return chosen(precedes(a, b), low, high)

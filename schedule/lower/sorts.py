@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph.expr import Expr, Item, Reduce, Result, Var
 from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.parted_sorts import PartedQuicksort
 from raido.schedule.lower.quicksorts import Quicksort
 from raido.schedule.lower.radix_sorts import RadixSort
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr
+from raido.schedule.strategies import numbers_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
@@ -27,8 +30,7 @@ class Sorts:
     def sort(self, work: Work, position: int) -> None:
         """The sort whose loop along the axis stands at `position`, for each copy."""
         count = work.job.stage.reduction_axes[0].extent
-        strategy = work.job.plan.strategy
-        kind = Quicksort if strategy is not None and strategy[0] == "quicksort" else RadixSort
+        kind = _kind(work.job)
         for k in range(len(work.copies)):
             with self.builder.unless_empty((count,)):
                 kind(self.builder, Row(self.loops, work, k)).sort()
@@ -64,3 +66,10 @@ class Row:
         """The memory of the results."""
         storages = self.loops.converter.storages
         return tuple(storages[Result(self.job.form, k)].buffer for k in range(len(self.job.bodies)))
+
+
+def _kind(job: Job) -> type[RadixSort | Quicksort]:
+    """The sort that the schedule says."""
+    if job.plan.strategy is None or job.plan.strategy[0] != "quicksort":
+        return RadixSort
+    return Quicksort if numbers_of_sort(job.stage, job.plan)["chunks"] == 1 else PartedQuicksort

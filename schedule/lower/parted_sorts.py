@@ -1,0 +1,139 @@
+"""Sorts by comparison whose elements threads split by so many pivots that each part is one thread's own.
+
+    bounds    0         9         a part, then two, then four, …: each has a pivot, the median of some of its keys
+    chunks    1 1 0 1 | 0 1 1     count, and then move, what comes before the pivot of every part that they meet, and the rest
+
+Both sides keep the order of their elements, as in one part (`quicksorts`).
+(Blelloch, Prefix sums and their applications, 1990: the split.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Op, Var, fresh
+from raido.schedule.lower.builder import closed
+from raido.schedule.lower.chunks import each_chunk, take_in
+from raido.schedule.lower.quicksorts import ONE, ZERO, Part, Quicksort, Test, chosen
+from raido.schedule.nest.nodes import Certificate, Store, While
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.stages.sort_keys import precedes
+
+
+class PartedQuicksort(Quicksort):
+    """One sort, by threads, of as many chunks as the schedule says."""
+
+    def _descents(self) -> NestExpr:
+        """How many elements come before the one that stands before them."""
+        builder = self.builder
+        found = builder.alloc("found", i64, (self.chunks.count,), "heap")
+        with each_chunk(builder, self.chunks) as (chunk, low, high):
+            builder.add(Store(found, (chunk,), self._descents_of(Part(low, high))))
+        descents, chunk = self._register("descents", ZERO), fresh("chunk")
+        with builder.loop(chunk, ZERO, self.chunks.count, 1):
+            self._add(descents, Read(found, (chunk,), None))
+        return builder.name("descents", Read(descents, (), None))
+
+    def _sort_all(self) -> None:
+        """Splits everything into a power of two of parts, at least as many as there are chunks, and sorts these."""
+        builder, chunks = self.builder, self.chunks
+        most = ix.mul(chunks.count, 2)
+        bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
+        pivots = builder.alloc("pivots", self.these[0].dtype, (most,), "heap")
+        counts = builder.alloc("counts", i64, (chunks.count, most), "heap")
+        parts = self._register("parts", ONE)
+        with builder.block(loop=True) as setup:
+            number = builder.name("number", Read(parts, (), None))
+        with builder.block(loop=True) as body:
+            builder.add(Store(parts, (), ix.mul(number, 2)))
+        builder.add(While(closed(setup), Op("lt", bool_, (number, chunks.count)), closed(body)))
+        number = builder.name("number", Read(parts, (), None))
+        builder.add(Store(bounds, (ZERO,), ZERO))
+        bound = fresh("k")
+        with builder.loop(bound, ONE, ix.add(number, 1), 1):
+            builder.add(Store(bounds, (bound,), self.count))
+        width = self._register("width", number)
+        with builder.block(loop=True) as setup:
+            whole = builder.name("whole", Read(width, (), None))
+        with builder.block(loop=True) as body:
+            half = builder.name("half", ix.floordiv(whole, 2))
+            self._split_parts(bounds, pivots, counts, whole, half, builder.name("open", ix.floordiv(number, whole)))
+            builder.add(Store(width, (), half))
+        builder.add(While(closed(setup), Op("lt", bool_, (ONE, whole)), closed(body)))
+        chunk, turn, kind = fresh("chunk"), fresh("turn"), "serial" if builder.threaded else "parallel"
+        certificates = (Certificate("quicksort", (*self.these, *self.others, *self.row.results())),)
+        with (
+            builder.loop(chunk, ZERO, chunks.count, 1, kind=kind, certificates=certificates),
+            builder.loop(turn, ZERO, ix.as_index(2), 1),
+        ):
+            part = builder.name("part", ix.add(chunk, ix.mul(turn, chunks.count)))
+            with builder.when(Op("lt", bool_, (part, number))):
+                self._sort_part(self._part(bounds, part, ONE))
+
+    def _part(self, bounds: Buffer, number: Expr, width: Expr) -> Part:
+        """A part of so many of the smallest ones."""
+        low, high = (
+            self.builder.name(name, Read(bounds, (ix.mul(k, width),), None))
+            for name, k in (("low", number), ("high", ix.add(number, 1)))
+        )
+        return Part(low, high)
+
+    def _split_parts(
+        self, bounds: Buffer, pivots: Buffer, counts: Buffer, whole: Expr, half: Expr, number: Expr
+    ) -> None:
+        """Splits each of `number` parts of `whole` smallest ones in two."""
+        builder = self.builder
+        part = fresh("part")
+        with builder.loop(part, ZERO, number, 1):
+            builder.add(Store(pivots, (part,), self._pivot(self._part(bounds, part, whole))))
+        with self._pieces(bounds, whole, number) as (chunk, part, _, piece):
+            pivot = builder.name("pivot", Read(pivots, (part,), None))
+            before = self._register("before", ZERO)
+            self._count(piece, before, lambda key: precedes(key, pivot))
+            builder.add(Store(counts, (chunk, part), Read(before, (), None)))
+        part, chunk = fresh("part"), fresh("chunk")
+        with builder.loop(part, ZERO, number, 1):
+            first = ix.mul(part, whole)
+            running = self._register("running", Read(bounds, (first,), None))
+            with builder.loop(chunk, ZERO, self.chunks.count, 1):
+                take_in(builder, running, counts, (chunk, part))
+            builder.add(Store(bounds, (ix.add(first, half),), Read(running, (), None)))
+        certificates = (Certificate("quicksort", self.others),)
+        with self._pieces(bounds, whole, number, certificates) as (chunk, part, first, piece):
+            pivot = builder.name("pivot", Read(pivots, (part,), None))
+            middle = builder.name("middle", Read(bounds, (ix.add(first, half),), None))
+            place = builder.name("place", Read(counts, (chunk, part), None))
+            front, behind = (
+                self._register("front", place),
+                self._register("behind", ix.sub(ix.add(middle, piece.low), place)),
+            )
+            self._split(
+                self.these, piece, lambda key: precedes(key, pivot), (self.others, front), (self.others, behind)
+            )
+        with self._elements() as (_, at):
+            for these, other in zip(self.these, self.others, strict=True):
+                builder.add(Store(these, (at,), Read(other, (at,), None)))
+
+    @contextmanager
+    def _pieces(
+        self, bounds: Buffer, whole: Expr, number: Expr, certificates: tuple[Certificate, ...] = ()
+    ) -> Iterator[tuple[Var, Var, Expr, Part]]:
+        """Loops over chunks and the parts that they may meet, as a context: their numbers, the first smallest part, and what both have."""
+        builder, part = self.builder, fresh("part")
+        with (
+            each_chunk(builder, self.chunks, certificates=certificates) as (chunk, low, high),
+            builder.loop(part, ZERO, number, 1),
+        ):
+            whole_part = self._part(bounds, part, whole)
+            begin = builder.name("begin", ix.maximum(low, whole_part.low))
+            end = builder.name("end", ix.maximum(begin, ix.minimum(high, whole_part.high)))
+            yield chunk, part, ix.mul(part, whole), Part(begin, end)
+
+    def _count(self, part: Part, register: Buffer, test: Test) -> None:
+        """Adds the number of elements of a part for which a test of the key holds."""
+        with self._along(part) as at:
+            key = self.builder.name("key", Read(self.these[0], (at,), None))
+            self._add(register, chosen(test(key), ONE, ZERO))
