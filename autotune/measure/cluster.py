@@ -148,7 +148,10 @@ class ClusterMeasurer:
                 else:
                     yield call, answer
         finally:
-            self._client.cancel(list(pending), force=True)
+            with contextlib.suppress(
+                _distributed().client.ClosedClientError
+            ):  # the scheduler is gone, and so are its calls
+                self._client.cancel(list(pending), force=True)
 
     def _submit(self, call: _Call) -> Any:
         resources = {call.resource: 1}
