@@ -33,7 +33,7 @@ def children(node: Node) -> tuple[Node, ...]:
         return node._below
 
 
-def _scalars_below(node: Node) -> tuple[Node, ...]:
+def scalars_below(node: Node) -> tuple[Node, ...]:
     """The nodes directly below that are no arrays."""
     try:
         return node._scalars_below
@@ -87,7 +87,7 @@ def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -
 
 def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
     """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
-    return post_order(roots, (lambda node: () if node in stop else _scalars_below(node)) if stop else _scalars_below)
+    return post_order(roots, (lambda node: () if node in stop else scalars_below(node)) if stop else scalars_below)
 
 
 def evaluated_nodes(roots: Sequence[Node]) -> list[Node]:
@@ -104,7 +104,7 @@ def _evaluated_below(node: Node) -> Sequence[Node]:
 
 def unconditional_nodes(*roots: Node) -> list[Node]:
     """The scalar nodes reachable without going into an array or a branch, those inside loops included, children first."""
-    return post_order(roots, lambda node: (node.predicate,) if isinstance(node, Cond) else _scalars_below(node))
+    return post_order(roots, lambda node: (node.predicate,) if isinstance(node, Cond) else scalars_below(node))
 
 
 def loads_in(*roots: Node) -> list[Load]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from raido.algo.errors import DTypeError, RaidoError, ShapeError, TraceError
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, Count, Expr, Generate, Load, Op, Result, Var, fresh, fresh_parameter
-from raido.algo.graph.rewrite import free_variables, topological, transform
+from raido.algo.graph.expr import Axis, Expr, Generate, Load, Node, Op, Result, Var, fresh, fresh_parameter
+from raido.algo.graph.rewrite import free_variables, post_order, rebuild, scalars_below, topological, transform
 from raido.algo.language.complexes import fitted
 from raido.algo.trace.building import call
 from raido.algo.trace.context import current, load
@@ -226,21 +226,27 @@ def _stand_in(node: Any, stand_ins: dict[Any, Var], places: tuple[Expr, ...]) ->
 
 
 def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:
-    """The element of an array as an expression, with every `Generate` behind it written out at its index."""
+    """The element of an array as an expression, with every `Generate` behind it written out at its index; other arrays stay themselves."""
     trace = current()
 
-    def written_out(node: Any) -> Any:
-        if isinstance(node, Load) and isinstance(node.array, Result) and isinstance(node.array.form, Generate):
-            form = node.array.form
-            if form in trace.names or node.checked:
-                return node
-            places = {axis.var: e for axis, e in zip(form.axes, node.indices, strict=True)}
-            return trace.substitute(form.bodies[node.array.index], places)
-        return node
+    def is_written_out(node: Any) -> bool:
+        if not isinstance(node, Load) or node.checked or not isinstance(node.array, Result):
+            return False
+        return isinstance(node.array.form, Generate) and node.array.form not in trace.names
+
+    def body(load: Any) -> Expr:
+        return load.array.form.bodies[load.array.index]
+
+    def below(node: Any) -> tuple[Node, ...]:
+        return (*node.indices, body(node)) if is_written_out(node) else scalars_below(node)
 
     element = Load(array, indices, False)
-    # Sizes stay the nodes that they are: a parameter with a rewritten size would be another parameter.
-    memo: dict[Any, Any] = {node: node for node in topological(element) if isinstance(node, Count)}
-    result = transform(element, written_out, memo)
+    memo: dict[Any, Any] = {}
+    for node in post_order((element,), below):
+        if is_written_out(node):
+            places = {axis.var: memo[e] for axis, e in zip(node.array.form.axes, node.indices, strict=True)}
+            memo[node] = trace.substitute(memo[body(node)], places)
+        else:
+            memo[node] = rebuild(node, lambda child: memo.get(child, child))
     trace.follow(memo)
-    return result
+    return memo[element]

@@ -14,9 +14,9 @@ from typing import Any
 
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Const, Expr, Item, Node, Op, Reduce, const
+from raido.algo.graph.expr import Const, Expr, Item, Node, Op, Reduce, Result, const
 from raido.algo.graph.primitives import evaluate
-from raido.algo.graph.rewrite import transform
+from raido.algo.graph.rewrite import children, free_variables, post_order, transform
 from raido.algo.trace.building import make_axes, new_form
 from raido.algo.trace.combining import pull
 from raido.algo.trace.context import current
@@ -67,8 +67,14 @@ def scalars_of(value: Array, shape: tuple[int, ...]) -> list[Expr]:
 
 
 def _rewritten(root: Expr, values: Mapping[Any, Node]) -> Any:
-    """The expression with variables replaced, settled; source lines follow."""
-    memo: dict[Node, Node] = {**values}
+    """The expression with variables replaced, settled; source lines follow. Arrays without such variables stay themselves, computed once."""
+    replaced = values.keys()
+
+    def stays(node: Node) -> bool:
+        return isinstance(node, Result) and free_variables(node).isdisjoint(replaced)
+
+    whole = post_order((root,), lambda node: () if stays(node) else children(node))
+    memo: dict[Node, Node] = {**values, **{node: node for node in whole if stays(node)}}
     new = transform(root, _settled, memo)
     current().follow(memo)
     return new
