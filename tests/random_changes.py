@@ -157,7 +157,13 @@ class _Writer:
         how = self.pick("set", "set", "add", "max")
         lo = self.pick("1", f"rd.minimum({t}, n)", f"rd.minimum({t} + 1, n)", "2", "n // 2")
         other = self.pick(x, y, f"{x} + 1", f"{x}.at[{near}].add(1)")
+        test = self.pick(f"{t} % 2 == 0", f"{x}[{near}] > {y}[{far}]", f"rd.sum({x}) > 0", f"{y}[{near}] % 2 == 1")
         kinds = {
+            "chosen chain": f"rd.where({test}, {x}.at[{i}].set({value}).at[{far}].{how}({y}[{near}]), {x})",
+            "chosen swap": f"rd.where({test}, {x}, {x}.at[{i}].set({x}[{far}]).at[{far}].set({x}[{i}]))",
+            "chosen side": f"rd.where({test}, {x}.at[{i}].{how}({value}), {x}.at[{far}].set({x}[{i}] + 7))",
+            "chosen slice": f"rd.where({test}, {x}.at[{lo}:].{how}({y}[{lo}:] + 1), {x}.at[0].set({value}))",
+            "chosen of three": f"rd.where({test}, {x}.at[0].set(3), rd.where({t} % 3 == 1, {x}, {x}.at[{i}].{how}(1)))",
             "element": f"{x}.at[{i}].{how}({value})",
             "slice": f"{x}.at[{lo}:].{how}({y}[{lo}:] + 1)",
             "front": f"{x}.at[:-1].{how}({y}[1:])",
@@ -203,7 +209,11 @@ class _Writer:
         l, o = self.place("l", "w"), self.place("l", "w")
         pair = f"s[0].at[{l}].set(s[1][{o}]), s[1].at[{self.pick(l, o)}].add(s[0][{self.pick(l, o)}])"
         side = self.draw.randrange(2)
+        test = self.pick(f"{t} % 2 == 0", f"{x}[{i}, {j}] > {y}[{i}, 0]", f"rd.sum({x}) > 0")
+        other = self.place(t, "h")
         kinds = {
+            "chosen swap": f"rd.where({test}, {x}.at[{i}].set({x}[{other}]).at[{other}].set({x}[{i}]), {x})",
+            "chosen edges": f"rd.where({test}, {x}.at[0, :].set({y}[-1, :]).at[:, -1].{how}({x}[:, 0]), {x})",
             "element": f"{x}.at[{i}, {j}].{how}({y}[{i}, {j}] + 1)",
             "row": f"{x}.at[{i}].{how}({y}[{self.place(t, 'h')}] + {x}[{i}])",
             "column": f"{x}.at[:, {j}].{how}({y}[:, {self.place(t, 'w')}] * 2)",

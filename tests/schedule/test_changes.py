@@ -199,7 +199,31 @@ def gathered_through_moves(x: rd.i64["h", "w"]):
     return rd.loop(4, step, x)
 
 
+@rd.algorithm
+def exchanged_or_not(x: rd.i64["h", "w"]):
+    return rd.loop(4, lambda t, m: rd.where(m[t, 0] > m[t + 1, 0], m.at[t].set(m[t + 1]).at[t + 1].set(m[t]), m), x)
+
+
+@rd.algorithm
+def one_or_the_other(x: rd.i64["h", "w"]):
+    return rd.loop(
+        4, lambda t, m: rd.where(rd.sum(m[t]) % 2 == 0, m.at[t].set(m[t + 1]), m.at[t + 1, 1:].add(m[t, 0])), x
+    )
+
+
+@rd.algorithm
+def one_of_three(x: rd.i64["h", "w"]):
+    def step(t, m):
+        changed = rd.where(t % 3 == 1, m, m.at[1:, 2].set(m[:-1, 1]))
+        return rd.where(m[0, 0] > 7, m.at[0].set(t), changed).at[t, 1].multiply(3)
+
+    return rd.loop(4, step, x)
+
+
 IN_PLACE = [
+    exchanged_or_not,
+    one_or_the_other,
+    one_of_three,
     exchanged_rows,
     listed_rows,
     gathered_through_moves,
@@ -362,6 +386,26 @@ def test_values_made_before_are_copied_when_they_are_inlined():
 @pytest.mark.parametrize("algorithm", IN_PLACE, ids=lambda a: a.name)
 def test_nothing_is_said_of_what_changes_in_place(algorithm):
     assert not lowered(algorithm).copies
+
+
+@rd.algorithm
+def placed_by_what_changed(x: rd.i64["h", "w"]):
+    """A second change whose row the first one decides: not taken, it would be looked for in other contents."""
+
+    def step(t, m):
+        first = m.at[0, 0].set(t)
+        return rd.where(m[t, 1] % 2 == 0, first.at[first[0, 0] + first[1, 0] // 20, 1].add(1), m)
+
+    return rd.loop(4, step, x)
+
+
+def test_a_change_that_fails_by_what_another_left_is_evaluated_where_it_stands():
+    large = MATRIX.copy()
+    large[1, 0], large[:, 1] = 999, 1  # out of range in every iteration, and never taken
+    for run in (placed_by_what_changed.interpret, placed_by_what_changed):
+        assert (run(MATRIX) == placed_by_what_changed.interpret(MATRIX)).all()
+        with pytest.raises(rd.IndexOutOfRange):
+            run(large)
 
 
 @rd.algorithm

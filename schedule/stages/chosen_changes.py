@@ -1,0 +1,230 @@
+"""Choices between an array and what changes make of it, as changes that are made or not, one after the other.
+
+    where(c, m with [i] = u with [j] = v, m)   →   m1 = where(c, m with [i] = u, m);  where(c, m1 with [j] = v, m1)
+    where(c, m with [i] = u, m with [j] = v)   →   m1 = where(c, m with [i] = u, m);  where(c, m1, m1 with [j] = v)
+
+The condition is one for all elements. Each choice is then an update with steps or without any (`partial`), so the array can be changed
+where it is. A change that is not taken is evaluated all the same, of other contents than before: choices whose indices or divisors come
+from what changes stay as they are, as they would be found wrong in other places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import (
+    Array,
+    Axis,
+    Cond,
+    Const,
+    Count,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Node,
+    Op,
+    Result,
+    SizeVar,
+    Update,
+    Var,
+    While,
+    const,
+    fresh,
+)
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.faults import can_fault
+from raido.algo.graph.rewrite import children, loads_in, rebuild, rewritten, scalar_nodes, topological
+from raido.schedule.stages.checks import all_of
+from raido.schedule.stages.order import Order, facts_of
+from raido.schedule.stages.partial import updates_of
+from raido.schedule.stages.tables import Tables
+
+Tests: TypeAlias = "tuple[tuple[Expr, bool], ...]"
+"""Conditions, and whether they must hold or must not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """Changes that are made, in order, where all of the tests are as they must be."""
+
+    tests: Tests
+    changes: tuple[Array, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """An array, and the alternatives of which at most one is taken."""
+
+    array: Array
+    alternatives: tuple[_Taken, ...]
+
+
+def choose_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph in which no choice stands between an array and several changes of it, nor between it and a change of a known place."""
+    nodes = topological(*roots)
+    leaves = {node: found for node in nodes if isinstance(node, Generate) and (found := _leaves(node)) is not None}
+    if not leaves:
+        return roots
+    finder = _Finder(Order(roots, {}, tables), facts_of(nodes), tables)
+    choices = {node: choice for node, found in leaves.items() if (choice := finder.choice(node, found)) is not None}
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        memo[node] = rebuild(node, memo.__getitem__)
+        tables.carry(node, memo[node])
+        if isinstance(node, Result) and node.form in choices:
+            memo[node] = _in_turn(node.form, choices[node.form], memo, tables)
+    return rewritten(roots, memo)
+
+
+def _leaves(form: Generate) -> list[tuple[Tests, Array]] | None:
+    """The arrays that a map chooses from as a whole, each with the tests under which it is taken; None unless it does just that."""
+    own = tuple(axis.var for axis in form.axes)
+    if len(form.bodies) != 1 or not own:
+        return None
+    found: list[tuple[Tests, Array]] = []
+    stack: list[tuple[Tests, Expr]] = [((), form.bodies[0])]
+    while stack:
+        tests, body = stack.pop()
+        if (
+            isinstance(body, Op)
+            and body.name == "select"
+            and not any(node in own for node in scalar_nodes(body.args[0]))
+        ):
+            test, yes, no = body.args
+            stack += [((*tests, (test, False)), no), ((*tests, (test, True)), yes)]
+        elif isinstance(body, Load) and not body.checked and body.indices == own:
+            found.append((tests, body.array))
+        else:
+            return None
+    return found if len(found) > 1 else None
+
+
+class _Finder:
+    """Finds the changes that are between arrays."""
+
+    def __init__(self, order: Order, facts: Facts, tables: Tables) -> None:
+        self.order, self.facts, self.tables = order, facts, tables
+
+    def choice(self, form: Generate, leaves: Sequence[tuple[Tests, Array]]) -> _Choice | None:
+        """What a map chooses from: one array, changed in one way or the other."""
+        if len({array for _, array in leaves}) < len(leaves):
+            return None
+        chains = [[array, *self._before(array, form)] for _, array in leaves]
+        shared = [array for array in chains[0] if all(array in chain for chain in chains)]
+        if not shared or shared[0].shape != tuple(axis.extent for axis in form.axes):
+            return None
+        alternatives = tuple(
+            _Taken(tests, tuple(reversed(chain[: chain.index(shared[0])])))
+            for (tests, _), chain in zip(leaves, chains, strict=True)
+            if chain[0] is not shared[0]
+        )
+        changes = [change for each in alternatives for change in each.changes]
+        if len(changes) == 1 and isinstance(changes[0], Result) and isinstance(changes[0].form, Update):
+            return None  # which is an update already
+        found = _Choice(shared[0], alternatives)
+        return None if _may_be_wrong_elsewhere(found) else found
+
+    def _before(self, array: Array, reader: Node) -> Iterator[Array]:
+        """The arrays of which changes have made one, the last one first, as far as nobody else reads what they make."""
+        while isinstance(array, Result) and self._is_only_for(array, reader):
+            dest = self._changed(array.form)
+            if dest is None:
+                return
+            reader, array = array.form, dest
+            yield array
+
+    def _changed(self, form: Node) -> Array | None:
+        """The array of which an unnamed form changes a part."""
+        if self.tables.names.get(form):
+            return None
+        if isinstance(form, Update):
+            return form.dest[0] if len(form.dest) == 1 else None
+        found = (
+            updates_of(form, self.tables, self.facts) if isinstance(form, Generate) and len(form.bodies) == 1 else {}
+        )
+        return found[0].update.dest[0] if 0 in found and not found[0].everywhere else None
+
+    def _is_only_for(self, array: Result, reader: Node) -> bool:
+        order = self.order
+        here = array not in order.kept and order.paths[array.form] == order.paths[reader]
+        return here and set(order.readers.get(array, ())) == {reader}
+
+
+def _may_be_wrong_elsewhere(choice: _Choice) -> bool:
+    """Whether a change may fail, or not end, because of what other changes have left there."""
+    changed: set[Array] = set()
+    for taken in choice.alternatives:
+        for change in taken.changes:
+            assert isinstance(change, Result)
+            if any(_depends_on(node, changed) for node in scalar_nodes(change.form)):
+                return True
+            changed |= {choice.array, change}
+    return False
+
+
+def _depends_on(node: Node, arrays: Collection[Array]) -> bool:
+    """Whether it depends on elements of some arrays that a node fails, or goes on."""
+    if not (can_fault(node) or isinstance(node, While)):
+        return False
+    decisive = node.indices if isinstance(node, Load | Update) else children(node)
+    return any(load.array in arrays for load in loads_in(*decisive))
+
+
+def _in_turn(form: Node, choice: _Choice, memo: Mapping[Node, Node], tables: Tables) -> Array:
+    """The array after all changes, each of which is made where its tests hold."""
+    old: Array = memo[choice.array]  # type: ignore[assignment]
+    now, several = old, sum(len(each.changes) for each in choice.alternatives) > 1
+    for taken in choice.alternatives:
+        tests = [(memo[test], holds) for test, holds in taken.tests]
+        test = all_of([test if holds else Op("logical_not", bool_, (test,)) for test, holds in tests])  # type: ignore[arg-type,misc]
+        test = _asked_before(test, old, tables) if several else test
+        arrays: dict[Node, Node] = {old: now}
+        for change in taken.changes:
+            assert isinstance(change, Result)
+            made = memo[change]
+            assert isinstance(made, Result)
+            now = _where(test, _of_others(made.form, arrays, tables), now, tables)
+            arrays[made] = now
+    assert isinstance(now, Result)
+    tables.pass_names(form, now.form)
+    return now
+
+
+def _of_others(form: Node, arrays: Mapping[Node, Node], tables: Tables) -> Node:
+    """A change of other arrays."""
+    changed: dict[Node, Node] = dict(arrays)
+    for node in scalar_nodes(form):
+        changed[node] = rebuild(node, lambda child: changed.get(child, child))
+        tables.carry(node, changed[node])
+    return changed[form]
+
+
+def _where(test: Expr, change: Node, now: Array, tables: Tables) -> Array:
+    """An array changed where a test holds."""
+    axes = change.axes if isinstance(change, Generate) else tuple(Axis(fresh("i"), n) for n in now.shape)
+    own = tuple(axis.var for axis in axes)
+    value = change.bodies[0] if isinstance(change, Generate) else Load(Result(change, 0), own, False)
+    chosen = Generate(axes, (Op("select", value.dtype, (test, value, Load(now, own, False))),))
+    tables.kinds[chosen] = "update"
+    return Result(chosen, 0)
+
+
+def _asked_before(test: Expr, array: Array, tables: Tables) -> Expr:
+    """A test that is made before the changes, unless they cannot change it; an array without elements asks for none."""
+    nodes = scalar_nodes(test)
+    if all(
+        isinstance(node, Const | SizeVar | Count | Var) or (isinstance(node, Op) and not can_fault(node))
+        for node in nodes
+    ):
+        return test
+    if any(can_fault(node) for node in nodes):
+        some = all_of([Op("lt", bool_, (ix.as_index(0), n)) for n in array.shape])
+        test = Item(Cond(some, (test,), (const(bool_, False),)), 0)
+    asked = Generate((), (test,))
+    tables.kinds[asked] = "condition"
+    return Load(Result(asked, 0), (), False)
