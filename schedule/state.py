@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, Expr
+from raido.algo.graph.expr import Axis, Expr, Load
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import At, Fuse, Inline, LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stages.reads import Uses, find_uses
+from raido.schedule.stages.reads import Uses, find_uses, loads_of
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
 
 
@@ -227,6 +227,18 @@ def placed_at(state: State, stage: str, loop: str) -> tuple[str, ...]:
 def is_inlined(state: State, name: str) -> bool:
     """Whether a stage is computed where it is read."""
     return name in state.plans and isinstance(state.plans[name].compute, Inline)
+
+
+def stages_read(state: State, loads: Iterable[Load]) -> set[str]:
+    """The stages that loads read, looking through inlined ones."""
+    found: set[str] = set()
+    waiting = list(loads)
+    while waiting:
+        name = state.uses.names.get(getattr(waiting.pop().array, "form", None), "")  # type: ignore[call-overload]
+        if name not in found:
+            found.add(name)
+            waiting += loads_of(state.stage(name)) if is_inlined(state, name) else ()
+    return found
 
 
 def readers_of(state: State, name: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from raido.algo.graph.expr import Axis, Expr, Node
+from raido.algo.graph.expr import Axis, Expr
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.atomics import check_atomic
 from raido.schedule.lanes_along_folds import check_lanes_of_operator
@@ -21,7 +21,7 @@ from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position
+from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position, stages_read
 
 PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
@@ -316,20 +316,19 @@ def check_reads_of_steps(state: State, producer: str, at: At) -> None:
         return
     if target.sort:
         raise Refusal(f'"{at.stage}" goes through "{at.loop}" in passes of its own', f's["{producer}"].root()')
-    if producer in _reads(state, (*fold.combine, *fold.neutral)):
+    if producer in stages_read(state, loads_in(*fold.combine, *fold.neutral)):
         raise Refusal(f'the operator of "{at.stage}" reads it, outside those loops too', f's["{producer}"].root()')
-    if target.filter and not is_reduction(target, plan, at.loop) and producer in _reads(state, fold.values[:1]):
+    if (
+        target.filter
+        and not is_reduction(target, plan, at.loop)
+        and producer in stages_read(state, loads_in(fold.values[0]))
+    ):
         raise Refusal(f'what "{at.stage}" keeps is decided outside "{at.loop}"', f's["{producer}"].root()')
     whole = {axis.name for axis in target.whole_axes} if target.update else set()
-    if whole & set(axes_of(plan, at.loop)) and producer in _reads(state, fold.values):
+    if whole & set(axes_of(plan, at.loop)) and producer in stages_read(state, loads_in(*fold.values)):
         raise Refusal(
             f'the steps of "{at.stage}" read it, and they do not run through "{at.loop}"', f's["{producer}"].root()'
         )
-
-
-def _reads(state: State, expressions: tuple[Node, ...]) -> set[str]:
-    """The stages that expressions read."""
-    return {state.uses.names.get(getattr(load.array, "form", None), "") for load in loads_in(*expressions)}  # type: ignore[call-overload]
 
 
 def check_scan_placement(state: State, name: str, reader: str, loop: str) -> None:

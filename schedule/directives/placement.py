@@ -26,6 +26,7 @@ from raido.schedule.state import (
     readers_of,
     resolve,
     shared_count,
+    stages_read,
 )
 from raido.schedule.strategies import check_reads_of_steps, check_scan_placement
 
@@ -245,12 +246,12 @@ def check_not_after_reduction(state: State, producer: str, at: At) -> None:
     if position(plan, at.loop) < first:
         return
     check_reads_of_steps(state, producer, at)
-    for load in epilogue_loads(target):
-        name = state.uses.names.get(getattr(load.array, "form", None))  # type: ignore[arg-type]
-        if name == producer:
-            raise Refusal(
-                f'"{at.stage}" reads it outside its reduction loops too', f'a loop outside "{plan.loops[first].name}"'
-            )
+    if producer in stages_read(state, epilogue_loads(target)):
+        why, remedy = (
+            f'"{at.stage}" reads it outside its reduction loops too',
+            f'a loop outside "{plan.loops[first].name}"',
+        )
+        raise Refusal(why, remedy)
 
 
 def check_bounded(state: State, producer: str) -> None:

@@ -81,6 +81,12 @@ def dividing(d: rd.i32["m"], i: rd.i64["n"], v: rd.i32["n"]):
 
 
 @rd.algorithm
+def after_others(d: rd.i64["n"], i: rd.i64["k"]):
+    first = (d * 3).named("first")
+    return rd.scatter((first + 1).named("more"), i, first[0] + i, name="put")
+
+
+@rd.algorithm
 def last(d: rd.i32["m"], i: rd.i64["n"], v: rd.i32["n"]):
     return rd.scatter(d, i, v, name="put")
 
@@ -200,6 +206,10 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "lanes along digits": (in_order, lambda s: s["rows"].strategy("radix").vectorize("x")),
     "threads along a sort": (in_order, lambda s: s["rows"].strategy("quicksort").parallel("x")),
     "lanes across sorts": (in_order, lambda s: s["rows"].strategy("quicksort").vectorize("y")),
+    "steps that begin with it by way of an inlined one": (
+        after_others,
+        lambda s: (s["more"].inline(), s["first"].compute_at("put", "r")),
+    ),
     "parts of nothing": (in_order, lambda s: s["rows"].strategy("quicksort", ranked=0)),
     "what decides, in the iterations of a row": (kept, lambda s: s["rows"].cache("a", "rows", "x")),
 }
