@@ -18,6 +18,7 @@ from raido.schedule.defaults.demand import SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.neighbours import are_apart, offsets
+from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
@@ -34,7 +35,8 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
     shared = shares_functions(draft, stage, stage.axes[-1:]) and all(
         contiguity(stage.axes[-1].var, p) >= 0 for p in points
     )
-    if stage.reduction is not None and stage.reduction.commutative and not shared:
+    along = stage.reduction is not None and stage.reduction.commutative and not folds_short_rows(draft, stage)
+    if along and not shared:
         candidates += stage.reduction_axes
     taken = function_axes(draft, stage) | axes_of_private_loops(stage)
     candidates = [axis for axis in candidates if axis.name not in taken]

@@ -31,6 +31,7 @@ from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
+from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.machine import UNKNOWN_GRAIN
@@ -170,6 +171,8 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         for axis in stage.all_axes:
             if axis is not vector and axis is not rows and is_small(axis.extent):
                 draft.say(name, "unroll", axis=axis.name)
+    if vector in stage.axes and folds_short_rows(draft, stage) and not is_small(stage.reduction_axes[0].extent):
+        draft.say(name, "unroll", axis=stage.reduction_axes[0].name)
 
 
 def say_line_chunks(draft: Draft, stage: Stage, line: Axis, planes: list[str], chained: bool) -> str:

@@ -278,3 +278,11 @@ def test_bytes_are_gathered_by_words_and_clipped_indices_are_checked_once():
     found = assembly_loops(nearest)
     assert any("vpgatherqd" in line for loop in found for line in loop)
     assert not any("vpinsrb" in line for loop in found for line in loop)
+
+
+@pytest.mark.parametrize("fold", [rd.max, rd.argmax])
+def test_extremes_of_short_rows_are_folded_in_lanes_across_rows(fold):
+    extreme = rd.algorithm(lambda a: fold(a, axis=1), a="f32[n, 16]")
+    body, _ = busiest(assembly_loops(extreme), "vunpck")
+    assert not any(i.split()[0].endswith("ss") for i in body)  # no step of one lane
+    assert "by vector" not in nest_of(extreme).split("for r in")[-1].splitlines()[0]
