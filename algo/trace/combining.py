@@ -240,13 +240,13 @@ def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:
     def below(node: Any) -> tuple[Node, ...]:
         return (*node.indices, body(node)) if is_written_out(node) else scalars_below(node)
 
+    def written_out(load: Any) -> Expr:
+        places = {axis.var: memo[e] for axis, e in zip(load.array.form.axes, load.indices, strict=True)}
+        return trace.substitute(memo[body(load)], places)
+
     element = Load(array, indices, False)
     memo: dict[Any, Any] = {}
     for node in post_order((element,), below):
-        if is_written_out(node):
-            places = {axis.var: memo[e] for axis, e in zip(node.array.form.axes, node.indices, strict=True)}
-            memo[node] = trace.substitute(memo[body(node)], places)
-        else:
-            memo[node] = rebuild(node, lambda child: memo.get(child, child))
+        memo[node] = written_out(node) if is_written_out(node) else rebuild(node, lambda child: memo.get(child, child))
     trace.follow(memo)
     return memo[element]
