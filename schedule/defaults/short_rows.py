@@ -22,7 +22,7 @@ GATHERING_BITS = 256  # processors with narrower vectors have no gathers
 
 def folds_short_rows(draft: Draft, stage: Stage) -> bool:
     """Whether each result of a stage is the fold of a short row, which lanes across rows fold sooner than lanes along it."""
-    if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes:
+    if draft.machine.gpu is not None or stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes:
         return False
     length = index.constant_value(stage.reduction_axes[0].extent)
     if length is None or length > longest_row(stage.reduction) or draft.machine.vector_bits < GATHERING_BITS:
