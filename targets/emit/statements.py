@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, Protocol
 
 from raido.algo.errors import CompileError
@@ -52,6 +53,7 @@ from raido.targets.llvm.roots import LANES
 from raido.targets.llvm.runtime_helpers import LARGEST
 from raido.targets.llvm.text import memory_dtype
 
+FRAME = 256  # bytes: a few numbers, which a loop that makes them in every iteration need not ask the runtime for
 _SHORT = 4  # iterations
 _LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs registers and brings nothing
 
@@ -68,8 +70,17 @@ class Outliner(Protocol):
 
 
 def is_taken(s: Alloc) -> bool:
-    """Whether memory is taken from the runtime, where there may be none left; a single number has room in the function's own frame."""
-    return s.buffer.scope == "heap" and bool(s.buffer.shape)
+    """Whether memory is taken from the runtime, where there may be none left; a few numbers have room in the function's own frame."""
+    buffer = s.buffer
+    if buffer.scope != "heap":
+        return False
+    extents = [constant_value(extent) for extent in buffer.shape]
+    known = [n for n in extents if n is not None]
+    return (
+        bool(buffer.strides)
+        or known != extents
+        or prod(known) * buffer.lanes * memory_dtype(buffer.dtype).itemsize > FRAME
+    )
 
 
 class Statements:
