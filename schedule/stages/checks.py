@@ -28,7 +28,18 @@ def checked_index(source: Node, d: int, e: Expr, size: Expr, tables: Tables) -> 
     """An index of dimension `d`, checked to be one of 0 … size − 1, at the line of `source`."""
     kind = unsigned_kind("index", e)
     e = e if e.dtype is i64 else Op("cast", i64, (e,))
-    new = Checked(e, within(e, size), kind, (const(i64, d), e, size))
+    return _checked(source, e, kind, (d, e, size), tables)
+
+
+def checked_value(source: Node, value: Expr, d: int, e: Expr, size: Expr, tables: Tables) -> Expr:
+    """A value that does not depend on the index of dimension `d`, once that is known to be one of 0 … size − 1."""
+    kind = unsigned_kind("index", e)
+    return _checked(source, value, kind, (d, e if e.dtype is i64 else Op("cast", i64, (e,)), size), tables)
+
+
+def _checked(source: Node, value: Expr, kind: str, fault: tuple[int, Expr, Expr], tables: Tables) -> Expr:
+    d, e, size = fault
+    new = Checked(value, within(e, size), kind, (const(i64, d), e, size))
     tables.carry(source, new)
     return new
 

@@ -40,7 +40,7 @@ from raido.algo.graph.rewrite import (
     scalar_nodes,
     topological,
 )
-from raido.schedule.stages.checks import checked_indices
+from raido.schedule.stages.checks import checked_indices, checked_value
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.uses import Uses
 
@@ -77,11 +77,22 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
                 assert isinstance(moved, Load)
                 return Load(moved.array, moved.indices, True)
             if not _divides(form) or not changing.isdisjoint(topological(form)):
-                inside = checked_indices(node, node.indices, node.array.shape, tables)
-                return tables.beta(form, node.array.index, inside)
+                return _moved_checked(node, form, node.array.index, tables)
         return node
 
     return tables.rewrite(roots, change)
+
+
+def _moved_checked(load: Load, form: Generate, position: int, tables: Tables) -> Expr:
+    """The element that a move reads where its indices are checked: those that it reads by, and those that it repeats elements along."""
+    shape = load.array.shape
+    inside = checked_indices(load, load.indices, shape, tables)
+    value = tables.beta(form, position, inside)
+    used = free_variables(form.bodies[position])
+    for d, (axis, e, size) in enumerate(zip(form.axes, load.indices, shape, strict=True)):
+        if axis.var not in used:
+            value = checked_value(load, value, d, e, size, tables)
+    return value
 
 
 def _divides(form: Generate) -> bool:

@@ -584,3 +584,15 @@ def test_what_an_accumulator_held_before_a_step_is_not_what_it_holds_after() -> 
         return rd.reduce(lambda p, q: p @ q, np.eye(2, dtype=np.int64), grown)[0]
 
     agrees(product, np.arange(99).reshape(33, 3), said=lambda s: s["reduce_2"].unroll("r", 2), cpus=CPUS[:1])
+
+
+@pytest.mark.parametrize("rows", [0, 2, 4])
+def test_an_index_along_repeated_elements_is_checked(rows: int) -> None:
+    """A move that is read at a checked index repeats its elements along that axis: no element of what it repeats is read by it."""
+
+    @rd.algorithm
+    def repeated(b: rd.f64["n"], i: rd.u8["m"]):
+        return rd.replicate(3, b)[i], rd.map(lambda j: rd.replicate(3, b)[j], i)
+
+    for last in (2, 3):
+        agrees(repeated, np.arange(float(rows)), np.array([0, 1, last], np.uint8), cpus=CPUS[:1])
