@@ -583,7 +583,7 @@ def test_what_an_accumulator_held_before_a_step_is_not_what_it_holds_after() -> 
         grown = rd.map(lambda v: rd.reshape(rd.array([v, rd.i64(1), rd.i64(1), rd.i64(0)]), (2, 2)), pairs)
         return rd.reduce(lambda p, q: p @ q, np.eye(2, dtype=np.int64), grown)[0]
 
-    agrees(product, np.arange(99).reshape(33, 3), said=lambda s: s["reduce_2"].unroll("r", 2), cpus=CPUS[:1])
+    agrees(product, np.arange(99).reshape(33, 3), said=lambda s: s["reduce_1"].unroll("r", 2), cpus=CPUS[:1])
 
 
 @pytest.mark.parametrize("rows", [0, 2, 4])
