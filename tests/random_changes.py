@@ -164,6 +164,8 @@ class _Writer:
             "chosen side": f"rd.where({test}, {x}.at[{i}].{how}({value}), {x}.at[{far}].set({x}[{i}] + 7))",
             "chosen slice": f"rd.where({test}, {x}.at[{lo}:].{how}({y}[{lo}:] + 1), {x}.at[0].set({value}))",
             "chosen of three": f"rd.where({test}, {x}.at[0].set(3), rd.where({t} % 3 == 1, {x}, {x}.at[{i}].{how}(1)))",
+            "old beside new": f"(lambda m: m.at[{far}].set(m[{near}] - {x}[{i}]))({x}.at[{i}].{how}({value}))",
+            "old after": f"{x}.at[{i}].{how}({value}).at[{far}].max({x}[{near}])",
             "element": f"{x}.at[{i}].{how}({value})",
             "slice": f"{x}.at[{lo}:].{how}({y}[{lo}:] + 1)",
             "front": f"{x}.at[:-1].{how}({y}[1:])",
@@ -213,6 +215,7 @@ class _Writer:
         other = self.place(t, "h")
         kinds = {
             "chosen swap": f"rd.where({test}, {x}.at[{i}].set({x}[{other}]).at[{other}].set({x}[{i}]), {x})",
+            "old rows": f"(lambda m: m.at[{other}].set(m[{i}] * 2 - {x}[{i}]))({x}.at[{i}].{how}({y}[{other}]))",
             "chosen edges": f"rd.where({test}, {x}.at[0, :].set({y}[-1, :]).at[:, -1].{how}({x}[:, 0]), {x})",
             "element": f"{x}.at[{i}, {j}].{how}({y}[{i}, {j}] + 1)",
             "row": f"{x}.at[{i}].{how}({y}[{self.place(t, 'h')}] + {x}[{i}])",

@@ -21,7 +21,7 @@ from raido.algo.graph import index
 from raido.algo.graph.bind_sizes import evaluate_size
 from raido.algo.graph.cost import FUNCTION, cost_of, is_cheaper_made_twice, operations
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Cond, Expr, Item, Load, Loop, Node, Op, Reduce, Var, While
+from raido.algo.graph.expr import Array, Cond, Expr, Item, Load, Loop, Node, Op, Reduce, Update, Var, While
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers, join_twins
@@ -29,9 +29,9 @@ from raido.schedule.directives.placement import checked_reader
 from raido.schedule.levels import is_scanned_in_pieces
 from raido.schedule.remember import remembered
 from raido.schedule.stages.dependent import is_ragged
-from raido.schedule.stages.reads import array_name, loads_of, scalars_of, stage_roots
-from raido.schedule.stages.stage import ControlStage, Stage
-from raido.schedule.state import State, has_loops_said, is_inlined, places
+from raido.schedule.stages.reads import array_name, flatten, loads_of, scalars_of, stage_roots
+from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
+from raido.schedule.state import State, has_loops_said, is_inlined, places, reaches
 from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
@@ -142,7 +142,22 @@ def may_inline(state: State, name: str) -> bool:
         and checked_reader(state, name) is None
         and not any(at.stage == name for plan in state.plans.values() for at in places(plan))
         and not any(state.plans[r].prefetches for r in state.uses.readers[name] if r in state.plans)
+        and not reads_old_contents(state, stage)
     )
+
+
+def reads_old_contents(state: State, stage: Stage) -> bool:
+    """Whether a stage reads an array that a stage changes, for who needs the change: where that one runs, the array has changed."""
+    read = {load.array for load in loads_of(stage)}
+    changes = [name for name, changed in changes_of(state.graph) if not read.isdisjoint(changed)]
+    return any(reaches(state, reader, name) for name in changes for reader in state.uses.readers[stage.name])
+
+
+@remembered
+def changes_of(graph: StageGraph) -> list[tuple[str, tuple[Array, ...]]]:
+    """The stages that are updates, and the arrays that each changes."""
+    stages = (stage for stage, _ in flatten(graph.stages))
+    return [(stage.name, stage.form.dest) for stage in stages if isinstance(stage.form, Update)]
 
 
 def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:

@@ -220,7 +220,26 @@ def one_of_three(x: rd.i64["h", "w"]):
     return rd.loop(4, step, x)
 
 
+@rd.algorithm
+def old_beside_new(x: rd.i64["h", "w"]):
+    """Old elements that meet the changed array in one expression are read before it changes: a number, and a row."""
+
+    def step(t, s):
+        m, total = s
+        new = m.at[t].set(m[t] * 2 + total)
+        return new.at[t + 1].add(new[t] - m[t]), total + new[t, 0] - m[t, 0]
+
+    return rd.loop(4, step, (x, rd.i64(0)))[0]
+
+
+@rd.algorithm
+def bounded_by_the_old(x: rd.i64["h", "w"]):
+    return rd.loop(4, lambda t, m: m.at[t, 0].min(5).at[t + 1, 0].max(m[t, 0]), x)
+
+
 IN_PLACE = [
+    old_beside_new,
+    bounded_by_the_old,
     exchanged_or_not,
     one_or_the_other,
     one_of_three,
