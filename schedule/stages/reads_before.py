@@ -15,6 +15,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import (
     Array,
+    ArrayLoop,
+    ArrayWhile,
     Axis,
     Cond,
     Expr,
@@ -48,9 +50,11 @@ from raido.schedule.stages.tables import Tables
 def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """The graph in which no map in a loop reads a few old elements of an array after the array has changed."""
     nodes = topological(*roots)
+    if not any(isinstance(node, ArrayLoop | ArrayWhile) for node in nodes):
+        return roots
     order = Order(roots, {}, tables)
     changes = [(form, dest) for form in nodes if order.paths.get(form) for dest in _changed(form, order, tables)]
-    early: dict[Node, Load] = {}
+    early: set[Node] = set()
     for change, dest in changes:
         readers = [
             form for form in order.readers.get(dest, {}) if form is not change and isinstance(form, Generate | Update)
@@ -60,7 +64,7 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
         after = _depending_on(change, nodes) if found else set()
         for form, loads in found.items():
             if form in after:
-                early |= {load: load for load in loads if not any(e in after for e in scalar_nodes(*load.indices))}
+                early |= {load for load in loads if after.isdisjoint(scalar_nodes(*load.indices))}
     if not early:
         return roots
     memo: dict[Node, Node] = {}
