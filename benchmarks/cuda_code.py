@@ -33,7 +33,7 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True)
 class Work:
-    """What a row's instructions are divided by: its unit in words, and the instructions that do it."""
+    """The unit that a row's instructions are divided by, in words, and the instructions that do it."""
 
     unit: str
     of: Callable[[str], int]

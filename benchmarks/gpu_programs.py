@@ -74,7 +74,7 @@ def prepare(
 
 
 def read_part(folder: Path, part: str) -> Any:
-    """What `prepare` wrote; SystemExit where it has not."""
+    """The files that `prepare` wrote; SystemExit where it has not."""
     path = folder / f"{part}.pickle"
     if not path.exists():
         raise SystemExit(f"there is no {path}: run `python benchmarks/gpu.py --prepare` where TVM and NVRTC are")

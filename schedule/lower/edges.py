@@ -36,7 +36,7 @@ class Edge:
 
     @property
     def whole(self) -> tuple[Expr, ...]:
-        """What is at least 0 if the loop has `most` iterations."""
+        """A number that is at least 0 if the loop has `most` iterations."""
         return _positive(ix.sub(ix.sub(self.high, self.low), self.most))
 
 
@@ -104,7 +104,7 @@ def _values(loops: Loops, edge: Edge, first: Expr) -> list[tuple[Expr, tuple[Exp
 
 
 def _positive(e: Expr) -> tuple[Expr, ...]:
-    """What is at least 0 if `e`, of which a minimum may be a part, is."""
+    """Numbers that are all at least 0 if `e`, of which a minimum may be a part, is."""
     constant, terms = ix.linear(e)
     least = [a for a, c in terms.items() if c == 1 and isinstance(a, Op) and a.name == "minimum"]
     if not least:

@@ -114,7 +114,7 @@ class PartialFolds:
         return Partials(part, chunk.name, self._fold(work, position, combined))
 
     def _fold(self, work: Work, position: int, fold: Reduce) -> Work:
-        """What folds partial results: the stage with one reduction axis, of chunks."""
+        """The fold of partial results: the stage with one reduction axis, of chunks."""
         job, (chunk,) = work.job, fold.axes
         name = part_name(job.stage.name, "combine")
         stage = replace(job.stage, name=name, reduction=fold)

@@ -37,7 +37,7 @@ class Sorts:
 
 
 class Row:
-    """What one sort goes through: its elements as the program says them, and the places of its results."""
+    """The elements of one sort, as the program says them, and the places of its results."""
 
     def __init__(self, loops: Loops, work: Work, copy: int) -> None:
         self.loops, self.work, self.copy, self.job = loops, work, copy, work.job

@@ -111,7 +111,7 @@ class _Finder:
         self.order, self.facts, self.tables = order, facts, tables
 
     def choice(self, form: Generate, leaves: Sequence[tuple[Tests, Array]]) -> _Choice | None:
-        """What a map chooses from: one array, changed in one way or the other."""
+        """The array that a map chooses changes of, and these; None where it is not one array, changed in one way or the other."""
         if len({array for _, array in leaves}) < len(leaves):
             return None
         chains = [[array, *self._before(array, form)] for _, array in leaves]

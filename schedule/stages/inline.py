@@ -103,7 +103,7 @@ def _divides(form: Generate) -> bool:
 
 
 def _places(body: Expr) -> tuple[Expr, ...]:
-    """What is computed to read an element of an argument; any other body is computed itself."""
+    """The places that are computed to read an element of an argument; any other body is computed itself."""
     if not (isinstance(body, Load) and isinstance(body.array, Parameter)):
         return (body,)
     return index.flattened(body.indices, body.array.shape)[0]

@@ -153,7 +153,7 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
 
 
 def _by_interface(argument: Any, interface: Any) -> _Lent:
-    """What `__cuda_array_interface__` says of an array, which it does not keep alive: the array itself is the owner."""
+    """An array as its `__cuda_array_interface__` says, which does not keep it alive: the array itself is the owner."""
     try:
         (address, read_only), shape = interface["data"], tuple(int(size) for size in interface["shape"])
         dtype, strides = np.dtype(interface["typestr"]), interface.get("strides")
