@@ -92,6 +92,14 @@ def states(a: rd.Array) -> rd.Array:
     return (first + second + pair[0] + out) * total.astype(rd.f32) + counted + rd.reduce(rd.maximum, -np.inf, pair[1])
 
 
+@rd.algorithm(a="f32[n, m]", k="i64[n]")
+def parameters(a: rd.Array, k: rd.Array, n: Annotated[int, rd.size]) -> tuple[rd.Array, ...]:
+    sizes = rd.zeros((n, 2)) + rd.ones([n, 2], dtype=np.float32) + rd.full((*a.shape[:1], k.shape[0] // n + 1), 0.0)
+    kinds = a.astype("float64") + a.astype(np.dtype(np.float64)) + rd.sum(a, dtype=float) + rd.real(a.astype(rd.complex64))
+    axes = rd.sum(a, axis=(0, 1)) + a.max(axis=np.int64(1)).sum() + rd.softmax(a, axis=(0, 1)).mean(axis=None)
+    return sizes, kinds + axes, rd.take(a, k, axis=1), a.reshape(-1), rd.argmin(a, axis=0), rd.random.normal(k[:2].astype(rd.u32), n)
+
+
 def outside(anything: Any, key: np.ndarray[Any, Any]) -> float:
     results = [states(anything), states(key), both((anything, key))[0], dot(a=anything, b=key), rd.random.key(0)]
     number: float = states(anything)
@@ -125,6 +133,11 @@ def wrong(a: Annotated[rd.Array, "f32[n]"]) -> rd.Schedule:
     rd.loop(3, lambda state: state, a)  # error: no counter
     rd.while_loop(lambda x: x > 0, lambda x: (x, x), a)  # error: the body returns another structure
     rd.scan(sums_and_products, (0.0, 1.0), a)  # error: an operator on pairs
+    rd.sum(a, axis="rows")  # error: an axis is a number
+    a.cumsum(axis=(0, 1))  # error: one axis
+    rd.zeros("n")  # error: a size is a number
+    rd.zeros(3, dtype=64)  # error: a type of elements
+    rd.sum(a, out=a)  # error: arrays do not change
     return dot(a, a)  # error: an array is no schedule
 """
 MARKED = [k for k, line in enumerate(PROGRAM.splitlines(), 1) if "# error" in line]
@@ -182,6 +195,10 @@ def test_the_program_for_checkers_runs() -> None:
     states = there["states"]
     assert isinstance(states, rd.Algorithm)
     assert states.interpret(b).tolist() == [36, 44, 52, 60]
+    parameters, keys = there["parameters"], np.array([1, 0])
+    assert isinstance(parameters, rd.Algorithm)
+    m = np.array([[1, 4], [3, 2]], np.float32)
+    assert [part.shape for part in parameters.interpret(m, keys, 2)] == [(2, 2), (2, 2), (2, 2), (4,), (2,), (2,)]
     with pytest.raises(rd.ArgumentError):
         dot.interpret(a.astype(np.float64), b)
 

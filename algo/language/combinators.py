@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -45,6 +45,9 @@ from raido.algo.trace.scalars import cast, has_wrapped_sizes
 from raido.algo.trace.trees import is_sequence, leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Shape
 
 
 def map(
@@ -88,7 +91,7 @@ def elementwise(
 
 
 def tabulate(
-    shape: Any, f: Callable[..., Value | Number], *, name: str | None = None, axes: Sequence[str] | None = None
+    shape: Shape, f: Callable[..., Value | Number], *, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
     """The array of `shape` with `f(i, j, …)` at index i, j, …. The parameter names of `f` name the axes.
 
@@ -120,7 +123,7 @@ def _parameter_names(f: Callable[..., Any], rank: int) -> list[str] | None:
     return names
 
 
-def shape_of(shape: Any) -> list[Expr]:
+def shape_of(shape: Shape) -> list[Expr]:
     """A shape argument (an int, a size, or a tuple of them) as expressions."""
     dims = shape if is_sequence(shape) else (shape,)
     return [extent_of(dim) for dim in dims]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -28,6 +28,9 @@ from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.trace.value import STRONG, WEAK, Array, computed
 from raido.algo.trace.whole_numbers import FAR, brought_near, saturated
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, DTypeLike
 
 Join = TypeVar("Join", bound=Callable[..., Any])
 
@@ -53,7 +56,7 @@ def array_by_array(join: Join) -> Join:
 
 @without_out
 @array_by_array
-def concat(arrays: Any, axis: int | None = 0, *, dtype: Any = None, name: str | None = None) -> Array:
+def concat(arrays: Any, axis: int | None = 0, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
     """Arrays one after the other along `axis`, flattened first for None; `dtype`, or the type that they have together.
 
     `arrays` is a sequence of arrays or lists of one rank, whose sizes along other axes agree. ShapeError for ranks that differ.
@@ -115,7 +118,7 @@ def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[
 
 @without_out
 @array_by_array
-def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, name: str | None = None) -> Array:
+def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
     """Arrays (or scalars) of one shape along a new axis; of `dtype`, or the type that they have together.
 
     Example:
@@ -155,7 +158,7 @@ def broadcast_free(part: Array, places: tuple[Expr, ...]) -> Expr:
 
 
 @leaf_by_leaf
-def roll(a: Any, shift: Any, axis: Any = None, *, name: str | None = None) -> Array:
+def roll(a: Any, shift: Any, axis: Axes = None, *, name: str | None = None) -> Array:
     """Elements moved by `shift` along `axis`, those that fall off coming in at the other end; NumPy's `roll`.
 
     Example:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +20,11 @@ from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import is_sequence, leaves, map_leaves
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike
 
-def iota(n: Any, dtype: Any = None, *, name: str | None = None) -> Array:
+
+def iota(n: Any, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """0, 1, …, n − 1. Without `dtype` it counts as i64 but takes a float operand's type.
 
     Example:
@@ -84,7 +87,9 @@ def unzip(zipped: Any) -> tuple[Any, ...]:
     raise TraceError(complaint("rd.unzip takes what rd.zip or a map with a tuple result gave"))
 
 
-def array(object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, name: str | None = None) -> Array:
+def array(
+    object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, ndmin: int = 0, name: str | None = None
+) -> Array:
     """An array from NumPy (a constant of the program, copied) or from a list of scalars or arrays, nested at will.
 
     Its rank is at least `ndmin`, by dimensions of size 1 in front. `copy` is NumPy's: arrays are values, so nothing depends on it.
@@ -116,7 +121,7 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, ndmin: int = 0, n
     return lifted if name is None else named(lifted, name)
 
 
-def asarray(a: Any, dtype: Any = None, *, copy: Any = None, name: str | None = None) -> Array:
+def asarray(a: Any, dtype: DTypeLike | None = None, *, copy: Any = None, name: str | None = None) -> Array:
     """`rd.array`: an array from NumPy or from a list, of `dtype` if one is given; a traced array is itself.
 
     Nothing depends on `copy`. ShapeError for an empty list, DTypeError for a `dtype` that is none.

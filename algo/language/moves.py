@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
@@ -35,6 +35,9 @@ from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike, Shape
 
 
 def moved(extents: Sequence[Expr], body: Any, name: str | None = None, weak: int = STRONG) -> Array:
@@ -143,7 +146,7 @@ def column_major(order: str) -> bool:
 
 
 @leaf_by_leaf
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None, name: str | None = None) -> Array:
+def reshape(a: Any, shape: Shape, order: str = "C", *, copy: Any = None, name: str | None = None) -> Array:
     """The same elements in row-major order in another shape; one −1 is worked out. ShapeError where the counts cannot agree.
 
     `order="F"`: in column-major order, of the array and of the result. `copy` is NumPy's: arrays are values, so nothing depends on it.
@@ -156,7 +159,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None, name: str
     """
     array = array_of(a, "rd.reshape")
     trace = current()
-    dims = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    dims: list[Any] = list(shape) if isinstance(shape, (tuple, list)) else [shape]
     if column_major(order):
         return transpose(reshape(transpose(array), dims[::-1]), name=name)
     total = _count(array.extents)
@@ -335,7 +338,7 @@ def flatten(a: Any, *, name: str | None = None) -> Array:
 
 
 @leaf_by_leaf
-def expand_dims(a: Any, axis: Any, *, name: str | None = None) -> Array:
+def expand_dims(a: Any, axis: int | tuple[int, ...], *, name: str | None = None) -> Array:
     """Dimensions of size 1 that stand at `axis`, an int or a tuple, in the result. ShapeError for an axis that it does not have.
 
     Example:
@@ -353,7 +356,7 @@ def expand_dims(a: Any, axis: Any, *, name: str | None = None) -> Array:
 
 
 @leaf_by_leaf
-def broadcast_to(array: Any, shape: Any, *, name: str | None = None) -> Array:
+def broadcast_to(array: Any, shape: Shape, *, name: str | None = None) -> Array:
     """The array repeated along dimensions whose size is the literal 1, and along new leading ones.
 
     Example:
@@ -374,7 +377,7 @@ def broadcast_to(array: Any, shape: Any, *, name: str | None = None) -> Array:
     return moved(extents, lambda *p: broadcast_element(array, p).node, name, array.weak)
 
 
-def astype(x: Any, dtype: Any, *, copy: bool = True, name: str | None = None) -> Array:
+def astype(x: Any, dtype: DTypeLike, *, copy: bool = True, name: str | None = None) -> Array:
     """The elements converted to `dtype`: floats to integers truncate and saturate, NaN gives 0.
 
     `copy` is NumPy's: arrays are values, so nothing depends on it. DTypeError for complex numbers as real ones.
@@ -385,13 +388,13 @@ def astype(x: Any, dtype: Any, *, copy: bool = True, name: str | None = None) ->
     """
     from raido.algo.trace.building import elementwise
 
-    given, dtype = structure(x), read_dtype(dtype)
-    if isinstance(given, Complex) or isinstance(dtype, ComplexType):
-        return _between_complex(given, dtype, name)
+    given, wished = structure(x), read_dtype(dtype)
+    if isinstance(given, Complex) or isinstance(wished, ComplexType):
+        return _between_complex(given, wished, name)
     array = array_of(x, "astype")
-    if array.dtype is dtype and name is None:
+    if array.dtype is wished and name is None:
         return Array(array.node, STRONG)
-    return elementwise(lambda v: Array(_converted(v, dtype)), [array], kind="elementwise", name=name)
+    return elementwise(lambda v: Array(_converted(v, wished)), [array], kind="elementwise", name=name)
 
 
 def _between_complex(given: Any, dtype: Any, name: str | None) -> Any:
@@ -420,7 +423,7 @@ def convert(dtype: DType, value: Any) -> Any:
 DType.convert = convert
 
 
-def view(a: Any, dtype: Any, *, name: str | None = None) -> Array:
+def view(a: Any, dtype: DTypeLike, *, name: str | None = None) -> Array:
     """The bits of the elements read as another type of the same width.
 
     Example:
@@ -435,7 +438,7 @@ def view(a: Any, dtype: Any, *, name: str | None = None) -> Array:
     return elementwise(lambda x: Array(Op("bitcast", dtype, (x.node,))), [array], kind="elementwise", name=name)
 
 
-def normal_axis(axis: int, rank: int) -> int:
+def normal_axis(axis: SupportsIndex, rank: int) -> int:
     k = plain_int(axis, "an axis")
     if not -rank <= k < rank:
         raise ShapeError(complaint(f"axis {k} of an array of rank {rank}"))

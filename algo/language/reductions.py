@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from raido.algo.trace.trees import map_leaves, parts_of
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import STRONG, WEAK, Array, computed, is_scalar
 from raido.algo.trace.weak import weakness_of
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, Axis, DTypeLike
 
 
 def _array(a: Any, what: str) -> Array:
@@ -132,8 +135,8 @@ def _with_initial(op: Callable[..., Any], initial: Any) -> Callable[[Any], Any] 
 @without_out
 def sum(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
@@ -152,7 +155,7 @@ def sum(
         >>> total.interpret(np.full((2, 3), 200, np.uint8))
         array([600, 600], dtype=uint64)
     """
-    given, dtype = _number_of(a, dtype)
+    given, wished = _number_of(a, dtype)
     given = taking_part(given, where, lambda _: 0, "rd.sum")
     if isinstance(given, Complex):
         first = (None, None) if initial is None else fitted(initial, given, "`initial`")
@@ -160,14 +163,14 @@ def sum(
         return Complex._make(sum(p, axis, keepdims=keepdims, initial=start, name=name) for p, start in parts)
     value = _array(given, "rd.sum")
     finish = _with_initial(ufuncs.add, initial)
-    return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, _accumulator(value, dtype), finish)
+    return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, _accumulator(value, wished), finish)
 
 
 @without_out
 def prod(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
@@ -180,7 +183,7 @@ def prod(
         >>> rd.algorithm(lambda a: rd.prod(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([  6, 120])
     """
-    given, dtype = _number_of(a, dtype)
+    given, wished = _number_of(a, dtype)
     if isinstance(given, Complex):
         ones = taking_part(given.real, where, lambda _: 1, "rd.prod")
         given = Complex._make((ones, taking_part(given.imag, where, lambda _: 0, "rd.prod")))
@@ -188,7 +191,7 @@ def prod(
         return _complex_product(given, axis, keepdims, first, name)
     value = taking_part(_array(given, "rd.prod"), where, lambda _: 1, "rd.prod")
     finish = _with_initial(ufuncs.multiply, initial)
-    return _reduced(value, ufuncs.multiply, lambda _: 1, axis, keepdims, name, _accumulator(value, dtype), finish)
+    return _reduced(value, ufuncs.multiply, lambda _: 1, axis, keepdims, name, _accumulator(value, wished), finish)
 
 
 def lowest(dtype: DType) -> Any:
@@ -223,7 +226,7 @@ def not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
 @without_out
 def min(
     a: Any,
-    axis: Any = None,
+    axis: Axes = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
@@ -247,7 +250,7 @@ def min(
 @without_out
 def max(
     a: Any,
-    axis: Any = None,
+    axis: Axes = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
@@ -273,7 +276,7 @@ amin, amax = min, max
 
 
 @without_out
-def any(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True, name: str | None = None) -> Array:
+def any(a: Any, axis: Axes = None, *, keepdims: bool = False, where: Any = True, name: str | None = None) -> Array:
     """Whether some element along `axis` is not zero, of those where the mask `where` holds.
 
     Example:
@@ -285,7 +288,7 @@ def any(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True, 
 
 
 @without_out
-def all(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True, name: str | None = None) -> Array:
+def all(a: Any, axis: Axes = None, *, keepdims: bool = False, where: Any = True, name: str | None = None) -> Array:
     """Whether every element along `axis` is not zero, of those where the mask `where` holds.
 
     Example:
@@ -299,8 +302,8 @@ def all(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True, 
 @without_out
 def mean(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     keepdims: bool = False,
     where: Any = True,
@@ -314,14 +317,14 @@ def mean(
         >>> rd.algorithm(lambda a: rd.mean(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
         array([2.5, 3.5, 4.5])
     """
-    given, dtype = _number_of(a, dtype)
+    given, wished = _number_of(a, dtype)
     if isinstance(given, Complex):
         return map_leaves(lambda part: mean(part, axis, keepdims=keepdims, where=where, name=name), given)
     value = _array(given, "rd.mean")
-    if dtype is not None and not dtype.is_float:
-        raise DTypeError(complaint(f"the `dtype` of rd.mean is a float type, not {dtype!r}"))
-    result = dtype or (value.dtype if value.dtype.is_float else f64)
-    wide = computed_in(result) if dtype is None else result
+    if wished is not None and not wished.is_float:
+        raise DTypeError(complaint(f"the `dtype` of rd.mean is a float type, not {wished!r}"))
+    result = wished or (value.dtype if value.dtype.is_float else f64)
+    wide = computed_in(result) if wished is None else result
     count: Expr = index.as_index(1)
     for k in normal_axes(axis, value.ndim):
         count = index.mul(count, value.extents[k])
@@ -336,12 +339,12 @@ def mean(
         number = sum(held, axis, keepdims=keepdims)
         divided = lambda t, n: Array(scalars.cast(scalars.true_division(t, Array(scalars.cast(n, wide))), result))
         return elementwise(divided, [total, number], name=name)
-    prepare = lambda x: Array(scalars.cast(x, wide), STRONG if dtype is not None or x.weak == STRONG else WEAK)
+    prepare = lambda x: Array(scalars.cast(x, wide), STRONG if wished is not None or x.weak == STRONG else WEAK)
     return _reduced(value, ufuncs.add, lambda _: 0, axis, keepdims, name, prepare, finish)
 
 
 @without_out
-def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+def argmin(a: Any, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The index (i64) of the smallest element along `axis`: the first of equals, the first NaN if there is one.
 
     Example:
@@ -352,7 +355,7 @@ def argmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
 
 
 @without_out
-def argmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+def argmax(a: Any, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The index (i64) of the largest element along `axis`: the first of equals, the first NaN if there is one.
 
     Example:
@@ -408,7 +411,7 @@ def _arg(
 
 
 @universal
-def matmul(x1: Any, x2: Any, *, dtype: Any = None, name: str | None = None) -> Array:
+def matmul(x1: Any, x2: Any, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
     """The matrix product, NumPy's `@`: axes `y`, `x` and reduction axis `r`; leading dimensions broadcast. Never widens.
 
     `dtype` is the type in which factors are multiplied and products summed, and that of the result, such as f32 for factors of bf16.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from raido.algo.trace.remedies import method_remedies, rd_form
 from raido.algo.trace.tracebacks import border
 from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.value import STRONG, Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike
 
 OPERATOR_OF_UFUNC: dict[str, Callable[..., Any]] = {}
 Function = Callable[..., Any]
@@ -111,7 +114,7 @@ def refuse_out(out: Any, name: str, where: Any = True) -> None:
         raise TraceError(complaint(f"`out=` of rd.{name}", why=why, remedy=remedy))
 
 
-def computed_as(dtype: Any, function: Function, values: Sequence[Any], **options: Any) -> Any:
+def computed_as(dtype: DTypeLike, function: Function, values: Sequence[Any], **options: Any) -> Any:
     """A function of numbers computed in one type, which operands are converted to and the result has.
 
     DTypeError for an operand of a higher kind (a float for an integer type), or where the result has another type.
@@ -320,7 +323,7 @@ def clip(
     a: Any,
     a_min: Any = None,
     a_max: Any = None,
-    out: Any = None,
+    out: None = None,
     *,
     min: Any = None,
     max: Any = None,
@@ -341,7 +344,7 @@ def clip(
     return a if high is None else minimum(a, high, name=name)
 
 
-def round(a: Any, decimals: int = 0, out: Any = None, *, name: str | None = None) -> Array:
+def round(a: Any, decimals: int = 0, out: None = None, *, name: str | None = None) -> Array:
     """Rounded to that many decimals, ties to even (NumPy's: scaled, `rint`, scaled back)."""
     refuse_out(out, "round")
     if is_complex(a):

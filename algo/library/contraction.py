@@ -7,7 +7,7 @@ operands are contracted pair by pair. Dimensions of size 1 broadcast, as everywh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -27,6 +27,9 @@ from raido.algo.trace.types import describe
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import as_weak
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike
+
 Labels = tuple[str, ...]
 
 
@@ -38,7 +41,9 @@ class Term(NamedTuple):
 
 
 @without_out
-def einsum(subscripts: Any, *operands: Any, dtype: Any = None, optimize: Any = False, name: str | None = None) -> Array:
+def einsum(
+    subscripts: Any, *operands: Any, dtype: DTypeLike | None = None, optimize: Any = False, name: str | None = None
+) -> Array:
     """The sums of products that `subscripts` say: "ij,jk->ik" is the matrix product; NumPy's notation, "..." included.
 
     A label that the result lacks is summed over; one that an operand repeats walks along its diagonal; without "->" the result has, in

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph.dtypes import f64
@@ -18,6 +18,9 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.value import Array
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike
+
 
 def cov(
     m: Any,
@@ -28,7 +31,7 @@ def cov(
     fweights: Any = None,
     aweights: Any = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Array:
     """The covariances of the variables in the rows of `m` (in the columns where `rowvar` is False) and of `y`, a matrix; of one, a scalar.
@@ -65,7 +68,9 @@ def cov(
     return result if name is None else named(result, name)
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None, name: str | None = None) -> Array:
+def corrcoef(
+    x: Any, y: Any = None, rowvar: bool = True, *, dtype: DTypeLike | None = None, name: str | None = None
+) -> Array:
     """The correlations of variables: `rd.cov` divided by the standard deviations, each part within −1 … 1.
 
     Example:

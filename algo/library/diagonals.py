@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError
 from raido.algo.language.combinators import tabulate
@@ -18,8 +18,11 @@ from raido.algo.trace.promotion import lift
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import as_weak
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike
 
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Array:
+
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """The matrix [N, M] with ones on its k-th diagonal and below, and zeros above; M is N where it is None, types are those of `rd.eye`.
 
     Example:

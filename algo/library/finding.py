@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError
 from raido.algo.graph.dtypes import bool_, i64
@@ -14,6 +14,9 @@ from raido.algo.language.ufuncs import not_equal
 from raido.algo.trace.building import structure
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes
 
 
 def nonzero(a: Any) -> tuple[Array, ...]:
@@ -54,7 +57,7 @@ def argwhere(a: Any, *, name: str | None = None) -> Array:
     return stack(list(nonzero(a)), 1, name=name)
 
 
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """How many elements along `axis` (all axes for None) are not zero: i64. NaN is not zero.
 
     Example:

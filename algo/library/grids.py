@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph.dtypes import i64
@@ -14,6 +14,9 @@ from raido.algo.language.ufuncs import where
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import is_sequence
 from raido.algo.trace.value import Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike, Shape
 
 
 def meshgrid(
@@ -44,7 +47,7 @@ def meshgrid(
     return tuple(whole if name is None else [named(a, f"{name}_{k}") for k, a in enumerate(whole)])
 
 
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False, *, name: str | None = None) -> Any:
+def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False, *, name: str | None = None) -> Any:
     """The indices of an array of that shape: `rd.indices((n, m))[k, i, j]` is the k-th of i, j. i64, or `dtype`.
 
     `sparse`: a tuple of arrays with one dimension that is not 1 each, which broadcast to the shape.
@@ -65,7 +68,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False, *, name: s
     return stack([broadcast_to(a, tuple(sizes)) for a in grids], 0, name=name)
 
 
-def unravel_index(indices: Any, shape: Any, order: str = "C", *, name: str | None = None) -> tuple[Array, ...]:
+def unravel_index(indices: Any, shape: Shape, order: str = "C", *, name: str | None = None) -> tuple[Array, ...]:
     """The indices in an array of `shape` of the elements that stand at `indices` when it is flattened: one i64 array for each dimension.
 
     `order` is that of the flattened elements: "C", row-major, or "F". IndexOutOfRange for an index that is not inside.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import DTypeError, ShapeError
 from raido.algo.language import reductions, ufuncs
@@ -17,6 +17,9 @@ from raido.algo.trace.building import elementwise
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.value import Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, *, name: str | None = None) -> Array:
@@ -89,7 +92,12 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * mat
 
 @without_out
 def cumulative_sum(
-    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False, *, name: str | None = None
+    x: Any,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+    *,
+    name: str | None = None,
 ) -> Array:
     """`rd.cumsum` along `axis`, which a line needs not; with `include_initial`, a 0 stands before the sums.
 
@@ -102,7 +110,12 @@ def cumulative_sum(
 
 @without_out
 def cumulative_prod(
-    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False, *, name: str | None = None
+    x: Any,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+    *,
+    name: str | None = None,
 ) -> Array:
     """`rd.cumprod` along `axis`, which a line needs not; with `include_initial`, a 1 stands before the products.
 

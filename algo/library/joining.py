@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.language.joining import concat, sequence
 from raido.algo.language.making import array
@@ -11,10 +11,13 @@ from raido.algo.library.moving import atleast_1d, atleast_2d, atleast_3d
 from raido.algo.trace.building import structure
 from raido.algo.trace.value import Array
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike
+
 concatenate = concat
 
 
-def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
+def vstack(tup: Any, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
     """Arrays one below the other: along axis 0, those of rank 1 as rows.
 
     Example:
@@ -29,7 +32,7 @@ def vstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
 row_stack = vstack
 
 
-def hstack(tup: Any, *, dtype: Any = None, name: str | None = None) -> Array:
+def hstack(tup: Any, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
     """Arrays side by side: along axis 1, those of rank 1 along their only axis.
 
     Example:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import DTypeError, ShapeError
 from raido.algo.graph.dtypes import i64
@@ -19,8 +19,13 @@ from raido.algo.trace.promotion import lift
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import as_weak
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike
 
-def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: int = -1, name: str | None = None) -> Array:
+
+def one_hot(
+    x: Any, num_classes: Any, *, dtype: DTypeLike | None = None, axis: int = -1, name: str | None = None
+) -> Array:
     """For each class in an integer array, `num_classes` numbers along a new dimension `axis`: one at the class and zeros elsewhere.
 
     A class that is negative or too large gives zeros alone. The type is `dtype`, or, without it, that of `rd.zeros`. DTypeError for

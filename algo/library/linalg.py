@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.language.moves import broadcast_to, named, swapaxes
@@ -16,6 +16,9 @@ from raido.algo.library.making import eye
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.value import Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, DTypeLike
 
 
 def matrix_transpose(x: Any, *, name: str | None = None) -> Array:
@@ -40,7 +43,7 @@ def diagonal(x: Any, *, offset: int = 0, name: str | None = None) -> Array:
     return diagonal_of(_matrix(x, "rd.linalg.diagonal"), offset, -2, -1, name=name)
 
 
-def trace(x: Any, *, offset: int = 0, dtype: Any = None, name: str | None = None) -> Array:
+def trace(x: Any, *, offset: int = 0, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
     """The sums along the diagonals of matrices, the last two axes, with the types of `rd.sum`.
 
     Example:
@@ -50,7 +53,7 @@ def trace(x: Any, *, offset: int = 0, dtype: Any = None, name: str | None = None
     return trace_of(_matrix(x, "rd.linalg.trace"), offset, -2, -1, dtype, name=name)
 
 
-def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2, name: str | None = None) -> Array:
+def vector_norm(x: Any, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2, name: str | None = None) -> Array:
     """The norm of vectors along `axis`, an int or a tuple (None: of all elements as one vector); orders as of `rd.linalg.norm`.
 
     Example:

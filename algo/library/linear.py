@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -21,6 +21,9 @@ from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.trees import leaves, map_leaves
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import in_floats
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, DTypeLike
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -177,7 +180,7 @@ def _at_least(value: Any, rank: int, what: str) -> None:
 
 @without_out
 def trace(
-    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, *, name: str | None = None
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, *, name: str | None = None
 ) -> Array:
     """The sums along the diagonal of the axes `axis1` and `axis2`, `offset` above it, with the types of `rd.sum`; 0 where it is empty.
 
@@ -264,7 +267,7 @@ def kron(a: Any, b: Any, *, name: str | None = None) -> Array:
     return reshape(ufuncs.multiply(blocks, inside), shape, name=name)
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, name: str | None = None) -> Array:
+def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Array:
     """The norm of vectors along the axis `axis`, or of matrices in its two axes; without it, of a whole vector or matrix.
 
     `ord` of vectors: None or 2, the root of the sum of squares; inf and -inf, the largest and smallest size; 0, how many are not zero;

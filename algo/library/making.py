@@ -6,7 +6,7 @@ None is a stage unless it is named: each is computed where it is read. Without `
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import DTypeError, ShapeError
 from raido.algo.graph.dtypes import DType, computed_in, f64, i64, u64
@@ -24,8 +24,11 @@ from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple
 from raido.algo.trace.value import LITERAL, STRONG, WEAK, Array
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike, Shape
 
-def zeros(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
+
+def zeros(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """An array of zeros: of `dtype`, or, without one, weak ones that take the type they meet and are f64 as a result.
 
     `shape` is an int, a size, or a tuple of them. A negative size is a ShapeError where it is an int, 0 where it is computed of sizes,
@@ -42,7 +45,7 @@ def zeros(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     return full(shape, 0.0 if dtype is None else 0, dtype, name=name)
 
 
-def ones(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
+def ones(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """An array of ones, with the types of `rd.zeros`.
 
     Example:
@@ -52,7 +55,7 @@ def ones(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     return full(shape, 1.0 if dtype is None else 1, dtype, name=name)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, name: str | None = None) -> Array:
+def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """An array with `fill_value` everywhere: of its type, or of `dtype`.
 
     `shape` is an int, a size, or a tuple of them; an array `fill_value` is broadcast to it, a tuple gives a tuple of arrays.
@@ -74,7 +77,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, name: str | None = N
     return replicate(tuple(shape) if isinstance(shape, list) else shape, value, name=name)
 
 
-def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Array:
+def zeros_like(a: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name: str | None = None) -> Array:
     """Zeros of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
 
     Example:
@@ -84,7 +87,7 @@ def zeros_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None
     return full_like(a, 0, dtype, shape=shape, name=name)
 
 
-def ones_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Array:
+def ones_like(a: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name: str | None = None) -> Array:
     """Ones of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
 
     Example:
@@ -94,7 +97,9 @@ def ones_like(a: Any, dtype: Any = None, *, shape: Any = None, name: str | None 
     return full_like(a, 1, dtype, shape=shape, name=name)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Array:
+def full_like(
+    a: Any, fill_value: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name: str | None = None
+) -> Array:
     """`fill_value` everywhere, in an array of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
 
     The value is converted as by `.astype`, and as weak as `a` is; a tuple or a record of arrays gives one. DTypeError for an integer
@@ -117,7 +122,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None, 
     return map_leaves(lambda leaf: Array(leaf.node, WEAK), result)
 
 
-def typed(value: Any, dtype: Any) -> Any:
+def typed(value: Any, dtype: DTypeLike) -> Any:
     """A scalar or an array of that type, where an integer literal must fit."""
     dtype = read_dtype(dtype)
     if isinstance(dtype, DType) and isinstance(value, Array) and value.ndim == 0:
@@ -125,7 +130,7 @@ def typed(value: Any, dtype: Any) -> Any:
     return astype(value, dtype)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | None = None) -> Array:
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """The matrix [N, M] with ones on its k-th diagonal and zeros elsewhere; M is N where it is None, types are those of `rd.zeros`.
 
     `k` may be traced; it is negative for diagonals below the main one.
@@ -139,7 +144,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, name: str | Non
     return tabulate((N, N if M is None else M), lambda y, x: ufuncs.where(x - y == k, one, zero), name=name)
 
 
-def identity(n: Any, dtype: Any = None, *, name: str | None = None) -> Array:
+def identity(n: Any, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """The matrix [n, n] with ones on its diagonal: `rd.eye(n)`.
 
     Example:
@@ -150,7 +155,9 @@ def identity(n: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     return eye(n, dtype=dtype, name=name)
 
 
-def arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, name: str | None = None) -> Array:
+def arange(
+    start: Any = None, stop: Any = None, step: Any = 1, dtype: DTypeLike | None = None, *, name: str | None = None
+) -> Array:
     """start, start + step, … below `stop` (above it for a negative step); `rd.arange(n)` counts from 0.
 
     Bounds are ints, floats, sizes or traced scalars; of traced ones that are no sizes, data decides how many elements there are. Without
@@ -236,7 +243,7 @@ def linspace(
     num: Any = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     name: str | None = None,

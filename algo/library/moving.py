@@ -5,7 +5,7 @@ All are index moves: none copies an element unless it is named. `rd.swapaxes`, `
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError
 from raido.algo.language.combinators import extent_of
@@ -27,6 +27,9 @@ from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.trees import is_sequence
 from raido.algo.trace.value import Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes
 
 
 @leaf_by_leaf
@@ -59,7 +62,7 @@ def _places(axes: Any, rank: int) -> list[int]:
 
 
 @leaf_by_leaf
-def squeeze(a: Any, axis: Any = None, *, name: str | None = None) -> Array:
+def squeeze(a: Any, axis: Axes = None, *, name: str | None = None) -> Array:
     """The array without the dimensions of size 1: those that `axis` (an int or a tuple) names, or all whose size is the literal 1.
 
     ShapeError for a dimension of another literal size; a symbolic size is checked to be 1 at the call.
@@ -95,7 +98,7 @@ permute_dims = transpose
 
 
 @leaf_by_leaf
-def flip(m: Any, axis: Any = None, *, name: str | None = None) -> Array:
+def flip(m: Any, axis: Axes = None, *, name: str | None = None) -> Array:
     """The elements in reverse order along `axis`: an int, a tuple, or None for all axes.
 
     Example:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph.dtypes import computed_in
 from raido.algo.language import reductions, ufuncs
@@ -23,12 +23,15 @@ from raido.algo.trace.trees import leaves
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import as_weak
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, Axis, DTypeLike
+
 
 @without_out
 def nansum(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
@@ -48,8 +51,8 @@ def nansum(
 @without_out
 def nanmean(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     keepdims: bool = False,
     where: Any = True,
@@ -92,7 +95,7 @@ def _without_nan(value: Any, instead: float = 0) -> Any:
 @without_out
 def nanmin(
     a: Any,
-    axis: Any = None,
+    axis: Axes = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
@@ -111,7 +114,7 @@ def nanmin(
 @without_out
 def nanmax(
     a: Any,
-    axis: Any = None,
+    axis: Axes = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
@@ -146,8 +149,8 @@ def _extreme(
 @without_out
 def nanprod(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     keepdims: bool = False,
     initial: Any = None,
@@ -167,8 +170,8 @@ def nanprod(
 @without_out
 def nanvar(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     ddof: Any = 0,
     keepdims: bool = False,
@@ -189,8 +192,8 @@ def nanvar(
 @without_out
 def nanstd(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     ddof: Any = 0,
     keepdims: bool = False,
@@ -236,7 +239,7 @@ def _deviation(
 
 
 @without_out
-def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+def nanargmin(a: Any, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The index of the smallest element along `axis`, NaN counting as infinite: the first of equals, 0 where all are NaN.
 
     Example:
@@ -248,7 +251,7 @@ def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | N
 
 
 @without_out
-def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+def nanargmax(a: Any, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The index of the largest element along `axis`, NaN counting as −infinite: the first of equals, 0 where all are NaN.
 
     Example:
@@ -260,7 +263,7 @@ def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | N
 
 
 @without_out
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
+def nancumsum(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """`rd.cumsum` with 0 in place of NaN.
 
     Example:
@@ -271,7 +274,7 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None =
 
 
 @without_out
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
+def nancumprod(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """`rd.cumprod` with 1 in place of NaN.
 
     Example:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph.dtypes import bool_, computed_in, f64, i64
@@ -25,6 +25,9 @@ from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.trees import leaves
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import as_weak
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes
 
 Place = Callable[[Any, Any], Any]
 
@@ -66,7 +69,7 @@ def _closest(place: Any) -> Any:
 
 
 @without_out
-def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+def median(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The middle element along `axis` (None: of all; an int or a tuple), or the mean of the two middle ones.
 
     Of the dtype of floats, f64 of integers. NaN where there is a NaN; an empty axis is refused.
@@ -79,7 +82,7 @@ def median(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None
 
 
 @without_out
-def nanmedian(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+def nanmedian(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """`rd.median` of the elements that are not NaN; NaN where there is none.
 
     Example:
@@ -106,7 +109,7 @@ def _median(a: Any, axis: Any, keepdims: bool, name: str | None, what: str, *, s
 
 @without_out
 def quantile(
-    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
+    a: Any, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
     """The elements below which lies a part `q` of all along `axis` (None: of all; an int or a tuple), for q in 0 … 1.
 
@@ -124,7 +127,7 @@ def quantile(
 
 @without_out
 def nanquantile(
-    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
+    a: Any, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
     """`rd.quantile` of the elements that are not NaN; NaN where there is none.
 
@@ -137,7 +140,7 @@ def nanquantile(
 
 @without_out
 def percentile(
-    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
+    a: Any, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
     """`rd.quantile` of `q / 100`: the elements below which lie `q` per cent of all along `axis`, for q in 0 … 100.
 
@@ -150,7 +153,7 @@ def percentile(
 
 @without_out
 def nanpercentile(
-    a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
+    a: Any, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
     """`rd.percentile` of the elements that are not NaN; NaN where there is none.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import is_sequence, leaves, map_leaves
 from raido.algo.trace.value import LITERAL, Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike, Shape
 
 __all__ = ["bits", "choice", "fold_in", "integers", "key", "normal", "permutation", "split", "uniform"]
 
@@ -106,7 +109,7 @@ def fold_in(key: Any, data: Any) -> Array:
     return array(list(generator.block(words, u64(number))), name=_own_stage("key"))
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = u32, *, name: str | None = None) -> Array:
+def bits(key: Any, shape: Shape = (), dtype: DTypeLike = u32, *, name: str | None = None) -> Array:
     """Random bits: integers of an unsigned `dtype`, each value equally likely, in an array of `shape`, whose sizes may be symbolic.
 
     With Threefry they are the bits of `jax.random.bits`; with Philox, the words of the stream one after the other, as cuRAND gives them.
@@ -120,7 +123,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = u32, *, name: str | None = None
 
 
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = f64, low: Any = 0.0, high: Any = 1.0, *, name: str | None = None
+    key: Any, shape: Shape = (), dtype: DTypeLike = f64, low: Any = 0.0, high: Any = 1.0, *, name: str | None = None
 ) -> Array:
     """Floats of `dtype` (f16, bf16, f32 or f64), evenly distributed in `low <= x < high`.
 
@@ -145,7 +148,7 @@ def uniform(
     return _filled(key, shape, "rd.random.uniform", between, low, high, name=name)
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = f64, *, name: str | None = None) -> Array:
+def normal(key: Any, shape: Shape = (), dtype: DTypeLike = f64, *, name: str | None = None) -> Array:
     """Floats of `dtype` (f16, bf16, f32 or f64) of the normal distribution with mean 0 and variance 1.
 
     By the cosine half of Box and Muller's transform ("A note on the generation of random normal deviates", 1958), from two words of 64
@@ -168,7 +171,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = f64, *, name: str | None = No
 
 
 def integers(
-    key: Any, shape: Any = (), low: Any = 0, high: Any = None, dtype: Any = i64, *, name: str | None = None
+    key: Any, shape: Shape = (), low: Any = 0, high: Any = None, dtype: DTypeLike = i64, *, name: str | None = None
 ) -> Array:
     """Integers of `dtype` in `low <= x < high`, or below `low` from 0 on without `high`: each exactly equally likely.
 
@@ -236,7 +239,7 @@ def permutation(key: Any, x: Any, axis: int = 0, *, name: str | None = None) -> 
 def choice(
     key: Any,
     a: Any,
-    shape: Any = (),
+    shape: Shape = (),
     replace: bool = True,
     p: Any = None,
     axis: int = 0,

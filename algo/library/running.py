@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -24,9 +24,12 @@ from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.trees import is_sequence, leaves, map_leaves
 from raido.algo.trace.value import COUNTER, Array
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, Axis, DTypeLike
+
 
 @without_out
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
+def cumsum(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """The sums of the elements up to each, along `axis`; of the flattened array for None. Types are those of `rd.sum`.
 
     The grouping of a sum of floats belongs to the schedule. ShapeError for an axis there is not.
@@ -40,7 +43,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = No
 
 
 @without_out
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, *, name: str | None = None) -> Array:
+def cumprod(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """The products of the elements up to each, along `axis`; of the flattened array for None. Types are those of `rd.sum`.
 
     Example:
@@ -100,7 +103,7 @@ def _between(a: Any, along: int, low: Any, high: Any) -> Any:
     return a[(*[slice(None)] * along, slice(low, high))]
 
 
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1, name: str | None = None) -> Any:
+def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: int = 1, name: str | None = None) -> Any:
     """The derivative along each of `axis` (all axes for None) by central differences, one-sided ones of `edge_order` 1 or 2 at the ends.
 
     `varargs`: nothing for a distance of 1, one distance for all axes, or for each axis a distance or an array of coordinates. Integers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import DTypeError
 from raido.algo.language import reductions, ufuncs
@@ -14,8 +14,11 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import in_floats
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes
 
-def softmax(x: Any, axis: Any = -1, *, name: str | None = None) -> Array:
+
+def softmax(x: Any, axis: Axes = -1, *, name: str | None = None) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`, an int or a tuple (None: all): positive numbers whose sum is 1, as in `jax.nn.softmax`.
 
     Shape and float dtype stay; integers become f64. NaN where an element is NaN or infinite, or all are −infinity.
@@ -32,7 +35,7 @@ def softmax(x: Any, axis: Any = -1, *, name: str | None = None) -> Array:
 
 def logsumexp(
     a: Any,
-    axis: Any = None,
+    axis: Axes = None,
     b: Any = None,
     keepdims: bool = False,
     return_sign: bool = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import DTypeError
 from raido.algo.language import ufuncs
@@ -15,7 +15,11 @@ from raido.algo.library.moving import moveaxis
 from raido.algo.trace.building import structure
 from raido.algo.trace.dtype_reading import read_dtype
 from raido.algo.trace.locations import complaint
+from raido.algo.trace.trees import is_sequence
 from raido.algo.trace.value import Array
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import DTypeLike, Shape
 
 
 def logspace(
@@ -24,7 +28,7 @@ def logspace(
     num: Any = 50,
     endpoint: bool = True,
     base: Any = 10.0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     name: str | None = None,
@@ -46,7 +50,7 @@ def geomspace(
     stop: Any,
     num: Any = 50,
     endpoint: bool = True,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     name: str | None = None,
@@ -76,7 +80,7 @@ def geomspace(
     return result if name is None else named(result, name)
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Array:
+def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
     """`function` of the arrays of indices of that shape, one for each dimension, of `dtype`; `rd.tabulate` takes a function of single indices.
 
     Example:
@@ -85,10 +89,10 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
                [1, 2]])
     """
     grid = indices(shape, read_dtype(dtype))
-    return function(*(grid[k] for k in range(len(shape))), **kwargs)
+    return function(*(grid[k] for k in range(len(shape) if is_sequence(shape) else 1)), **kwargs)
 
 
-def empty(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
+def empty(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
     """An array of any elements, for programs that change them all: `rd.zeros`, which has its types.
 
     Example:
@@ -98,7 +102,7 @@ def empty(shape: Any, dtype: Any = None, *, name: str | None = None) -> Array:
     return zeros(shape, dtype, name=name)
 
 
-def empty_like(prototype: Any, dtype: Any = None, *, shape: Any = None, name: str | None = None) -> Array:
+def empty_like(prototype: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name: str | None = None) -> Array:
     """An array of any elements of the shape and the type of another: `rd.zeros_like`.
 
     Example:

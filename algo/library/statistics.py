@@ -6,7 +6,7 @@ and bf16 in f32, as NumPy does for f16.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph.dtypes import DType, computed_in, f64
@@ -23,6 +23,9 @@ from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import leaves
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import as_weak
+
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, DTypeLike
 
 
 def size_along(value: Array, axis: Any) -> Any:
@@ -42,8 +45,8 @@ def kept(result: Any, axis: Any, rank: int) -> Any:
 @without_out
 def var(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     ddof: Any = 0,
     keepdims: bool = False,
@@ -69,8 +72,8 @@ def var(
 @without_out
 def std(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
     *,
     ddof: Any = 0,
     keepdims: bool = False,
@@ -137,7 +140,7 @@ def _number_along(array: Array, axis: Any, keepdims: bool, where: Any, what: str
     return reductions.sum(mask_over(where, array, what), axis, keepdims=keepdims)
 
 
-def float_of(array: Array, dtype: Any, what: str) -> DType:
+def float_of(array: Array, dtype: DTypeLike | None, what: str) -> DType:
     """The float type of a mean: the one that is wished for, that of floats, or f64."""
     if dtype is None:
         return array.dtype if array.dtype.is_float else f64
@@ -148,7 +151,7 @@ def float_of(array: Array, dtype: Any, what: str) -> DType:
 
 
 @without_out
-def ptp(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = None) -> Array:
+def ptp(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The largest minus the smallest element along `axis`, in their dtype. An empty axis is refused.
 
     Example:
@@ -162,7 +165,7 @@ def ptp(a: Any, axis: Any = None, *, keepdims: bool = False, name: str | None = 
 
 def average(
     a: Any,
-    axis: Any = None,
+    axis: Axes = None,
     weights: Any = None,
     returned: bool = False,
     *,

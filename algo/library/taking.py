@@ -5,7 +5,7 @@ Indices are checked as in `a[i]`: constants count from the end when negative, tr
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from raido.algo.trace.building import structure
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
 
+if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axis
+
 _MODES = {"raise": None, "wrap": "wrap", "clip": "clamp"}
 
 
 @without_out
 @leaf_by_leaf
-def take(a: Any, indices: Any, axis: Any = None, *, mode: str = "raise", name: str | None = None) -> Array:
+def take(a: Any, indices: Any, axis: Axis = None, *, mode: str = "raise", name: str | None = None) -> Array:
     """The elements (rows) at `indices` along `axis`, of the flattened array for None; the shape of `indices` stands in place of the axis.
 
     `indices` is an integer, an integer array, or a list. `mode` says what is done with those out of range: "raise" checks them
@@ -55,7 +58,7 @@ def _indices(value: Any) -> Any:
 
 
 @leaf_by_leaf
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1, *, name: str | None = None) -> Array:
+def take_along_axis(arr: Any, indices: Any, axis: Axis = -1, *, name: str | None = None) -> Array:
     """At every index, the element that `indices` says along `axis`: `arr[i, indices[i, j]]` for matrices and the last axis.
 
     `indices`, such as `rd.argsort` and `rd.argmin(…, keepdims=True)` give, has the rank of `arr`; the other dimensions broadcast. None:

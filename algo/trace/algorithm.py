@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from raido.algo.errors import ArgumentError, DTypeError, ShapeError, TraceError, explain
+from raido.algo.errors import ArgumentError, DTypeError, RaidoError, ShapeError, TraceError, explain
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array as Node
@@ -226,7 +226,7 @@ class Algorithm(NearAttributes):
         with tracing(Trace(self.contract)) as trace:
             values = [_declared(t, name, flat) for t, name in zip(types, names, strict=True)]
             _require_solvable(flat, given)
-            value = self.function(*values, **static)
+            value = _called(self.function, values, static)
             if value is None:
                 raise TraceError(f"{self.name} returned None: an algorithm returns arrays")
             result = structure(as_records(value))
@@ -299,6 +299,20 @@ def _name_of(function: Callable[..., Any], types: Mapping[str, Any]) -> str:
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise ArgumentError(f"the name of an algorithm is one that a function could have, not {name!r}")
     return name
+
+
+def _called(function: Callable[..., Any], values: Sequence[Any], static: Mapping[str, Any]) -> Any:
+    try:
+        return function(*values, **static)
+    except RaidoError:
+        raise
+    except Exception as error:
+        from raido.algo.trace.libraries import failure_of_library  # only in trouble
+
+        failure = failure_of_library(error)
+        if failure is None:
+            raise
+        raise failure from None
 
 
 def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from raido.algo.trace.locations import complaint, library_module, user_site
+from raido.algo.errors import TraceError
+from raido.algo.graph.program import Site
+from raido.algo.trace.locations import complaint, is_passed, library_module, public_module, site_in, user_site
 from raido.algo.trace.remedies import rd_form
+from raido.algo.trace.value import Array
 
 _OUTSIDE = "the call outside of the algorithm, of an argument or a result"
 _WINDOWS = 'rd.stencil(lambda p: …, a, boundary="symmetric")'
@@ -39,10 +42,27 @@ def foreign_ufunc_complaint(ufunc: Any) -> str | None:
     return _complaint("scipy.special", name)
 
 
-def _complaint(module: str, name: str | None) -> str:
+def failure_of_library(error: Exception) -> TraceError | None:
+    """The error to raise in place of one that arose in a library over NumPy, which was given a traced value; None for other errors."""
+    steps, link = [], error.__traceback__
+    while link is not None:
+        steps.append(link)
+        link = link.tb_next
+    called = max((k for k, step in enumerate(steps) if not is_passed(step.tb_frame)), default=len(steps))
+    inner = [step.tb_frame for step in steps[called + 1 :]]
+    module = next(filter(None, map(public_module, inner)), None)
+    if module is None or not any(isinstance(value, Array) for frame in inner for value in frame.f_locals.values()):
+        return None
+    site = site_in(steps[called].tb_frame, steps[called].tb_lineno)
+    return TraceError(_complaint(module, _name_in(site.text, module), site))
+
+
+def _complaint(module: str, name: str | None, site: Site | None = None) -> str:
     library = module.partition(".")[0]
     why = f"functions of {library} take NumPy arrays; a traced value stands for one that is known when the program runs"
-    return complaint(f"`{module}{'.' + name if name else ''}` of a traced value", why=why, remedy=_remedy(module, name))
+    return complaint(
+        f"`{module}{'.' + name if name else ''}` of a traced value", why=why, remedy=_remedy(module, name), site=site
+    )
 
 
 def _remedy(module: str, name: str | None) -> str:

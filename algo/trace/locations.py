@@ -37,7 +37,7 @@ def mark_internal(file: str) -> None:
 def user_frame() -> FrameType | None:
     """The innermost frame that is neither raido's nor NumPy's, nor of a library over NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_passed(frame):
+    while frame is not None and is_passed(frame):
         frame = frame.f_back
     return frame
 
@@ -45,15 +45,20 @@ def user_frame() -> FrameType | None:
 def library_module() -> str | None:
     """The public module of a library over NumPy whose function the user's line calls, such as "scipy.special"; None where it calls none."""
     found, frame = None, sys._getframe(1)
-    while frame is not None and _is_passed(frame):
-        home = _module(frame).split(".")[:2]
-        if _is_of_library(frame) and not home[-1].startswith("_"):
-            found = ".".join(home)
+    while frame is not None and is_passed(frame):
+        found = public_module(frame) or found
         frame = frame.f_back
     return found
 
 
-def _is_passed(frame: FrameType) -> bool:
+def public_module(frame: FrameType) -> str | None:
+    """The public module, such as "scipy.special", that a frame of a library over NumPy belongs to; None for other frames."""
+    home = _module(frame).split(".")[:2]
+    return ".".join(home) if _is_of_library(frame) and not home[-1].startswith("_") else None
+
+
+def is_passed(frame: FrameType) -> bool:
+    """Whether a frame is raido's, NumPy's, or of a library over NumPy: none of the user's."""
     return any(frame.f_code.co_filename.startswith(folder) for folder in _INTERNAL) or _is_of_library(frame)
 
 
@@ -70,7 +75,12 @@ def user_site() -> Site:
     frame = user_frame()
     if frame is None:
         return Site("<unknown>", 0, "")
-    file, line = frame.f_code.co_filename, frame.f_lineno
+    return site_in(frame, frame.f_lineno)
+
+
+def site_in(frame: FrameType, line: int) -> Site:
+    """A line of the code that a frame runs."""
+    file = frame.f_code.co_filename
     return Site(_readable(file), line, _readable(linecache.getline(file, line, frame.f_globals).strip()))
 
 
@@ -108,7 +118,7 @@ def plain_size(value: Any, what: str) -> int:
     return number
 
 
-def complaint(headline: str, *, why: str | None = None, remedy: str | None = None) -> str:
-    """The text of an error met while tracing: what, the user's line, why, and what to write instead."""
-    labelled: dict[str, Any] = {"algorithm": str(user_site()), "why": why, "try": remedy}
+def complaint(headline: str, *, why: str | None = None, remedy: str | None = None, site: Site | None = None) -> str:
+    """The text of an error met while tracing: what, the user's line (the one that runs unless said), why, and what to write instead."""
+    labelled: dict[str, Any] = {"algorithm": str(site or user_site()), "why": why, "try": remedy}
     return explain(headline, **labelled)

@@ -9,6 +9,7 @@ from raido.algo.trace.remedies import rd_form, rd_function
 from raido.algo.trace.tracebacks import bordered
 
 if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, Axis, DTypeLike
     from raido.algo.trace.value import Array
 
 
@@ -20,7 +21,7 @@ class Methods(NearAttributes):
     _site = "algorithm"
     _internal = frozenset(("extents", "node", "weak"))
 
-    def argsort(self, axis: Any = -1, kind: Any = None, *, stable: Any = None, descending: Any = None) -> Array:
+    def argsort(self, axis: Axis = -1, kind: Any = None, *, stable: Any = None, descending: Any = None) -> Array:
         """`rd.argsort` of this array."""
         return rd_function("argsort")(self, axis, kind, stable=stable, descending=descending)
 
@@ -32,11 +33,11 @@ class Methods(NearAttributes):
         """`rd.conj` of this array."""
         return rd_function("conj")(self)
 
-    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    def cumprod(self, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """`rd.cumprod` of this array."""
         return rd_function("cumprod")(self, axis, dtype, out=out)
 
-    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    def cumsum(self, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """`rd.cumsum` of this array."""
         return rd_function("cumsum")(self, axis, dtype, out=out)
 
@@ -44,7 +45,7 @@ class Methods(NearAttributes):
         """`rd.diagonal` of this array."""
         return rd_function("diagonal")(self, offset, axis1, axis2)
 
-    def dot(self, b: Any, out: Any = None) -> Array:
+    def dot(self, b: Any, out: None = None) -> Array:
         """`rd.dot` of this array and `b`."""
         return rd_function("dot")(self, b, out=out)
 
@@ -68,11 +69,11 @@ class Methods(NearAttributes):
         """`rd.searchsorted` in this array."""
         return rd_function("searchsorted")(self, v, side, sorter)
 
-    def squeeze(self, axis: Any = None) -> Array:
+    def squeeze(self, axis: Axes = None) -> Array:
         """`rd.squeeze` of this array."""
         return rd_function("squeeze")(self, axis)
 
-    def std(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
+    def std(self, axis: Axes = None, dtype: DTypeLike | None = None, **options: Any) -> Array:
         """`rd.std` of this array."""
         return rd_function("std")(self, axis, dtype, **options)
 
@@ -80,15 +81,17 @@ class Methods(NearAttributes):
         """`rd.swapaxes` of this array."""
         return rd_function("swapaxes")(self, axis1, axis2)
 
-    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
+    def take(self, indices: Any, axis: Axis = None, out: None = None, mode: str = "raise") -> Array:
         """`rd.take` of this array."""
         return rd_function("take")(self, indices, axis, mode=mode, out=out)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Array:
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
+    ) -> Array:
         """`rd.trace` of this array."""
         return rd_function("trace")(self, offset, axis1, axis2, dtype, out=out)
 
-    def var(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
+    def var(self, axis: Axes = None, dtype: DTypeLike | None = None, **options: Any) -> Array:
         """`rd.var` of this array."""
         return rd_function("var")(self, axis, dtype, **options)
 
@@ -97,7 +100,7 @@ class Methods(NearAttributes):
         """The last two axes exchanged."""
         return rd_function("matrix_transpose")(self)
 
-    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Array:
+    def compress(self, condition: Any, axis: Axis = None, out: None = None) -> Array:
         """`rd.compress` of this array."""
         return rd_function("compress")(condition, self, axis, out=out)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 _classes: dict[tuple[str, tuple[str, ...]], type] = {}
 
@@ -27,7 +27,7 @@ def is_number(value: Any) -> bool:
     return getattr(type(value), "is_number", False)
 
 
-def is_sequence(value: Any) -> bool:
+def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
     """Whether a value is several to users, a list or a plain tuple: no record, and no complex number."""
     return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(type(value), "_types"))
 

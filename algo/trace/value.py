@@ -26,6 +26,7 @@ from raido.algo.trace.tracebacks import bordered
 from raido.algo.trace.types import describe
 
 if TYPE_CHECKING:
+    from raido.algo.language.parameters import Axes, Axis, DTypeLike
     from raido.algo.language.updates import At
 
 STRONG, COUNTER, LITERAL, WEAK = 0, 1, 2, 3
@@ -106,11 +107,11 @@ class Array(Methods, Operators):
         dims = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return _moves().reshape(self, dims, order)
 
-    def astype(self, dtype: Any, *, copy: bool = True) -> Array:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
         """The elements converted: floats to integers truncate and saturate, NaN gives 0; nothing depends on `copy`."""
         return _moves().astype(self, dtype)
 
-    def view(self, dtype: Any) -> Array:
+    def view(self, dtype: DTypeLike) -> Array:
         """The bits of the elements read as another type of the same width."""
         return _moves().view(self, dtype)
 
@@ -125,47 +126,47 @@ class Array(Methods, Operators):
 
         return updates.At(self)
 
-    def sum(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
+    def sum(self, axis: Axes = None, dtype: DTypeLike | None = None, **options: Any) -> Array:
         """`rd.sum` of this array."""
         return rd_function("sum")(self, axis, dtype, **options)
 
-    def prod(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
+    def prod(self, axis: Axes = None, dtype: DTypeLike | None = None, **options: Any) -> Array:
         """`rd.prod` of this array."""
         return rd_function("prod")(self, axis, dtype, **options)
 
-    def min(self, axis: Any = None, **options: Any) -> Array:
+    def min(self, axis: Axes = None, **options: Any) -> Array:
         """`rd.min` of this array."""
         return rd_function("min")(self, axis, **options)
 
-    def max(self, axis: Any = None, **options: Any) -> Array:
+    def max(self, axis: Axes = None, **options: Any) -> Array:
         """`rd.max` of this array."""
         return rd_function("max")(self, axis, **options)
 
-    def any(self, axis: Any = None, **options: Any) -> Array:
+    def any(self, axis: Axes = None, **options: Any) -> Array:
         """`rd.any` of this array."""
         return rd_function("any")(self, axis, **options)
 
-    def all(self, axis: Any = None, **options: Any) -> Array:
+    def all(self, axis: Axes = None, **options: Any) -> Array:
         """`rd.all` of this array."""
         return rd_function("all")(self, axis, **options)
 
-    def mean(self, axis: Any = None, dtype: Any = None, **options: Any) -> Array:
+    def mean(self, axis: Axes = None, dtype: DTypeLike | None = None, **options: Any) -> Array:
         """`rd.mean` of this array."""
         return rd_function("mean")(self, axis, dtype, **options)
 
-    def argmin(self, axis: Any = None, **options: Any) -> Array:
+    def argmin(self, axis: Axis = None, **options: Any) -> Array:
         """`rd.argmin` of this array."""
         return rd_function("argmin")(self, axis, **options)
 
-    def argmax(self, axis: Any = None, **options: Any) -> Array:
+    def argmax(self, axis: Axis = None, **options: Any) -> Array:
         """`rd.argmax` of this array."""
         return rd_function("argmax")(self, axis, **options)
 
-    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Array:
+    def clip(self, min: Any = None, max: Any = None, out: None = None) -> Array:
         """`rd.clip` of this array."""
         return rd_function("clip")(self, min, max, out)
 
-    def round(self, decimals: int = 0, out: Any = None) -> Array:
+    def round(self, decimals: int = 0, out: None = None) -> Array:
         """`rd.round` of this array."""
         return rd_function("round")(self, decimals, out)
 

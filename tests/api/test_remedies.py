@@ -49,6 +49,15 @@ def test_functions_that_raido_has_are_offered_under_their_own_name() -> None:
         assert rd_remedy(name) == f"rd.{name}"
 
 
+def test_a_library_that_fails_on_a_traced_value_is_named_with_its_remedy() -> None:
+    special = pytest.importorskip("scipy.special")
+    with pytest.raises(rd.TraceError, match=r"`scipy.special.logsumexp` of a traced value") as caught:
+        rd.algorithm(lambda x: special.logsumexp(x)).interpret(np.ones(3))
+    assert "try       rd.logsumexp" in str(caught.value) and "special.logsumexp(x)" in str(caught.value)
+    with pytest.raises(TypeError, match="unexpected keyword"):  # the user's own mistake stays what it is
+        rd.algorithm(lambda x: x + special.logsumexp(np.ones(2), nothing=1)).interpret(np.ones(3))
+
+
 def test_remedies_in_messages_exist() -> None:
     """All that `remedy=` says in the sources of the language."""
     missing: list[str] = []
