@@ -100,6 +100,13 @@ def parameters(a: rd.Array, k: rd.Array, n: Annotated[int, rd.size]) -> tuple[rd
     return sizes, kinds + axes, rd.take(a, k, axis=1), a.reshape(-1), rd.argmin(a, axis=0), rd.random.normal(k[:2].astype(rd.u32), n)
 
 
+@rd.algorithm(a="f32[n, m]", b="f32[n, m]")
+def lambdas(a: rd.Array, b: rd.Array) -> rd.Array:
+    window = rd.stencil(lambda p: sum(p[dy, 0] for dy in (-1, 0, 1)), a, boundary="wrap") == 3
+    sums, rows = rd.map(lambda x, y: (x.sum() + y.sum(), x * y), a, b)
+    return rd.where(window, rows, rd.filter(lambda row: row.max() > 0, b).sum() + sums[:, None])
+
+
 def outside(anything: Any, key: np.ndarray[Any, Any]) -> float:
     results = [states(anything), states(key), both((anything, key))[0], dot(a=anything, b=key), rd.random.key(0)]
     number: float = states(anything)
@@ -133,6 +140,7 @@ def wrong(a: Annotated[rd.Array, "f32[n]"]) -> rd.Schedule:
     rd.loop(3, lambda state: state, a)  # error: no counter
     rd.while_loop(lambda x: x > 0, lambda x: (x, x), a)  # error: the body returns another structure
     rd.scan(sums_and_products, (0.0, 1.0), a)  # error: an operator on pairs
+    rd.map(lambda x: x * 2, a).nonsense()  # error: no such method
     rd.sum(a, axis="rows")  # error: an axis is a number
     a.cumsum(axis=(0, 1))  # error: one axis
     rd.zeros("n")  # error: a size is a number
@@ -199,6 +207,9 @@ def test_the_program_for_checkers_runs() -> None:
     assert isinstance(parameters, rd.Algorithm)
     m = np.array([[1, 4], [3, 2]], np.float32)
     assert [part.shape for part in parameters.interpret(m, keys, 2)] == [(2, 2), (2, 2), (2, 2), (4,), (2,), (2,)]
+    lambdas, ones = there["lambdas"], np.ones((3, 2), np.float32)
+    assert isinstance(lambdas, rd.Algorithm)
+    np.testing.assert_array_equal(lambdas.interpret(ones, 2 * ones), 2 * ones)
     with pytest.raises(rd.ArgumentError):
         dot.interpret(a.astype(np.float64), b)
 

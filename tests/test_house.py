@@ -24,7 +24,11 @@ def blur(img: rd.Array, *, by: float = 3.0) -> rd.Array:
         return (p[0, -1] + p[0, 0] + p[0, 1]) / by
 
     rows = rd.stencil(along, img, boundary="clamp", name="rows")
-    return rd.where(rows > 0.5, rows, -rows)
+    columns = rd.stencil(lambda p: sum(p[dy, 0] for dy in (-1, 0, 1)), rows)
+    sums = rd.map(lambda row, column: (row.sum(), row * column), img, columns)[0]
+    scaled = rd.tabulate((img.shape[0], img.shape[1]), lambda i, j: columns[i, j] / sums[i])
+    kept = rd.filter(lambda row: row[0] > 0, scaled)
+    return rd.where(rows > 0.5, rows, -rows) + kept.sum()
 
 
 s = blur.schedule()

@@ -47,9 +47,58 @@ from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, Array
 
 if TYPE_CHECKING:
-    from raido.algo.language.parameters import Shape
+    from raido.algo.language.parameters import Shape, Size
 
 
+@overload
+def map(
+    f: Callable[[Array], Value | Number],
+    array: Single,
+    /,
+    *,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def map(
+    f: Callable[[Array, Array], Value | Number],
+    first: Single,
+    second: Single,
+    /,
+    *,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def map(
+    f: Callable[..., Value | Number],
+    first: Tuples | list[Any],
+    /,
+    *arrays: Any,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def map(
+    f: Callable[..., Value | Number],
+    first: Any,
+    second: Tuples | list[Any],
+    /,
+    *arrays: Any,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def map(
+    f: Callable[..., Value | Number],
+    first: Any,
+    second: Any,
+    third: Any,
+    /,
+    *arrays: Any,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
 def map(
     f: Callable[..., Value | Number], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
@@ -90,6 +139,38 @@ def elementwise(
     return _elementwise(f, arrays, name=name, axes=axes)
 
 
+@overload
+def tabulate(
+    shape: Size | tuple[Size],
+    f: Callable[[Array], Value | Number],
+    *,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def tabulate(
+    shape: tuple[Size, Size],
+    f: Callable[[Array, Array], Value | Number],
+    *,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def tabulate(
+    shape: tuple[Size, Size, Size],
+    f: Callable[[Array, Array, Array], Value | Number],
+    *,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def tabulate(
+    shape: Shape,
+    f: Callable[..., Value | Number],
+    *,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
 def tabulate(
     shape: Shape, f: Callable[..., Value | Number], *, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:

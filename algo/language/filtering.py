@@ -11,7 +11,17 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Axis, Count, Expr, Filter, Result
 from raido.algo.language.complexes import kind_of
 from raido.algo.language.moves import flatten, moved, reshape
-from raido.algo.trace.building import call, element, elements, form_results, make_axes, outer_extent, structure
+from raido.algo.trace.building import (
+    Single,
+    Tuples,
+    call,
+    element,
+    elements,
+    form_results,
+    make_axes,
+    outer_extent,
+    structure,
+)
 from raido.algo.trace.context import current, load
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
@@ -22,9 +32,11 @@ from raido.algo.trace.weak import each_weakness, weakness_of
 
 
 @overload
-def filter(pred: Callable[..., Any], array: Array, /, *, name: str | None = None) -> Array: ...
+def filter(pred: Callable[[Array], Any], array: Single, /, *, name: str | None = None) -> Array: ...
 @overload
-def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> Any: ...
+def filter(pred: Callable[..., Any], first: Tuples | list[Any], /, *arrays: Any, name: str | None = None) -> Any: ...
+@overload
+def filter(pred: Callable[..., Any], first: Any, second: Any, /, *arrays: Any, name: str | None = None) -> Any: ...
 def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> Any:
     """The elements for which `pred` holds, in order: one array, or as many as are given, all of one size.
 
@@ -47,9 +59,15 @@ def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> A
 
 
 @overload
-def partition(pred: Callable[..., Any], array: Array, /, *, name: str | None = None) -> tuple[Array, Array]: ...
+def partition(pred: Callable[[Array], Any], array: Single, /, *, name: str | None = None) -> tuple[Array, Array]: ...
 @overload
-def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str | None = None) -> tuple[Any, Any]: ...
+def partition(
+    pred: Callable[..., Any], first: Tuples | list[Any], /, *arrays: Any, name: str | None = None
+) -> tuple[Any, Any]: ...
+@overload
+def partition(
+    pred: Callable[..., Any], first: Any, second: Any, /, *arrays: Any, name: str | None = None
+) -> tuple[Any, Any]: ...
 def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str | None = None) -> Any:
     """`(kept, rest)`: the elements for which `pred` holds and those for which it does not, both in order, as `rd.filter` gives them.
 

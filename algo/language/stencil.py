@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -19,7 +19,7 @@ from raido.algo.graph.expr import Axis, Const, Expr, Op, fresh
 from raido.algo.language.complexes import spread
 from raido.algo.language.moves import moved as moved_array
 from raido.algo.trace.attributes import NearAttributes
-from raido.algo.trace.building import Number, Value, call, collect, element, make_axes, owner, structure
+from raido.algo.trace.building import Number, Single, Value, call, collect, element, make_axes, owner, structure
 from raido.algo.trace.context import current, load, load_chosen
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
@@ -68,9 +68,9 @@ def boundaries(boundary: Any, rank: int, extra: tuple[str, ...] = ("valid",)) ->
             raise TraceError(
                 complaint(
                     f"there is no boundary {rule!r}",
-                    remedy="one of "
-                    + ", ".join(f'"{k}"' for k in known)
-                    + ", rd.constant(v), or a tuple, one per axis",
+                    remedy=f"rd.constant({rule!r})"
+                    if isinstance(rule, (int, float))
+                    else "one of " + ", ".join(f'"{k}"' for k in known) + ", rd.constant(v), or a tuple, one per axis",
                 )
             )
     return [rule if isinstance(rule, Fill) or rule in extra else MODES[rule] for rule in rules]
@@ -169,6 +169,52 @@ class Window(NearAttributes):
         raise TraceError(complaint("cannot iterate over a window", remedy="p[dy, dx] with constant offsets"))
 
 
+@overload
+def stencil(
+    f: Callable[[Array], Value | Number],
+    array: Single,
+    /,
+    *,
+    boundary: Any = "clamp",
+    stride: Any = 1,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def stencil(
+    f: Callable[[Array, Array], Value | Number],
+    first: Single,
+    second: Single,
+    /,
+    *,
+    boundary: Any = "clamp",
+    stride: Any = 1,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def stencil(
+    f: Callable[..., Value | Number],
+    *arrays: Any,
+    invariant: Any,
+    boundary: Any = "clamp",
+    stride: Any = 1,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def stencil(
+    f: Callable[..., Value | Number],
+    first: Any,
+    second: Any,
+    third: Any,
+    /,
+    *arrays: Any,
+    boundary: Any = "clamp",
+    stride: Any = 1,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
 def stencil(
     f: Callable[..., Value | Number],
     *arrays: Any,

@@ -73,6 +73,12 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], type[Exception], tuple[str, ...]]
     "axis": (lambda x: x.sum(axis=3), (FF,), rd.ShapeError, ("axis 3", "rank 2")),
     "offsets": (lambda x: rd.stencil(lambda p: p[0], x), (FF,), rd.ShapeError, ("1 offsets", "rank 2")),
     "offset": (lambda x: rd.stencil(lambda p: p[x[0]], x), (F,), rd.TraceError, ("constant",)),
+    "boundary of a number": (
+        lambda x: rd.stencil(lambda p: p[0], x, boundary=0.5),
+        (F,),
+        rd.TraceError,
+        ("rd.constant(0.5)",),
+    ),
     "boundary": (lambda x: rd.stencil(lambda p: p[0], x, boundary="no"), (F,), rd.TraceError, ("'no'", '"clamp"')),
     "widening": (
         lambda x: rd.reduce(lambda a, b: rd.f64(a) + b, 0, x),
