@@ -9,7 +9,7 @@ together until the last has converged: data decides how many sweeps there are, a
 from __future__ import annotations
 
 import builtins
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -37,25 +37,29 @@ _TRIANGLES = ("L", "U")
 class QRResult(NamedTuple):
     """An orthogonal matrix and an upper triangular one."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class EighResult(NamedTuple):
     """The eigenvalues of a symmetric matrix, increasing, and its eigenvectors as the columns of a matrix."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class SVDResult(NamedTuple):
     """The left singular vectors as columns, the singular values, decreasing, and the right singular vectors as rows."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
+@overload
+def qr(a: Any, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+@overload
+def qr(a: Any, mode: Literal["r"]) -> Array: ...
 def qr(a: Any, mode: str = "reduced") -> Any:
     """The matrices q, with orthonormal columns, and r, upper triangular, whose product is `a`, for matrices `[..., m, n]`.
 
@@ -106,6 +110,10 @@ def eigvalsh(a: Any, UPLO: str = "L", *, name: str | None = None) -> Array:
     return found if name is None else named(found, name)
 
 
+@overload
+def svd(a: Any, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False) -> SVDResult: ...
+@overload
+def svd(a: Any, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False) -> Array: ...
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """The singular values `[..., k]`, decreasing, of matrices `[..., m, n]`, k = min(m, n), between their singular vectors.
 

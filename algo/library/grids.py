@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph.dtypes import i64
@@ -47,6 +47,14 @@ def meshgrid(
     return tuple(whole if name is None else [named(a, f"{name}_{k}") for k, a in enumerate(whole)])
 
 
+@overload
+def indices(
+    dimensions: Any, dtype: DTypeLike | None = None, sparse: Literal[False] = False, *, name: str | None = None
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Any, dtype: DTypeLike | None = None, *, sparse: Literal[True], name: str | None = None
+) -> tuple[Array, ...]: ...
 def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False, *, name: str | None = None) -> Any:
     """The indices of an array of that shape: `rd.indices((n, m))[k, i, j]` is the k-th of i, j. i64, or `dtype`.
 

@@ -96,8 +96,8 @@ def det(a: Any, *, name: str | None = None) -> Array:
 class SlogdetResult(NamedTuple):
     """The signs of determinants, and the logarithms of their absolute values."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 def slogdet(a: Any) -> SlogdetResult:

@@ -6,7 +6,7 @@ None is a stage unless it is named: each is computed where it is read. Without `
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from raido.algo.errors import DTypeError, ShapeError
 from raido.algo.graph.dtypes import DType, computed_in, f64, i64, u64
@@ -237,6 +237,30 @@ def _steps(start: Array, stop: Array, step: Array) -> Any:
     return count if is_size(count.node) else ufuncs.maximum(count, 0)
 
 
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    name: str | None = None,
+) -> Array: ...
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    name: str | None = None,
+) -> tuple[Array, Array]: ...
 def linspace(
     start: Any,
     stop: Any,

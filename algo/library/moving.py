@@ -5,7 +5,7 @@ All are index moves: none copies an element unless it is named. `rd.swapaxes`, `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from raido.algo.errors import ShapeError
 from raido.algo.language.combinators import extent_of
@@ -184,6 +184,10 @@ def tile(A: Any, reps: Any, *, name: str | None = None) -> Array:
     return array if name is None else named(array, name)
 
 
+@overload
+def atleast_1d(ary: Any, /) -> Array: ...
+@overload
+def atleast_1d(ary: Any, other: Any, /, *arys: Any) -> tuple[Array, ...]: ...
 def atleast_1d(*arys: Any) -> Any:
     """The array with rank 1 at least: of a scalar, its one element. Of several, a tuple.
 
@@ -194,6 +198,10 @@ def atleast_1d(*arys: Any) -> Any:
     return _each(arys, lambda a: a if a.ndim else expand_dims(a, 0))
 
 
+@overload
+def atleast_2d(ary: Any, /) -> Array: ...
+@overload
+def atleast_2d(ary: Any, other: Any, /, *arys: Any) -> tuple[Array, ...]: ...
 def atleast_2d(*arys: Any) -> Any:
     """The array with rank 2 at least, new dimensions of size 1 in front. Of several, a tuple.
 
@@ -204,6 +212,10 @@ def atleast_2d(*arys: Any) -> Any:
     return _each(arys, lambda a: expand_dims(a, tuple(range(max(2 - a.ndim, 0)))))
 
 
+@overload
+def atleast_3d(ary: Any, /) -> Array: ...
+@overload
+def atleast_3d(ary: Any, other: Any, /, *arys: Any) -> tuple[Array, ...]: ...
 def atleast_3d(*arys: Any) -> Any:
     """The array with rank 3 at least: [n] becomes [1, n, 1], [n, m] becomes [n, m, 1]. Of several, a tuple.
 

@@ -5,7 +5,7 @@ Data decides the sizes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from raido.algo.errors import TraceError
 from raido.algo.language.joining import concat
@@ -22,24 +22,24 @@ from raido.algo.trace.value import Array
 class UniqueAll(NamedTuple):
     """The distinct elements, where each first occurs, which one each element is, how often each occurs."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class UniqueCounts(NamedTuple):
     """The distinct elements, and how often each occurs."""
 
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class UniqueInverse(NamedTuple):
     """The distinct elements, and which one each element is."""
 
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
 def unique_all(x: Any) -> UniqueAll:
@@ -92,6 +92,14 @@ def union1d(ar1: Any, ar2: Any, *, name: str | None = None) -> Array:
     return unique(concat([flatten(numbers_of(a, "rd.union1d")) for a in (ar1, ar2)]), name=name)
 
 
+@overload
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: Literal[False] = False, *, name: str | None = None
+) -> Array: ...
+@overload
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, return_indices: Literal[True], name: str | None = None
+) -> tuple[Array, Array, Array]: ...
 def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *, name: str | None = None
 ) -> Any:

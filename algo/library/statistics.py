@@ -6,7 +6,7 @@ and bf16 in f32, as NumPy does for f16.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph.dtypes import DType, computed_in, f64
@@ -163,6 +163,26 @@ def ptp(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None =
     return ufuncs.subtract(most, reductions.min(value, axis, keepdims=keepdims), name=name)
 
 
+@overload
+def average(
+    a: Any,
+    axis: Axes = None,
+    weights: Any = None,
+    returned: Literal[False] = False,
+    *,
+    keepdims: bool = False,
+    name: str | None = None,
+) -> Array: ...
+@overload
+def average(
+    a: Any,
+    axis: Axes = None,
+    weights: Any = None,
+    *,
+    returned: Literal[True],
+    keepdims: bool = False,
+    name: str | None = None,
+) -> tuple[Array, Array]: ...
 def average(
     a: Any,
     axis: Axes = None,
