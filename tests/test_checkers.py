@@ -141,6 +141,8 @@ def wrong(a: Annotated[rd.Array, "f32[n]"]) -> rd.Schedule:
     rd.while_loop(lambda x: x > 0, lambda x: (x, x), a)  # error: the body returns another structure
     rd.scan(sums_and_products, (0.0, 1.0), a)  # error: an operator on pairs
     rd.map(lambda x: x * 2, a).nonsense()  # error: no such method
+    rd.sqrt(a, a)  # error: one operand
+    rd.add(a)  # error: two operands
     rd.sum(a, axis="rows")  # error: an axis is a number
     a.cumsum(axis=(0, 1))  # error: one axis
     rd.zeros("n")  # error: a size is a number

@@ -338,7 +338,7 @@ def flatten(a: Any, *, name: str | None = None) -> Array:
 
 
 @leaf_by_leaf
-def expand_dims(a: Any, axis: int | tuple[int, ...], *, name: str | None = None) -> Array:
+def expand_dims(a: Any, axis: SupportsIndex | tuple[SupportsIndex, ...], *, name: str | None = None) -> Array:
     """Dimensions of size 1 that stand at `axis`, an int or a tuple, in the result. ShapeError for an axis that it does not have.
 
     Example:

@@ -1,9 +1,9 @@
-"""The types of parameters that many public functions share, as checkers of types and editors show them."""
+"""The types of parameters and of functions that many public names share, as checkers of types and editors show them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -25,3 +25,51 @@ Size: TypeAlias = "int | np.integer[Any] | Array"
 
 Shape: TypeAlias = "Size | Sequence[Size]"
 """The size of each axis; that of the only one may stand alone."""
+
+
+class Unary(Protocol):
+    """A universal function of one number, as `rd.sqrt`: of the elements of arrays, which broadcast."""
+
+    def __call__(
+        self,
+        x: Any,
+        /,
+        *,
+        out: None = None,
+        where: Literal[True] = True,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+    ) -> Array: ...
+
+
+class Binary(Protocol):
+    """A universal function of two numbers, as `rd.add`: of the elements of arrays, which broadcast."""
+
+    def __call__(
+        self,
+        x1: Any,
+        x2: Any,
+        /,
+        *,
+        out: None = None,
+        where: Literal[True] = True,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+    ) -> Array: ...
+
+
+class Ternary(Protocol):
+    """A universal function of three values, as `rd.where`: of the elements of arrays, which broadcast."""
+
+    def __call__(
+        self,
+        x1: Any,
+        x2: Any,
+        x3: Any,
+        /,
+        *,
+        out: None = None,
+        where: Literal[True] = True,
+        dtype: DTypeLike | None = None,
+        name: str | None = None,
+    ) -> Array: ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, overload
 
 import numpy as np
 
@@ -28,11 +28,13 @@ from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.value import STRONG, Array
 
 if TYPE_CHECKING:
-    from raido.algo.language.parameters import DTypeLike
+    from raido.algo.language.parameters import Binary, DTypeLike, Ternary, Unary
 
 OPERATOR_OF_UFUNC: dict[str, Callable[..., Any]] = {}
 Function = Callable[..., Any]
-Ufunc = Callable[..., Array]  # of complex numbers, too, which checkers of types take for arrays
+One: TypeAlias = Callable[[Any], Any]
+Two: TypeAlias = Callable[[Any, Any], Any]
+Three: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
 def is_operand(value: Any) -> bool:
@@ -40,7 +42,13 @@ def is_operand(value: Any) -> bool:
     return isinstance(value, (Array, Complex, bool, int, float, complex, np.ndarray, np.generic, list, dict, set))
 
 
-def _define(name: str, function: Function, doc: str, *aliases: str) -> Ufunc:
+@overload
+def _define(name: str, function: One, doc: str, *aliases: str) -> Unary: ...
+@overload
+def _define(name: str, function: Two, doc: str, *aliases: str) -> Binary: ...
+@overload
+def _define(name: str, function: Three, doc: str, *aliases: str) -> Ternary: ...
+def _define(name: str, function: Function, doc: str, *aliases: str) -> Any:
     """A function on scalars as a public one on scalars and arrays; constants alone need no algorithm around them."""
     parameters = _PARAMETERS.get(name) or _NUMBERED[len(inspect.signature(function).parameters)]
     is_numpys = isinstance(getattr(np, name, None), np.ufunc)
@@ -146,11 +154,11 @@ def _arity_complaint(name: str, parameters: Sequence[str], given: int) -> str:
     return complaint(f"rd.{name} takes {takes}, not {given}", remedy=remedy)
 
 
-def _two(build: Function, primitive: str) -> Function:
+def _two(build: Function, primitive: str) -> Two:
     return lambda a, b: build(primitive, a, b)
 
 
-def _one(build: Function, primitive: str) -> Function:
+def _one(build: Function, primitive: str) -> One:
     return lambda a: build(primitive, a)
 
 
@@ -234,7 +242,7 @@ def _fabs(a: Array) -> Array:
     return scalars.arithmetic("abs", Array(scalars.cast(a, scalars.float_type_for(a.dtype, a.weak)), a.weak))
 
 
-def _fmin(name: str) -> Function:
+def _fmin(name: str) -> Two:
     def pick(a: Array, b: Array) -> Array:
         args, dtype, weak = scalars.operands((a, b))
         x, y = (Array(arg, weak) for arg in args)
@@ -257,7 +265,7 @@ def _reciprocal(a: Array) -> Array:
     return scalars.true_division(one, a) if a.dtype.is_float else scalars.division("truncdiv", one, a)
 
 
-def _scaled(numerator: float, denominator: float) -> Function:
+def _scaled(numerator: float, denominator: float) -> One:
     """A multiplication by a quotient taken in the type, f16 and bf16 in f32: NumPy's, to the last bit."""
 
     def scale(a: Array) -> Array:
@@ -270,7 +278,7 @@ def _scaled(numerator: float, denominator: float) -> Function:
     return scale
 
 
-def _counting(primitive: str, result: DType | None) -> Function:
+def _counting(primitive: str, result: DType | None) -> One:
     def count(a: Array) -> Array:
         if primitive == "popcount":
             (a,) = scalars.without_bools((a,))
