@@ -240,6 +240,21 @@ def wave_by_numpy(u: np.ndarray) -> np.ndarray:
     return now
 
 
+@rd.algorithm
+def plate(u: rd.f32["h", "w"]):
+    def step(_, t):
+        return t.at[1:-1, 1:-1].set((t[:-2, 1:-1] + t[2:, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:]) / 4)
+
+    return rd.loop(200, step, u)
+
+
+def plate_by_numpy(u: np.ndarray) -> np.ndarray:
+    t = u.copy()
+    for _ in range(200):
+        t[1:-1, 1:-1] = (t[:-2, 1:-1] + t[2:, 1:-1] + t[1:-1, :-2] + t[1:-1, 2:]) / np.float32(4)
+    return t
+
+
 def blocks(n: int) -> Arrays:
     """A matrix of n × n blocks of 32 × 32 numbers that stay small."""
     return lambda scale: [uniform(max(n // scale, 2), max(n // scale, 2), 32, 32, high=0.02)]
@@ -299,6 +314,9 @@ NESTED: dict[str, Row] = {
     ),
     "wave": Row(
         "a wave with absorbing borders, 512², 200 steps", wave, drawn((512, 512)), wave_by_numpy, tolerance=1e-4
+    ),
+    "plate": Row(
+        "a plate with fixed borders, 512², 200 steps", plate, drawn((512, 512)), plate_by_numpy, tolerance=1e-4
     ),
     **PRIVATE,
 }

@@ -184,6 +184,25 @@ void wave(const float *u, float *out, int64_t h, int64_t w) {
     free(before), free(now), free(after);
 }
 
+void plate(const float *u, float *out, int64_t h, int64_t w) {
+    const size_t bytes = h * w * sizeof *u;
+    float *now = malloc(bytes), *after = malloc(bytes);
+    memcpy(now, u, bytes);
+    memcpy(after, u, bytes);
+    for (int64_t t = 0; t < 200; t++) {
+#pragma omp parallel for
+        for (int64_t y = 1; y < h - 1; y++) {
+            const float *p = now + y * w, *up = p - w, *down = p + w;
+            float *q = after + y * w;
+            for (int64_t x = 1; x < w - 1; x++) q[x] = (up[x] + down[x] + p[x - 1] + p[x + 1]) / 4;
+        }
+        float *free_again = now;
+        now = after, after = free_again;
+    }
+    memcpy(out, now, bytes);
+    free(now), free(after);
+}
+
 void queens(const int32_t *places, int32_t *out, int64_t n) {
     enum { size = 10, full = (1 << size) - 1 };
 #pragma omp parallel for schedule(dynamic, 16)
