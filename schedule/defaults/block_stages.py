@@ -17,8 +17,9 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import enclosing, is_reduction, shared_count
 
 
-def say_block_loops(draft: Draft, stage: Stage) -> None:
-    """The loops of a stage that is computed inside those of another, if it is made for a block and not for a thread."""
+def say_block_loops(draft: Draft, stage: Stage, lanes: int = 1) -> None:
+    """The loops of a stage that is computed inside those of another, if it is made for a block and not for a thread. `lanes`: neighbours
+    along the last axis that a thread moves at once."""
     name, state = stage.name, draft.state
     around = all_loops(state, name)[: len(enclosing(state, name))]
     special = (stage.scan, stage.update, stage.filter, stage.sort)
@@ -28,6 +29,11 @@ def say_block_loops(draft: Draft, stage: Stage) -> None:
     pure = [loop.name for loop in state.plan(name).loops if not is_reduction(stage, state.plan(name), loop.name)]
     if not threads or not pure:
         return
+    vector = pure[-1] + "i"
+    if lanes > 1 and draft.say(name, "split", axis=pure[-1], factor=lanes):
+        pure[-1] += "o"
+    else:
+        lanes = 1
     whole, *others = pure
     for each in others:
         draft.say(name, "fuse", a=whole, b=each)
@@ -50,6 +56,8 @@ def say_block_loops(draft: Draft, stage: Stage) -> None:
     draft.say(name, "reorder", axes=(*(each for each, _ in loops), outermost, *folding))
     for each, place in loops:
         draft.say(name, "bind", axis=each, place=place)
+    if lanes > 1:
+        draft.say(name, "vectorize", axis=vector)
 
 
 def threads_of_launch(draft: Draft, name: str) -> dict[str, int]:

@@ -40,7 +40,7 @@ def move_wide(code: Block, threads: Mapping[Var, int]) -> Block:
     """The code of a thread without vectorised loops: what they read and write in order moves at once where that is aligned. `threads`: how
     many there are along each axis."""
     inside = list(statements_within(code))
-    own = {s.buffer for s in inside if isinstance(s, Alloc)}
+    own = {s.buffer for s in inside if isinstance(s, Alloc) and s.buffer.scope != "shared"}
     apart = {access.buffer for s in inside for access in writes(s) if access.atomic}
     return _block(code, {}, _Around(frozenset(own | apart), threads))
 
