@@ -7,9 +7,10 @@ becomes, where `low` is a multiple of 4 whatever the thread, and elements have 4
     if low + 4 <= n: the thread's own a_4[0 +: 4] = a[low +: 4]; out_4[k] = a_4[k] * 2 for each k; out[low +: 4] = out_4[0 +: 4]
     else: an element at a time, each behind a test
 
-Arithmetic stays that of single elements, in order. Arrays of the device begin at multiples of 16 bytes, so an index that is a multiple of
-what moves at once is aligned; it is shown by the coefficients of the index, which a row's length is one of unless it is known. Arrays that
-are updated by indivisible steps move by elements. Other vectorised loops, and all that is left of these, are serial.
+Arithmetic stays that of single elements, in order. Arrays of the device and of a block's shared memory begin at multiples of 16 bytes, so an
+index that is a multiple of what moves at once is aligned; the coefficients of the index show it. A row's length that only a launch knows is
+asked there, once for a loop: where it is no multiple, what lies in such rows moves by elements. So do arrays that are updated by indivisible
+steps. Other vectorised loops, and all that is left of these, are serial.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any, TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
+from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.kernels.thread_code import map_blocks
 from raido.schedule.machine import WIDEST_ACCESS
@@ -100,6 +101,8 @@ def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
         yield serial
         return
     whole = moves.written_out()
+    if moves.asked:
+        whole = Block((If(moves.aligned(), whole, moves.without_asking()),))
     if rest is None:
         yield whole
     else:
@@ -145,6 +148,8 @@ class _Move:
     array: Buffer
     first: tuple[NestExpr, ...]
     own: Buffer
+    asked: tuple[Expr, ...]
+    """The lengths in memory that are multiples of what moves at once wherever the move is aligned."""
 
     def load(self, lanes: int) -> Statement:
         return VectorStore(self.own, (ix.as_index(0),), VectorRead(self.array, self.first, 1, lanes, None))
@@ -185,13 +190,35 @@ class _Moves:
         if terms.get(x) != 1 or any(x in topological(atom) for atom in terms if atom is not x):
             return
         first = tuple(ix.canonical(substitute(i, {x: self.loop.low})) for i in inner)
-        constant, factors = ix.linear(ix.canonical(substitute(_offset(buffer, first), self._outer)))
-        together = min(WIDEST_ACCESS // buffer.dtype.itemsize, 1 << self.lanes.bit_length() - 1)
-        if together < 2 or any(n % together for n in (constant, *factors.values())):
+        together = self._together(buffer)
+        asked = _lengths_to_ask(buffer, [substitute(i, self._outer) for i in first], together)
+        if together < 2 or asked is None:
             return
         lanes = (ix.as_index(self.lanes),)
         own = Buffer(f"{buffer.name}_{self.lanes}", buffer.dtype, lanes, "register", new_serial(), (), 1, None)
-        moves[of] = _Move(buffer, first, own)
+        moves[of] = _Move(buffer, first, own, asked)
+
+    def _together(self, buffer: Buffer) -> int:
+        """The elements that move at once."""
+        return min(WIDEST_ACCESS // buffer.dtype.itemsize, 1 << self.lanes.bit_length() - 1)
+
+    @property
+    def asked(self) -> bool:
+        """Whether a launch alone knows that all moves are aligned."""
+        return any(move.asked for move in (*self.loads.values(), *self.stores.values()))
+
+    def aligned(self) -> Expr:
+        """The test that they are."""
+        moves = (*self.loads.values(), *self.stores.values())
+        rests = dict.fromkeys(ix.mod(length, self._together(move.array)) for move in moves for length in move.asked)
+        tests: list[Expr] = [Op("eq", bool_, (rest, ix.as_index(0))) for rest in rests]
+        return reduce(lambda a, b: Op("logical_and", bool_, (a, b)), tests)
+
+    def without_asking(self) -> Block:
+        """The loop, all of whose iterations are made, where only those moves are left that are aligned in every launch."""
+        self.loads = {of: move for of, move in self.loads.items() if not move.asked}
+        self.stores = {of: move for of, move in self.stores.items() if not move.asked}
+        return self.written_out()
 
     def written_out(self) -> Block:
         """The loop, all of whose iterations are made."""
@@ -220,10 +247,34 @@ class _Moves:
         )
 
 
+def _lengths_to_ask(buffer: Buffer, first: Sequence[NestExpr], together: int) -> tuple[Expr, ...] | None:
+    """The lengths in memory, of sizes alone, that an element is aligned with where they are multiples of what moves at once; None where it
+    need not be."""
+    constant, terms = ix.linear(ix.canonical(_offset(buffer, first)))
+    if not any(n % together for n in (constant, *terms.values())):
+        return ()
+    asked: dict[Expr, None] = {}
+    for index, stride in zip(first, _strides(buffer), strict=True):
+        length = ix.canonical(stride)
+        constant, terms = ix.linear(ix.canonical(ix.mul(index, ix.constant_value(length) or 1)))
+        if not any(n % together for n in (constant, *terms.values())):
+            continue
+        if ix.constant_value(length) is not None or not all(
+            isinstance(node, (Const, Op, SizeVar)) for node in topological(length)
+        ):
+            return None
+        asked[length] = None
+    return tuple(asked)
+
+
+def _strides(buffer: Buffer) -> list[Expr]:
+    """The elements from one index of each dimension to the next."""
+    found: list[Expr] = [ix.as_index(1)]
+    for extent in reversed(buffer.shape[1:]):
+        found.append(ix.mul(found[-1], extent))
+    return list(buffer.strides) or found[::-1]
+
+
 def _offset(buffer: Buffer, indices: Sequence[NestExpr]) -> Expr:
     """The elements before one, in memory."""
-    total, stride = ix.as_index(0), ix.as_index(1)
-    for k in reversed(range(len(indices))):
-        total = ix.add(total, ix.mul(indices[k], buffer.strides[k] if buffer.strides else stride))
-        stride = ix.mul(stride, buffer.shape[k])
-    return total
+    return reduce(ix.add, (ix.mul(i, by) for i, by in zip(indices, _strides(buffer), strict=False)), ix.as_index(0))

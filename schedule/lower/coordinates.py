@@ -221,8 +221,9 @@ class Coordinates:
 
     def _count(self, name: str) -> Expr:
         """How many values a loop takes at most, whatever the loops around it chose."""
-        if name in self.most:
-            return ix.as_index(self.most[name])
+        most = self._known_most(name)
+        if most is not None:
+            return ix.as_index(most)
         low, high, step = self.bounds(name)
         relation = self.owner.get(name)
         if (
@@ -234,6 +235,14 @@ class Coordinates:
             high = ix.minimum(self.ranges[name].high, ix.sub(whole.high, whole.low))
             low = ix.as_index(0)
         return ix.ceildiv(ix.sub(high, low), step)
+
+    def _known_most(self, name: str) -> int | None:
+        """How many values an axis, or the outer loop of its strips, takes at most."""
+        relation = self.owner.get(name)
+        if name in self.most or not isinstance(relation, Split) or name != relation.outer:
+            return self.most.get(name)
+        whole = self._known_most(relation.parent)
+        return None if whole is None else -(-whole // relation.factor)
 
     def _recover(self, relation: Fuse, value: Expr, bind: Bind) -> None:
         count = self.counts[relation.inner]
