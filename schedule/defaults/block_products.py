@@ -3,7 +3,8 @@
 A block has a tile of the results, and each of its threads a square of them in registers, as many sums as a thread has registers for
 while enough others are resident: t × t sums take t / 2 multiply-adds for each element read. A thread has rows and columns of the tile
 that are as far apart as there are threads along them, so that neighbours read and store neighbouring elements. What is read of both
-factors goes through shared memory, a few steps of the reduction at a time, copied by all threads side by side:
+factors goes through shared memory, a few steps of the reduction at a time, copied by all threads side by side, each 16 bytes
+at once where devices take branches (`kernels/wide_moves.py`):
 
     block.y, block.x: for ro: copy a, copy b;  thread.y, thread.x: for ri: t × t multiply-adds
 """
@@ -18,7 +19,7 @@ from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import is_tiled_product, shared_axis
-from raido.schedule.machine import Gpu
+from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
@@ -58,8 +59,14 @@ def say_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> boo
         before = set(draft.state.plans)
         if draft.say(name, "cache", array=array, stage=name, axis=steps[0], scope="shared"):
             (copy,) = set(draft.state.plans) - before
-            say_block_loops(draft, draft.state.stage(copy))
+            made = draft.state.stage(copy)
+            say_block_loops(draft, made, lanes_of_copy(gpu, made))
     return True
+
+
+def lanes_of_copy(gpu: Gpu, copy: Stage) -> int:
+    """How many neighbours a thread copies at once: 1 where a device runs both sides of the test for rows that are not aligned."""
+    return WIDEST_ACCESS // max(body.dtype.itemsize for body in copy.bodies) if gpu.branches else 1
 
 
 def square_side(count: int) -> int:

@@ -1,7 +1,7 @@
 """The default loops of stages that are computed for a block of a GPU: all its threads make the elements together, side by side.
 
 The pure loops become one, so that a tile and its halo keep all threads at work, whatever the shape of either; each thread takes every
-T-th element, and neighbouring threads neighbouring ones:
+T-th element (or vector of them), and neighbouring threads neighbouring ones:
 
     for y: for x: rows[y, x] = …
     thread.y a in 0..T / X: thread.x b in 0..X: for k in a * X + b.. step T: rows[k // width, k % width] = …

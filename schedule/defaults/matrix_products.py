@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
-from raido.schedule.defaults.block_products import arrays_to_copy, square_side
+from raido.schedule.defaults.block_products import arrays_to_copy, lanes_of_copy, square_side
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.draft import Draft, known
-from raido.schedule.machine import WIDEST_ACCESS, Gpu
+from raido.schedule.machine import Gpu
 from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of
 from raido.schedule.stages.stage import Stage
 
@@ -66,7 +66,8 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
         before = set(draft.state.plans)
         if draft.say(name, "cache", array=array, stage=name, axis=ro, scope="shared"):
             (copy,) = set(draft.state.plans) - before
-            say_block_loops(draft, draft.state.stage(copy), WIDEST_ACCESS // size)
+            made = draft.state.stage(copy)
+            say_block_loops(draft, made, lanes_of_copy(gpu, made))
             draft.say(copy, "store", pad=PAD // size)
     return True
 

@@ -19,6 +19,7 @@ from raido.targets.compile import executable_of
 from raido.targets.cuda.nvrtc import compile_source
 from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.program import CudaCompilation
+from raido.targets.cuda.source.generate import NARROW
 from raido.targets.target import Target
 
 SM_80 = Target("cuda", arch="sm_80")
@@ -71,6 +72,7 @@ CASES = {
     "rows contiguous": ("bf16", "left transposed", (1, 16, 8, 16)),
     "columns apart": ("f16", "right transposed", (1, 16, 16, 16)),
     "not copied": ("bf16", "both transposed", (1, 16, 8, 16, False)),
+    "by default": ("f16", "plain", ()),
 }
 
 
@@ -80,7 +82,8 @@ def executables() -> Iterator[dict[str, Any]]:
         made = {}
         for name, (dtype, layout, tile) in CASES.items():
             algorithm = product(dtype, layout)
-            made[name] = executable_of(CudaCompilation(algorithm.trace(), SM_80, tiled(algorithm, *tile), {}))
+            schedule = tiled(algorithm, *tile) if tile else None
+            made[name] = executable_of(CudaCompilation(algorithm.trace(), SM_80, schedule, {}))
         compiler.build()
         yield made
     open_device().close()
@@ -115,7 +118,8 @@ def test_default_schedules_say_it_where_the_device_has_the_instruction() -> None
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
 def test_machine_code_has_the_instruction_and_no_spills(architecture: str) -> None:
-    """A block of 32 × 16 results in two tiles of rows: 2 × 2 instructions for each 16 steps, and loads of 16 × 16 elements."""
+    """A block of 32 × 16 results in two tiles of rows: 2 × 2 instructions for each 16 steps, and loads of 16 × 16 elements. What goes to
+    shared memory moves 16 bytes at once."""
     text = by_default({"n": 64, "k": 64, "m": 16}).text
     try:
         made = compile_source(text.text, architecture)
@@ -125,9 +129,12 @@ def test_machine_code_has_the_instruction_and_no_spills(architecture: str) -> No
     for name, used in made.resources.items():
         assert not list(faults_of(used, planned[name.removeprefix("raido_narrow_")], indexed_arrays=False)), name
     if (nvdisasm := shutil.which("nvdisasm")) is not None:
-        for counted in count_instructions(made.code, nvdisasm).values():
+        for kernel, counted in count_instructions(made.code, nvdisasm).items():
             assert counted["HMMA.16816.F32"] == 4 * 2 * 2
             assert sum(n for name, n in counted.items() if name.startswith("LDSM.16")) == 4 * (2 + 1)
+            narrow = ("STS",) if kernel.startswith(NARROW) else ()
+            moved = {name for name in counted if name.startswith(("LDG", *narrow))}
+            assert moved and all("128" in name for name in moved)
 
 
 def test_older_devices_make_the_same_products_by_shuffles() -> None:

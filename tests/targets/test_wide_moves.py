@@ -75,13 +75,62 @@ def test_sums_by_vectors_give_what_the_program_gives(n: int) -> None:
     np.testing.assert_array_equal(got, total.interpret(a))
 
 
-@pytest.mark.parametrize(("width", "wide"), [(None, False), (64, True), (66, False), (72, True)])
-def test_rows_are_aligned_if_their_length_is_known_and_a_multiple(width: int | None, wide: bool) -> None:
-    options = {} if width is None else {"sizes": {"w": width}}
+def in_rows() -> rd.Schedule:
     s = rows.schedule(target="vulkan:lavapipe")
     s["out"].split("x", 64).split("xi", 4).reorder("xo", "y", "xio", "xii").bind("xo", "block.x")
     s["out"].bind("xio", "thread.x").vectorize("xii")
-    assert ("a_4[0 +: 4]" in kernels(rows, s, **options)) == wide
+    return s
+
+
+@pytest.mark.parametrize(("width", "wide"), [(64, True), (66, False), (72, True)])
+def test_rows_are_aligned_if_their_length_is_a_multiple(width: int, wide: bool) -> None:
+    text = kernels(rows, in_rows(), sizes={"w": width})
+    assert ("a_4[0 +: 4]" in text) == wide
+    assert "w%4" not in text
+
+
+def test_a_launch_is_asked_for_lengths_of_rows_that_nobody_else_knows() -> None:
+    text = kernels(rows, in_rows())
+    assert text.count("if w%4 == 0:") == text.count("a_4[0 +: 4] = a[y, xio +: 4]") == 1
+    otherwise = text[text.index("if w%4 == 0:") :].partition("else:")[2]
+    assert "out[y, xii] = a[y, xii] * 2.0" in otherwise and "a_4" not in otherwise
+
+
+@pytest.mark.parametrize(("h", "w"), [(0, 4), (3, 0), (3, 64), (3, 68), (2, 66), (5, 7)])
+def test_rows_of_any_length_give_what_the_program_gives(h: int, w: int) -> None:
+    complete = in_rows().complete("vulkan:lavapipe")
+    nest = lower(complete.graph, complete.variants(), rd.Target("vulkan", device="lavapipe").machine)
+    a = np.arange(h * w, dtype=np.float32).reshape(h, w)
+    (got,) = interpret_program(cut(nest), [a], {"h": h, "w": w}, nest.shapes, seed=w)
+    np.testing.assert_array_equal(got, rows.interpret(a))
+
+
+def through_tiles(pad: int) -> rd.Schedule:
+    """Tiles of 16 x 16 elements that go through shared memory, four neighbours at once each way."""
+    s = rows.schedule(target="vulkan:lavapipe")
+    s["out"].split("y", 16).split("x", 16).reorder("yo", "xo", "yi", "xi").bind("yo", "block.y").bind("xo", "block.x")
+    s["out"].split("xi", 4).bind("yi", "thread.y").bind("xio", "thread.x").vectorize("xii")
+    s["out"].cache("a", "out", "xo", scope="shared")
+    copy = s["a_copy"].split("x", 4).bind("y", "thread.y").bind("xo", "thread.x").vectorize("xi")
+    copy.store(pad=pad)
+    return s
+
+
+@pytest.mark.parametrize(("pad", "wide"), [(4, True), (1, False)])
+def test_shared_memory_is_moved_at_once_both_ways_where_its_rows_are_aligned(pad: int, wide: bool) -> None:
+    text = kernels(rows, through_tiles(pad))
+    assert ("a_copy[y - yo, xo_2 - xo +: 4] = a_copy_4[0 +: 4]" in text) == wide
+    assert ("a_copy_4[0 +: 4] = a_copy[" in text) == wide
+
+
+@pytest.mark.parametrize("pad", [1, 4])
+@pytest.mark.parametrize(("h", "w"), [(16, 32), (20, 36), (17, 33), (5, 6)])
+def test_tiles_in_shared_memory_give_what_the_program_gives(pad: int, h: int, w: int) -> None:
+    complete = through_tiles(pad).complete("vulkan:lavapipe")
+    nest = lower(complete.graph, complete.variants(), rd.Target("vulkan", device="lavapipe").machine)
+    a = np.arange(h * w, dtype=np.float32).reshape(h, w)
+    (got,) = interpret_program(cut(nest), [a], {"h": h, "w": w}, nest.shapes, seed=h)
+    np.testing.assert_array_equal(got, rows.interpret(a))
 
 
 def test_only_what_is_read_in_order_moves_at_once() -> None:
