@@ -120,6 +120,13 @@ def build(
     schedule: ScheduleName = None,
     db: DatabaseName = None,
     set_: Statics = None,
+    architectures: Annotated[
+        str | None,
+        typer.Option(
+            metavar="sm_80,sm_90,…",
+            help="of a program for CUDA, those that the library has code for; compute_75 is PTX",
+        ),
+    ] = None,
     traceback: Traceback = False,
 ) -> None:
     """Compile an algorithm into a shared library with a C header.
@@ -129,12 +136,17 @@ def build(
 
     Example: raido build examples/unsharp_mask.py:unsharp -o build/libunsharp.so
     """
-    algorithm = find_algorithm(program, set_)
+    algorithm, parsed = find_algorithm(program, set_), rd.Target.parse(target)
+    if architectures is not None and parsed.kind != "cuda":
+        raise rd.ExportError(
+            f'--architectures is for programs for CUDA, and this one is for "{target}": say --target cuda:sm_90'
+        )
     with progress("compiling"):
-        exe = algorithm.compile(rd.Target.parse(target), find_schedule(schedule, program, algorithm), db=db)
+        exe = algorithm.compile(parsed, find_schedule(schedule, program, algorithm), db=db)
     _say_record(exe, db)
     with progress("linking"):
-        library = exe.export(output)
+        named = {} if architectures is None else {"architectures": [name.strip() for name in architectures.split(",")]}
+        library = exe.export(output, **named)
     say(f"wrote {library} and {header_of(library)}")
 
 

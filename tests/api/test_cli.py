@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import subprocess
 import sys
 import time
@@ -11,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from raido.algo.errors import TargetError
 from raido.cli import main
 from raido.locate import find_algorithm
 from raido.progress import progress
 from raido.targets.cache import Cache
 from raido.targets.compile import compile_program
+from raido.targets.cuda.nvrtc import supported_architectures
 
 PROGRAM = """
 import raido as rd
@@ -224,3 +227,30 @@ def test_a_failure_is_one_line(
     error = capsys.readouterr().err
     assert words in error and len(error.strip().splitlines()) == 1
     assert sorted(path for path in tmp_path.iterdir() if path.name != "__pycache__") == before
+
+
+def test_libraries_for_cuda_have_code_for_the_architectures_that_are_named(program: str, tmp_path: Path) -> None:
+    library = tmp_path / "libblur.so"
+    names = ("--target", "cuda:sm_90", "--architectures", "sm_80, compute_80")
+    try:
+        supported_architectures()
+    except TargetError as error:
+        pytest.skip(str(error))
+    assert run("build", program, "-o", str(library), *names) == 0
+    _, found, rows = library.read_bytes().partition(b"RaidoCU\0" + struct.pack("<Q", 2))
+    assert found and [struct.unpack_from("<II", rows, 24 * k) for k in range(2)] == [(80, 0), (80, 1)]
+
+
+@pytest.mark.parametrize(
+    ("target", "names", "said"),
+    [
+        ("cuda:sm_90", "sm_8", "architectures= has 'sm_8'"),
+        ("llvm", "sm_80", 'for programs for CUDA, and this one is for "llvm": say --target cuda:sm_90'),
+    ],
+)
+def test_architectures_that_there_are_not(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], target: str, names: str, said: str
+) -> None:
+    assert run("build", program, "-o", str(tmp_path / "libblur.so"), "--target", target, "--architectures", names) == 1
+    error = capsys.readouterr().err
+    assert said in " ".join(error.split()) and error.count("raido:") == 1
