@@ -18,7 +18,7 @@ from raido.algo.errors import (
     TargetError,
     explain,
 )
-from raido.algo.graph.faults import index_lines
+from raido.algo.graph.faults import SIZE_OF_TRANSFORM, index_lines
 from raido.algo.graph.limits import MOST_SHOWN, limit_text
 from raido.targets.signature import FaultSite
 
@@ -27,7 +27,7 @@ from raido.targets.signature import FaultSite
 class FaultKind:
     """One kind: the `name` used in nests, its `code` (fixed: exported libraries carry it), the exception, the message.
 
-    `unsigned`: the values are u64, recorded as the i64 of the same bits.
+    `unsigned`: the values are u64, recorded as the i64 of the same bits. `remedy`: what to write instead, for exceptions.
     """
 
     name: str
@@ -35,6 +35,7 @@ class FaultKind:
     error: type[Exception]
     message: str
     unsigned: bool = False
+    remedy: str | None = None
 
 
 FAULT_KINDS = (
@@ -63,6 +64,7 @@ FAULT_KINDS = (
         26,
         SizeMismatch,
         "a Fourier transform of {0} numbers, a size not known when compiled: no power of two",
+        remedy=SIZE_OF_TRANSFORM,
     ),
     FaultKind(
         "steps",
@@ -89,5 +91,5 @@ def fault_error(code: int, site: int, values: Sequence[int], sites: Sequence[Fau
         array = sites[site].array or None
         if sites[site].line:
             place = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
-    lines = index_lines(*values[:3]) if kind.name.endswith("index") else {}
+    lines = index_lines(*values[:3]) if kind.name.endswith("index") else {"try": kind.remedy}
     return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place, array=array, **lines))

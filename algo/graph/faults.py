@@ -32,6 +32,8 @@ from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import children, scalar_nodes
 
+SIZE_OF_TRANSFORM = "n=, or the number in the type of the parameter: such a size may be any"
+
 
 def can_fault(node: Node) -> bool:
     """Whether a node itself, not what stands below it, may find something wrong when it is evaluated."""
@@ -122,7 +124,8 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
     if kind == "index":
         dimension, index, size = (int(v) for v in values[:3])
         headline = f"index {index} is out of range for dimension {dimension} of size {size}"
-        return IndexOutOfRange(explain(headline, algorithm=where, **index_lines(dimension, index, size)))
+        array = site.array or None if site else None
+        return IndexOutOfRange(explain(headline, algorithm=where, array=array, **index_lines(dimension, index, size)))
     if kind == "division":
         dividend = "".join(f" of {int(v)}" for v in values[:1])
         return ArithmeticFault(explain(f"integer division{dividend} by zero", algorithm=where))
@@ -148,11 +151,8 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
         headline = f"counts that add up to {numbers[0]} or more make a larger array than any can be"
         return ArrayTooLarge(explain(headline, algorithm=where))
     if kind == "power_of_two" and numbers:
-        headline = (
-            f"a Fourier transform of {numbers[0]} numbers, a size that was not known while tracing: no power of two"
-        )
-        remedy = "n=, or the number in the type of the parameter: such a size may be any"
-        return SizeMismatch(explain(headline, algorithm=where, **{"try": remedy}))
+        headline = f"a Fourier transform of {numbers[0]} numbers, a size not known when compiled: no power of two"
+        return SizeMismatch(explain(headline, algorithm=where, **{"try": SIZE_OF_TRANSFORM}))
     if kind == "exact" and len(numbers) == 2:
         headline = f'tail "exact": an extent of {numbers[0]} is not a multiple of {numbers[1]}'
         return SizeMismatch(explain(headline, algorithm=where))

@@ -18,7 +18,15 @@ from raido.algo.language.complexes import fitted, kind_of
 from raido.algo.language.making import replicate
 from raido.algo.language.moves import array_of, astype
 from raido.algo.language.ufuncs import add, maximum
-from raido.algo.trace.building import Value, broadcast, broadcast_element, form_results, make_axes, structure
+from raido.algo.trace.building import (
+    Value,
+    broadcast,
+    broadcast_element,
+    form_results,
+    make_axes,
+    nesting_text,
+    structure,
+)
 from raido.algo.trace.combining import RowsMixed, starting_values, trace_operator
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import joined_size
@@ -90,12 +98,6 @@ def bincount(
                 remedy="rd.histogram(a, bins), or a.astype(rd.i64)",
             )
         )
-    if length is None:
-        length = maximum(reductions.max(astype(index, i64), initial=-1) + 1, minlength)
-    elif not (isinstance(minlength, int) and minlength == 0):
-        raise TraceError(
-            complaint("rd.bincount takes `length`, or `minlength`, which data may exceed", remedy="one of them")
-        )
     value = lift(1) if weights is None else structure(weights)
     if not isinstance(value, Array):
         why = "rd.bincount adds one array of weights"
@@ -103,7 +105,24 @@ def bincount(
             complaint(f"{kind_of(value)} as the weights of rd.bincount", why=why, remedy="rd.reduce_by_index")
         )
     dtype, weak = (i64, STRONG) if weights is None else (value.dtype, weakness_of([value]))
-    return reduce_by_index(replicate(length, Array(cast(lift(0), dtype), weak)), add, 0, index, value, name=name)
+    return reduce_by_index(
+        replicate(_bins(places, length, minlength), Array(cast(lift(0), dtype), weak)), add, 0, index, value, name=name
+    )
+
+
+def _bins(places: Array, length: Any, minlength: Any) -> Any:
+    """The number of bins of `rd.bincount`: what was given, or one more than the largest of the places."""
+    if length is None:
+        return maximum(reductions.max(astype(places, i64), initial=-1) + 1, minlength)
+    if not isinstance(minlength, int) or minlength:
+        raise TraceError(
+            complaint("rd.bincount takes `length`, or `minlength`, which data may exceed", remedy="one of them")
+        )
+    number = structure(length)
+    if not isinstance(number, Array) or number.ndim:
+        headline = f"rd.bincount(a, length): {nesting_text(number)} is no number of bins"
+        raise ShapeError(complaint(headline, remedy="rd.bincount(a, weights=…) for NumPy's second argument"))
+    return length
 
 
 def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *, name: str | None = None) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
@@ -26,6 +27,7 @@ from raido.algo.graph.expr import (
     Load,
     Node,
     Op,
+    Parameter,
     Result,
     Var,
     fresh,
@@ -36,6 +38,7 @@ from raido.algo.graph.rewrite import topological
 from raido.algo.graph.scopes import substitute_variables
 from raido.algo.graph.stage_names import RULE, is_stage_name
 from raido.algo.trace.locations import complaint, user_site
+from raido.algo.trace.types import describe
 
 _running = threading.local()
 
@@ -223,8 +226,16 @@ def load(array: Array, indices: tuple[Expr, ...], checked: bool = False) -> Expr
         checked = checked or body.checked
     result = Load(array, indices, checked)
     if checked:
-        trace.sites.setdefault(result, site or user_site())
+        trace.sites.setdefault(result, site or _site_of(array))
     return result
+
+
+def _site_of(array: Array) -> Site:
+    """The user's line that runs, and in it the array, where it is an input."""
+    site = user_site()
+    if isinstance(array, Parameter) and not array.serial:
+        return replace(site, array=f"{array.name}: {describe(array.dtype, array.shape)}")
+    return site
 
 
 def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:

@@ -10,6 +10,8 @@ from raido.algo.trace.attributes import UnknownAttribute
 from raido.algo.trace.remedies import meant_by, near_names
 from raido.algo.trace.tracebacks import border
 
+_LISTED = 40  # names, at most, that an error lists where none of them is near: those of rd.fft, rd.linalg and rd.random
+
 
 def published(module: str, name: str, value: Any) -> Any:
     """The function as the public one of that name in a module; what is no function stays as it is."""
@@ -39,5 +41,7 @@ def refuse_name(module: str, name: str, names: Sequence[str]) -> NoReturn:
     near = [] if name.startswith("_") or meant else near_names(name, names)
     prefix = module.replace("raido", "rd", 1)
     said = f"; near: {', '.join(f'{prefix}.{word}' for word in near)}" if near else ""
+    if not said and len(names) < _LISTED and not name.startswith("_"):
+        said = f"; it has {', '.join(sorted(names))}"
     said = said if meant is None else f"; raido has {meant}"
     raise UnknownAttribute(f"module {module!r} has no attribute {name!r}{said}")

@@ -213,13 +213,13 @@ class Array(Methods, Operators):
         )
 
     def __int__(self) -> int:
-        raise TraceError(_number_complaint(self, "int", "rd.i32(x) or x.astype(rd.i64)"))
+        raise TraceError(_number_complaint(self, "int", "rd.i64(x)"))
 
     def __float__(self) -> float:
-        raise TraceError(_number_complaint(self, "float", "rd.f32(x) or x.astype(rd.f64)"))
+        raise TraceError(_number_complaint(self, "float", "rd.f64(x)"))
 
     def __complex__(self) -> complex:
-        raise TraceError(_number_complaint(self, "complex", "rd.complex64(x) or x.astype(rd.complex128)"))
+        raise TraceError(_number_complaint(self, "complex", "rd.complex128(x)"))
 
     def __format__(self, specification: str) -> str:
         if not specification:

@@ -65,6 +65,10 @@ def test_indices_are_checked_unlike_those_of_scatter() -> None:
     with pytest.raises(rd.IndexOutOfRange, match="index 7 is out of range for dimension 0 of size 3") as caught:
         put.interpret(np.arange(3), np.array([1, 7, -1]))
     assert "test_updates.py" in str(caught.value)
+    taken = rd.algorithm(lambda a, i: a[i])
+    for take in (taken.interpret, taken):
+        with pytest.raises(rd.IndexOutOfRange, match=r"array +a: i64\["):
+            take(np.arange(3), np.array([1, 7]))
     with pytest.raises(rd.IndexOutOfRange, match="index -1"):
         put.interpret(np.arange(3), np.array([-1]))
     np.testing.assert_array_equal(put.interpret(np.arange(3), np.array([], int)), np.arange(3))

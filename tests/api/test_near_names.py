@@ -57,6 +57,7 @@ UNKNOWN = {
     "reading by at": (traced(lambda a: a.at[0].get()), r"a\.at\[key\]\.get: ", r"try +a\[key\]$"),
     "method of a window": (traced(lambda a: rd.stencil(lambda p: p.sum(), a)), r"p\.sum: ", r"try +p\[dy, dx\]"),
     "no user's name": (traced(lambda a: a.nope()), r"a\.nope: ", r"^  algorithm .*\Z"),
+    "no name of a module": (lambda: rd.linalg.expm, "raido.linalg", r"it has cholesky, .*vector_norm"),
     "module": (lambda: rd.random.unifrm, "raido.random", r"near: rd\.random\.uniform"),
 }
 MISFITS = {

@@ -77,6 +77,8 @@ def test_a_local_algorithm_is_refused_by_pickle_and_taken_by_cloudpickle(tmp_pat
     again = cloudpickle.loads(cloudpickle.dumps(scaled))
     assert again is not scaled and again.interpret(np.float32([1, 2])).tolist() == [5, 10]
     anonymous = rd.algorithm(lambda a: a + by)
+    with pytest.raises(pickle.PicklingError, match=r"the algorithm of the lambda at .*test_pickles.py:\d+\n"):
+        pickle.dumps(anonymous)
     code = "print(it[0].interpret(np.float32([1, 2])).tolist(), it[1](img[0]).tolist()[:2])"
     assert elsewhere(code, [scaled, anonymous], tmp_path, cloudpickle) == "[5.0, 10.0] [5.0, 6.0]"
 

@@ -90,8 +90,13 @@ def test_far_names_are_not_answered() -> None:
 MESSAGES: dict[str, tuple[Any, str, str]] = {
     "math": (lambda v: math.sin(v), "`math.sin` of a traced value", "rd.sin"),
     "math of integers": (lambda v: math.floor(v), "`math.floor` of a traced value", "rd.floor"),
-    "float": (lambda v: float(v), "`float()` of a traced value", "rd.f32(x)"),
-    "complex": (lambda v: complex(v), "`complex()` of a traced value", "rd.complex64(x)"),
+    "weights second": (
+        lambda v: rd.bincount(rd.i64(v), rd.zeros(3) + v),
+        "is no number of bins",
+        "rd.bincount(a, weights=…)",
+    ),
+    "float": (lambda v: float(v), "`float()` of a traced value", "rd.f64(x)"),
+    "complex": (lambda v: complex(v), "`complex()` of a traced value", "rd.complex128(x)"),
     "numpy's types": (lambda v: np.float64(v), "`np.float64` of a traced value", "rd.f64(x)"),
     "array": (lambda v: np.array(v), "`np.array` of a traced value", "rd.array"),
     "format": (lambda v: f"{v:.3f}", "the format '.3f' of a traced value", "format the result"),
