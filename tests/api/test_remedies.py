@@ -90,11 +90,6 @@ def test_far_names_are_not_answered() -> None:
 MESSAGES: dict[str, tuple[Any, str, str]] = {
     "math": (lambda v: math.sin(v), "`math.sin` of a traced value", "rd.sin"),
     "math of integers": (lambda v: math.floor(v), "`math.floor` of a traced value", "rd.floor"),
-    "weights second": (
-        lambda v: rd.bincount(rd.i64(v), rd.zeros(3) + v),
-        "is no number of bins",
-        "rd.bincount(a, weights=…)",
-    ),
     "float": (lambda v: float(v), "`float()` of a traced value", "rd.f64(x)"),
     "complex": (lambda v: complex(v), "`complex()` of a traced value", "rd.complex128(x)"),
     "numpy's types": (lambda v: np.float64(v), "`np.float64` of a traced value", "rd.f64(x)"),
@@ -116,6 +111,11 @@ MESSAGES: dict[str, tuple[Any, str, str]] = {
     ),
     "no function": (lambda v: np.choose(v, [v]), "`np.choose` on a traced value", ""),
 }
+
+
+def test_weights_in_second_place_are_no_number_of_bins() -> None:
+    with pytest.raises(rd.ShapeError, match=r"f64\[n\] is no number of bins(.|\n)*try +rd\.bincount\(a, weights=…\)"):
+        rd.algorithm(lambda a, w: rd.bincount(a, w)).trace(rd.i64["n"], rd.f64["n"])
 
 
 @pytest.mark.parametrize("name", MESSAGES)
