@@ -19,7 +19,7 @@ from raido.schedule.levels import has_block_alone, level_of
 from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stages.segments import segments_of
+from raido.schedule.stages.segments import ragged_folds, segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position, stages_read
 
@@ -122,13 +122,15 @@ def _chunks_of_bins(stage: Stage) -> str:
 
 def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:
     """Those of a segmented reduction; none for other maps, stencils and reductions."""
-    segments = segments_of(stage)
-    if segments is None:
+    if stage.reduction is not None or not ragged_folds(stage):
         return {}
-    axes = tuple(axis.name for axis in stage.axes)
+    segments, axes = segments_of(stage), tuple(axis.name for axis in stage.axes)
+    rows = {"rows": Strategy({}, axes, ("fold",))}
+    if segments is None:
+        return rows
     size = sum(value.dtype.itemsize for value in segments.fold.values)
     flat = Strategy({"block": block_of(machine.l2 // 2, size)}, axes, ("check", "search", "fold"))
-    return {"rows": Strategy({}, axes), "flat": flat}
+    return {**rows, "flat": flat}
 
 
 def results_of(stage: Stage) -> tuple[Expr, ...]:

@@ -6,6 +6,7 @@
     count_write  count      the first pass: what blocks keep is counted                       blocks, and places in one
     chain        count      what a block keeps is counted before it is written                places in a block (of a partition: both)
     sorted       ranges     every range of bins takes its steps, in order                     ranges
+    rows         fold       the values of a segment are folded                                values of a segment
     flat         check      offsets are in order                                              segments
     flat         search     where blocks begin                                                blocks, and the end
     flat         fold       the pieces of segments in blocks are folded                       blocks, and values of a piece
@@ -22,7 +23,7 @@ from raido.algo.graph.expr import Axis, fresh
 from raido.schedule.lanes_along_folds import check_lanes_of_operator
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.refusal import Refusal
-from raido.schedule.stages.segments import segments_of
+from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, is_reduction, plain_plan
 from raido.schedule.steps import PART
@@ -81,6 +82,8 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
         for axis in stage.axes:
             bins = bins if axis in stage.all_axes[:outer] else ix.mul(bins, axis.extent)
         return (Axis(fresh("range"), ix.ceildiv(bins, int(str(dict(plan.strategy[1])["bins"])))),)
+    if plan.strategy[0] == "rows":
+        return (Axis(fresh("value"), ragged_folds(stage)[0].axes[0].extent),)
     name, block = plan.strategy[0], int(str(dict(plan.strategy[1])["block"]))
     if part in ("totals", "count"):
         axis = stage.reduction_axes[0]
@@ -107,6 +110,8 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, axis: object) 
         if directive != "parallel":
             raise Refusal("each of its ranges goes through its steps in order", directives="parallel")
         return
+    if not outer and part == "fold" and directive != "vectorize":
+        raise Refusal("one iteration folds the values of a segment, in order or in lanes", directives="vectorize")
     if directive not in ("parallel", "vectorize"):
         raise Refusal("its loops are over blocks, as the strategy makes them", directives="parallel, vectorize")
     if directive == "parallel" and axis == inner:
@@ -118,17 +123,22 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, axis: object) 
 
 
 def check_parts(state: State, name: str) -> None:
-    """Refuses lanes inside lanes: along blocks that are totalled, and along another axis of the same scan."""
+    """Refuses lanes inside lanes: along blocks that are totalled, or values of a segment, and along another axis of the same stage."""
     stage, plan = state.stage(name), state.plans[name]
-    if stage.scan is None:
+    if stage.scan is None and not ragged_folds(stage):
         return
     across = [loop for loop in plan.loops if loop.kind == "vector" and not is_reduction(stage, plan, loop.name)]
     for part in plan.parts:
         lanes = next((loop.name for loop in part.loops if loop.kind == "vector"), None)
-        if lanes is not None:
+        _, _, short = part.stage.rpartition(PART)
+        if lanes is not None and stage.scan is not None:
             check_lanes_of_operator(stage)
-        if across and lanes is not None:
-            _, _, short = part.stage.rpartition(PART)
+        elif lanes is not None and short == "fold" and not any(map(takes_lanes, ragged_folds(stage))):
+            raise Refusal(
+                f'the operator of "{name}" has no neutral element that is known, from which lanes could start',
+                "leave its values to one iteration after the other",
+            )
+        if across and lanes is not None and short in OF_BLOCKS:
             raise Refusal(
                 f'lanes of "{lanes}" of its part "{short}" would run inside vectorized loop "{across[0].name}" of "{name}"'
             )

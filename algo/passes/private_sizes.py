@@ -1,10 +1,11 @@
 """Arrays of private size, inside functions of elements, that are only reduced: they become loops and need no memory.
 
-    rd.sum(row[lo:hi]) in a map over rows       a loop of hi - lo iterations
+    rd.sum(row[lo:hi]) in a map over rows       a fold of hi - lo values
     rd.sum(rd.filter(p, row)), kept.shape[0]    a reduction of the row, of what `p` keeps
 
-A reduction over a size that differs from lane to lane becomes a `Loop`, in the order of a fold; arrays of that size are written out where
-they are read. Whatever else private arrays are used for stays as it is.
+A reduction over a size that differs from lane to lane has a computed extent, as that of a segment has, if its operator has a known
+identity, so that lanes may run along it; any other becomes a `Loop`, in the order of a fold. Arrays of that size are written out where they
+are read. Whatever else private arrays are used for stays as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.program import Program
-from raido.algo.graph.reduction import identity_of, reduction_update
+from raido.algo.graph.reduction import identities_of, identity_of, reduction_update
 from raido.algo.graph.rewrite import free_variables, rebuild, topological
 from raido.algo.graph.scopes import substitute_variables
 from raido.algo.trace.context import canonical_indices
@@ -143,6 +144,10 @@ class _Rewriting:
         kept = self._over_kept(form, axis)
         if kept is not None:
             return Item(kept, item.index)
+        if identities_of(form):
+            ragged = Axis(axis.var, self._extent(axis.extent))
+            parts = (form.left, form.right, form.combine, form.neutral, form.values, form.commutative, form.monoid)
+            return Item(Reduce((ragged,), *parts), item.index)
         steps = reduction_update(form, self.program.contract)
         loop = Loop(self._extent(axis.extent), axis.var, form.left, form.neutral, steps)
         return Item(loop, item.index)

@@ -33,12 +33,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
-from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice
+from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import (
     FEWEST_ROWS,
     is_low,
     is_product_of_rows,
+    is_small,
     is_tiled_product,
     moving_axes,
     outer_axes,
@@ -53,6 +54,7 @@ from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.parts import say_parts
 from raido.schedule.holes import holes_of
+from raido.schedule.lanes_along_folds import is_plain_fold
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
 from raido.schedule.replay import IN_BRANCHES, apply_step, branch_state, in_branch, taken_steps, test_of
@@ -70,6 +72,7 @@ from raido.schedule.state import (
     shared_count,
 )
 from raido.schedule.steps import Step
+from raido.schedule.strategies import strategy_name
 from raido.schedule.strategy_numbers import with_numbers
 
 if TYPE_CHECKING:
@@ -178,12 +181,14 @@ def say_own_loops(draft: Draft, name: str) -> None:
 def say_strategy_parts(draft: Draft, name: str) -> None:
     """The loops of the parts of a stage's strategy."""
     stage = draft.state.uses.stages[name]
-    if not isinstance(stage, Stage) or is_inlined(draft.state, name):
+    if not isinstance(stage, Stage):
         return
-    if draft.machine.gpu is not None:
-        say_gpu_parts(draft, name)
-    else:
+    if draft.machine.gpu is None and has_ragged_folds(stage) and draft.state.plan(name).strategy is None:
+        draft.say(name, "strategy", name="rows")
+    if draft.machine.gpu is None and (not is_inlined(draft.state, name) or strategy_name(draft.state, name) == "rows"):
         say_parts(draft, name)
+    elif draft.machine.gpu is not None and not is_inlined(draft.state, name):
+        say_gpu_parts(draft, name)
 
 
 def say_placement(draft: Draft, name: str) -> None:
@@ -261,11 +266,15 @@ def strip_place(draft: Draft, name: str) -> At | None:
     heads = {head_of(state, reader) for reader in readers}
     if len(heads) != 1 or (name, "placement") in state.asked or state.stage(name).outer:
         return None
+    if has_ragged_folds(state.stage(name)):  # a long segment would keep one thread busy
+        return None
     vector = vector_axis(draft, state.stage(name))
     if is_tiled_product(draft, state.stage(name), vector) or is_product_of_rows(draft, state.stage(name), vector):
         return None
     (head,) = heads
     if goes_in_phases(state, head):  # which would make it twice
+        return None
+    if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) == 1:
         return None
     if not all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items()):
         return None
@@ -273,6 +282,12 @@ def strip_place(draft: Draft, name: str) -> At | None:
     if strips is None or not is_low(halo(draft, name, head), strips.factor):
         return None
     return At(head, strips.outer)
+
+
+def is_line_of_folds(stage: Stage) -> bool:
+    """Whether a stage is a line of reductions that are not known to be short: made whole, in loops of their own, they read far more than
+    they write, and strips of the line would leave few threads, or read columns in pieces."""
+    return is_plain_fold(stage) and len(stage.axes) == 1 and not all(is_small(a.extent) for a in stage.reduction_axes)
 
 
 def halo(draft: Draft, name: str, head: str) -> int:

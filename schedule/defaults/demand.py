@@ -21,15 +21,16 @@ from raido.algo.graph import index
 from raido.algo.graph.bind_sizes import evaluate_size
 from raido.algo.graph.cost import FUNCTION, cost_of, is_cheaper_made_twice, operations
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Array, Cond, Expr, Item, Load, Loop, Node, Op, Reduce, Update, Var, While
+from raido.algo.graph.expr import Array, Axis, Cond, Expr, Item, Load, Loop, Op, Update, Var, While
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers, join_twins
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.levels import is_scanned_in_pieces
 from raido.schedule.remember import remembered
-from raido.schedule.stages.dependent import is_ragged
+from raido.schedule.stages.positions import chooses_by_position, is_bounded, is_chosen
 from raido.schedule.stages.reads import array_name, flatten, loads_of, scalars_of, stage_roots
+from raido.schedule.stages.segments import ragged_folds
 from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
 from raido.schedule.state import State, has_loops_said, is_inlined, places, reaches
 from raido.schedule.strategies import PHASES, strategy_name
@@ -113,8 +114,7 @@ def _point(i: Expr, counters: frozenset[Var]) -> Expr | None:
 @remembered
 def segment_counters(stage: Stage) -> frozenset[Var]:
     """The variables that count the values of a stage's segments."""
-    folds = [node for node in scalars_of(stage) if isinstance(node, Reduce) and is_ragged(node)]
-    return frozenset(axis.var for fold in folds for axis in fold.axes)
+    return frozenset(axis.var for fold in ragged_folds(stage) for axis in fold.axes)
 
 
 def _compose(indices: Point, stage: Stage, at: Point) -> Point:
@@ -162,7 +162,9 @@ def changes_of(graph: StageGraph) -> list[tuple[str, tuple[Array, ...]]]:
 
 def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
     """Whether computing a stage where it is read costs little or nothing more."""
-    if not readers:
+    if not readers or has_ragged_folds(
+        stage
+    ):  # whose strategy makes pieces that are even, and takes their values in lanes
         return False
     times = sum(
         max(iterations(state.stage(reader), point), repeats(stage, state.stage(reader), point))
@@ -171,8 +173,11 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     )
     if reads_functions(stage, state) and any(is_dependent(state.stage(reader)) for reader in readers):
         return False
-    if any(turns_rows(stage, state.stage(reader), point) for reader, points in readers.items() for point in points):
+    reads = [(state.stage(reader), point) for reader, points in readers.items() for point in points]
+    if any(turns_rows(stage, reader, point) or chooses_across(stage, reader, point) for reader, point in reads):
         return False
+    if is_chosen_by_position(stage) and any(reader.scan or reader.filter or reader.sort for reader, _ in reads):
+        return False  # their loops are not cut
     if times == 1 and any(goes_over_twice(state, reader) for reader in readers):
         return is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))
     again = cost(stage) + len(loads_of(stage)) - 1
@@ -201,6 +206,30 @@ def turns_rows(stage: Stage, reader: Stage, point: Point) -> bool:
         for node in scalar_nodes(*stage_roots(stage), stop=branches)
         if node not in branches
     )
+
+
+def chooses_across(stage: Stage, reader: Stage, point: Point) -> bool:
+    """Whether elements that are read across rows, as a transposition reads them, would be chosen by their position as well: whole squares
+    of such reads are turned in registers, and a choice at each of their elements makes gathers of them."""
+    if reader.reduction is not None or len(stage.axes) < 2 or len(reader.axes) < 2:
+        return False
+    if is_across(reader, point):
+        return is_chosen_by_position(stage)
+    across = any(is_across(stage, load.indices) for load in loads_of(stage))
+    return across and (is_bounded(point) or chooses_by_position(scalars_of(reader), {axis.var for axis in reader.axes}))
+
+
+def is_across(reader: Stage, point: Point) -> bool:
+    """Whether a read goes down the columns of an array where its reader goes along its own rows."""
+    if len(point) < 2 or None in point:
+        return False
+    (*rows, last), along = point, reader.axes[-1].var
+    return any(_step(e, along) for e in rows) and any(abs(_step(last, axis.var)) == 1 for axis in reader.axes[:-1])
+
+
+def is_chosen_by_position(stage: Stage) -> bool:
+    """Whether elements of a stage are chosen by their position, or read by a rule for what lies outside of an array."""
+    return is_chosen(scalars_of(stage), {axis.var for axis in stage.axes})
 
 
 def is_dependent(stage: Stage) -> bool:
@@ -318,36 +347,22 @@ def meets_boundary(state: State, demand: Demand, reader: str) -> bool:
     """Whether a stage treats indices near the ends of an axis in another way: clamped reads, or a choice between values."""
     for points in demand.reads(reader).values():
         for point in points:
-            if any(
-                isinstance(node, Op) and node.name in BOUNDARY_OPS
-                for e in point
-                if e is not None
-                for node in scalar_nodes(e)
-            ):
+            if is_bounded(point):
                 return True
     sources = [reader, *(name for name in demand.inlined if reader in demand.readers(name))]
-    return any(_chooses_by_position(state.stage(name)) for name in sources)
-
-
-def _chooses_by_position(stage: Stage) -> bool:
-    predicates: list[Node] = []
-    for node in scalars_of(stage):
-        if isinstance(node, Cond):
-            predicates.append(node.predicate)
-        elif isinstance(node, Op) and node.name == "select":
-            predicates.append(node.args[0])
-    variables = {axis.var for axis in stage.axes}
-    for predicate in predicates:
-        nodes = scalar_nodes(predicate)
-        mentioned = {node for node in nodes if isinstance(node, Var)}
-        if mentioned and mentioned <= variables and not any(isinstance(node, Load) for node in nodes):
-            return True
-    return False
+    stages = [state.stage(name) for name in sources]
+    return any(chooses_by_position(scalars_of(stage), {axis.var for axis in stage.axes}) for stage in stages)
 
 
 def has_ragged_folds(stage: Stage) -> bool:
     """Whether elements are folds of as many values as the data says (segments)."""
-    return bool(segment_counters(stage))
+    return bool(ragged_folds(stage))
+
+
+def decides_lengths(stage: Stage, axis: Axis) -> bool:
+    """Whether folds of a stage are of different length along an axis, so that lanes along it would wait for the longest."""
+    extents = (each.extent for fold in ragged_folds(stage) for each in fold.axes)
+    return any(axis.var in free_variables(extent) for extent in extents)
 
 
 @remembered

@@ -51,7 +51,7 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
 
 
 def contiguity(var: Var, point: Point) -> int:
-    """How an access moves with a variable: 1 by neighbours, 0 not at all, −2 by strides or anywhere."""
+    """How an access moves with a variable: 1 by neighbours, forwards or backwards, 0 not at all, −2 by strides or anywhere."""
     if not point:
         return 0
     if any(e is not None and moves(e, var) for e in point[:-1]):
@@ -63,7 +63,7 @@ def contiguity(var: Var, point: Point) -> int:
         last = last.args[0]
     if not moves(last, var):
         return 0
-    return 1 if index.linear(last)[1].get(var) == 1 else -2
+    return 1 if index.linear(last)[1].get(var) in (1, -1) else -2
 
 
 def moves(e: Expr, var: Var) -> bool:

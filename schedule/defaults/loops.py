@@ -7,7 +7,7 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
-from raido.schedule.defaults.demand import cost, has_ragged_folds, is_divergent
+from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     WRITTEN_OUT,
@@ -70,7 +70,7 @@ def say_loops(draft: Draft, name: str) -> None:
     vector = vector_axis(draft, stage)
     if say_segment_loops(draft, stage):
         return
-    if vector is not None and vector in stage.axes[:1] and has_ragged_folds(stage):
+    if vector is not None and decides_lengths(stage, vector):
         vector = None  # lanes run along each fold
     if vector is not None and gangs_of_private_loops(stage, vector.var, draft.machine) == 0:
         vector = None

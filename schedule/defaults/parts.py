@@ -14,13 +14,14 @@ from itertools import takewhile
 from raido.algo.graph.reduction import identities_of
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.stages.segments import segments_of
+from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, axes_of, enclosing, is_reduction, loop_of
+from raido.schedule.state import State, axes_of, enclosing, is_inlined, is_reduction, loop_of
 from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import part_name, part_stage
 
 COUNTED, FEW = 6, 8
+GANGS_OF_SEGMENTS = 2  # side by side, where each segment is folded by one thread
 GANGS = 4  # side by side, where elements are only totalled
 
 
@@ -43,6 +44,9 @@ def say_parts(draft: Draft, name: str) -> None:
             draft.say(whole, "parallel", axis=axes[0])
         elif part == "ranges" and free:
             draft.say(whole, "parallel", axis=axes[0], dynamic=True)
+        elif part == "fold" and len(axes) == 1:
+            if not has_lanes_around(draft, stage) and any(map(takes_lanes, ragged_folds(stage))):
+                draft.say(whole, "vectorize", axis=axes[0], interleave=GANGS_OF_SEGMENTS)
         elif part == "fold":
             segments = segments_of(stage)
             if free:
@@ -58,6 +62,17 @@ def has_threads_around(state: State, stage: Stage) -> bool:
     own = takewhile(lambda loop: not taken & {*axes_of(plan, loop.name)}, plan.loops)
     outer = (loop_of(state, owner, loop) for owner, loop in enclosing(state, stage.name))
     return any(loop.kind == "parallel" for loop in (*outer, *own))
+
+
+def has_lanes_around(draft: Draft, stage: Stage) -> bool:
+    """Whether a loop is vectorised in which a stage is computed, its own among them."""
+    state, name = draft.state, stage.name
+    computed = draft.demand.readers(name) if is_inlined(state, name) else (name,)
+    for each in computed:
+        outer = (loop_of(state, owner, loop) for owner, loop in enclosing(state, each))
+        if any(loop.kind == "vector" for loop in (*outer, *state.plan(each).loops)):
+            return True
+    return False
 
 
 def say_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:

@@ -16,6 +16,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
+from raido.schedule.lower.index_checks import is_made_of_sizes
 from raido.schedule.nest.effects import writes
 from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Statement
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
@@ -91,11 +92,12 @@ class Builder:
     def loop(
         self, var: Var, low: Expr, high: Expr, step: int = 1, extents: Iterable[Expr] = (), /, **how: Any
     ) -> Iterator[Scope]:
-        """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty.
+        """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty, or the loop begins where it ends.
 
         extents: of the axes that the loop runs over, which are not 0 inside it.
         """
-        facts = self.facts.with_range(var, low, last_of_loop(low, end_of_rounds(low, high, self.facts), step))
+        end = end_of_rounds(low, high, self.facts)
+        facts = self.facts.with_range(var, begin_of_rounds(low, high, self.facts), last_of_loop(low, end, step))
         known = [e for n in (ix.sub(high, low), *extents) if only_sizes(n) for e in at_least_one(n)]
         if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
             facts = facts.with_known(*new)
@@ -112,7 +114,7 @@ class Builder:
             yield scope
         self.threaded -= parallel
         self.levels.pop()
-        if scope.statements:
+        if scope.statements and low is not high:
             self.add(For(var, low, high, step, closed(scope), **how))
 
     @contextmanager
@@ -216,7 +218,10 @@ def as_planned(loop: LoopPlan, stage: str, kind: str = "") -> dict[str, Any]:
 
 
 def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
-    """`high` as it is in a loop low..high that has an iteration: of a maximum, the parts that lie beyond `low`."""
+    """`high` as it is in a loop low..high that has an iteration: of a maximum, also of one among those of which it is the least, the
+    parts that lie beyond `low`."""
+    if isinstance(high, Op) and high.name == "minimum":
+        return ix.minimum(*(end_of_rounds(low, a, facts) for a in high.args))
     while isinstance(high, Op) and high.name == "maximum":
         a, b = high.args
         if facts.less_equal(a, low):
@@ -226,6 +231,19 @@ def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
         else:
             break
     return high
+
+
+def begin_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
+    """`low` as it is in a loop low..high that has an iteration: of a minimum, the parts that lie before `high`."""
+    while isinstance(low, Op) and low.name == "minimum":
+        a, b = low.args
+        if facts.less_equal(high, b):
+            low = a
+        elif facts.less_equal(high, a):
+            low = b
+        else:
+            break
+    return low
 
 
 def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:
@@ -251,8 +269,8 @@ def at_least_one(e: Expr) -> list[Expr]:
 
 
 def is_product(e: Expr) -> bool:
-    """Whether an expression is a product of sizes."""
-    return isinstance(e, Op) and e.name == "mul" and all(isinstance(a, SizeVar) or is_product(a) for a in e.args)
+    """Whether an expression is a product of sizes, and of extents made of sizes."""
+    return isinstance(e, Op) and e.name == "mul" and is_made_of_sizes(e)
 
 
 def is_quotient(e: Expr) -> TypeGuard[Op]:
@@ -266,13 +284,26 @@ def is_quotient(e: Expr) -> TypeGuard[Op]:
 
 
 def factors(e: Expr) -> list[Expr]:
-    """The sizes whose product `e` is, if it is one: where the product is not 0, none of them is."""
+    """The factors of a product that are never negative, as sizes are: where the product is not 0, none of them is."""
     constant, terms = ix.linear(e)
     if constant or len(terms) != 1:
         return []
-    (atom,) = terms
-    parts = ix_parts(atom) if is_product(atom) else [atom]
-    return [part for part in parts if isinstance(part, SizeVar)]
+    found, stack = [], list(terms)
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Op) and part.name == "mul":
+            stack += part.args
+        elif is_never_negative(part):
+            found.append(part)
+    return found
+
+
+def is_never_negative(e: Expr) -> bool:
+    """Whether an expression is a size, or the least or the greatest of some, as extents of slices are."""
+    if isinstance(e, Op) and e.name in ("minimum", "maximum"):
+        return (all if e.name == "minimum" else any)(map(is_never_negative, e.args))
+    value = ix.constant_value(e)
+    return isinstance(e, SizeVar) or (value is not None and value >= 0)
 
 
 def ix_parts(e: Expr) -> list[Expr]:

@@ -27,7 +27,7 @@ from raido.schedule.lower.steps import (
 from raido.schedule.nest.nodes import For, If, Store
 from raido.schedule.nest.nodes import While as WhileStatement
 from raido.schedule.nest.values import Buffer, Read
-from raido.schedule.stages.dependent import is_ragged
+from raido.schedule.stages.stage import LaneFold
 
 
 class Emitter(PrivateEmitter):
@@ -155,12 +155,14 @@ class Emitter(PrivateEmitter):
             scope = manager.__enter__()
             self._bind(axis.var, scope)
             scopes.append((manager, scope, (axis.var, extent)))
-        neutral = identities_of(form) if is_ragged(form) else ()
-        wide = bool(neutral) and len(form.axes) == 1
-        fold = replace_neutral(form, neutral) if wide else form
+        in_lanes = isinstance(form, LaneFold)
+        fold = replace_neutral(form, identities_of(form)) if in_lanes else form
         self._fold_here(fold, registers, (), self._block(step_operands(form, self.contract)), self.contract)
         for manager, scope, (var, extent) in reversed(scopes):
             manager.__exit__(None, None, None)
-            how: dict[str, Any] = {"kind": "vector", "interleave": 2, "tail": "mask"} if wide else {}
+            how: dict[str, Any] = {}
+            if in_lanes:
+                how = {"kind": "vector", "lanes": form.lanes, "interleave": form.interleave, "tail": "default"}
+                how |= {"stage": form.stage, "loop": form.loop}
             self.builder.add(For(var, ix.as_index(0), extent, 1, closed(scope), **how))
         self._finish(form, registers)

@@ -15,8 +15,10 @@ from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
 from raido.schedule.stages.form_stages import top_reductions
+from raido.schedule.stages.segments import with_lanes
 from raido.schedule.stages.stage import AnyStage, Stage
 from raido.schedule.stages.tables import Tables
+from raido.schedule.strategy_parts import part_loop
 
 SHORT_ROW = 32
 
@@ -162,8 +164,8 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
     inlined: dict[Node, tuple[Stage, tuple[Expr, ...]]] = {}
     closed = [stage for stage in flat(stages) if isinstance(stage, Stage)]
     for stage in closed:
-        bodies = substitute_inlined(stage.bodies, inlined, tables)
         plan = plans[stage.name]
+        bodies = substitute_inlined(_folded_in_lanes(stage, plan, tables), inlined, tables)
         if isinstance(plan.compute, Inline):
             inlined[stage.form] = (stage, bodies)
             continue
@@ -180,6 +182,14 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
             job.plan.aligned or job.form in in_blocks or any(form in in_blocks for form in job.reads.loads)
         )
     return jobs
+
+
+def _folded_in_lanes(stage: Stage, plan: StagePlan, tables: Tables) -> tuple[Expr, ...]:
+    """The bodies of a stage, with the lanes that its schedule gives to folds whose length data decides."""
+    if plan.strategy is None or plan.strategy[0] != "rows":
+        return stage.bodies
+    loop = part_loop(stage, plan, "fold", -1)
+    return with_lanes(stage, loop, tables) if loop.kind == "vector" else stage.bodies
 
 
 def parts_of_layout(job: Job) -> tuple[tuple[int, tuple[tuple[str, int], ...]], ...]:

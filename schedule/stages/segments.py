@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph.expr import Axis, Checked, Expr, Item, Parameter, Reduce, Result
-from raido.algo.graph.rewrite import children, free_variables, post_order
+from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.reduction import identities_of
+from raido.algo.graph.rewrite import children, free_variables, post_order, rebuild, scalar_nodes
+from raido.schedule.plan import LoopPlan
 from raido.schedule.remember import remembered
-from raido.schedule.stages.stage import Stage
+from raido.schedule.stages.dependent import is_ragged
+from raido.schedule.stages.reads import scalars_of
+from raido.schedule.stages.stage import LaneFold, Stage
+from raido.schedule.stages.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,31 @@ class Segments:
     end: Expr
     size: Expr
     checked: Expr
+
+
+@remembered
+def ragged_folds(stage: Stage) -> tuple[Reduce, ...]:
+    """The folds among a stage's expressions whose length data decides, inner ones first."""
+    return tuple(node for node in scalars_of(stage) if isinstance(node, Reduce) and is_ragged(node))
+
+
+def takes_lanes(fold: Reduce) -> bool:
+    """Whether lanes may take the values of a ragged fold in turn: each starts from the identity that its operator is known to have."""
+    return len(fold.axes) == 1 and bool(identities_of(fold))
+
+
+def with_lanes(stage: Stage, loop: LoopPlan, tables: Tables) -> tuple[Expr, ...]:
+    """The bodies of a stage with its ragged folds in lanes, where they may be, as a loop of its strategy's part states."""
+    bodies = stage.bodies
+    memo: dict[Node, Node] = {}
+    for node in scalar_nodes(*bodies):
+        new = rebuild(node, lambda child: memo.get(child, child))
+        if isinstance(new, Reduce) and is_ragged(new) and takes_lanes(new):
+            parts = (getattr(new, name) for name in field_names(Reduce))
+            new = LaneFold(*parts, loop.lanes, loop.interleave, stage.name, loop.name)
+        tables.carry(node, new)
+        memo[node] = new
+    return tuple(memo[body] for body in bodies)  # type: ignore[misc]
 
 
 @remembered

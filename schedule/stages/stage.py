@@ -41,6 +41,18 @@ class StageFold(Reduce):
     init: tuple[Expr, ...]
 
 
+@node
+class LaneFold(Reduce):
+    """A fold of as many values as data decides, in lanes (0: as many as a register holds), with so many gangs side by side, as loop
+    `loop` of a stage states.
+    """
+
+    lanes: int
+    interleave: int
+    stage: str
+    loop: str
+
+
 def initial_values(fold: Reduce) -> tuple[Expr, ...]:
     """The values that a stage's fold begins with, one for each of its results."""
     return fold.init if isinstance(fold, StageFold) else fold.neutral

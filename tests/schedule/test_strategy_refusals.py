@@ -108,6 +108,11 @@ def segments(v: rd.f32["n", "w"], offsets: rd.i64["k"]):
     return rd.map(lambda row: rd.sum(row), sums, name="out")
 
 
+@rd.algorithm
+def quotients(v: rd.f32["n"], offsets: rd.i64["k"]):
+    return rd.segmented_reduce(lambda p, q: p + q - p * q, 0, v, offsets, name="sums")
+
+
 CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "unknown strategy": (line, lambda s: s["sums"].strategy("private")),
     "unknown number": (line, lambda s: s["sums"].strategy("chain", blocks=128)),
@@ -176,6 +181,15 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     "lanes around blocks of segments": (
         segments,
         lambda s: s["sums"].reorder("x", "s").vectorize("x").strategy("flat"),
+    ),
+    "threads inside a segment": (segments, lambda s: s["sums"].strategy("rows").part("fold").parallel("value")),
+    "lanes of a segment inside lanes": (
+        segments,
+        lambda s: s["sums"].strategy("rows").vectorize("x").part("fold").vectorize("value"),
+    ),
+    "lanes of an operator without an identity": (
+        quotients,
+        lambda s: s["sums"].strategy("rows").part("fold").vectorize("value"),
     ),
     "a part of no strategy": (histogram, lambda s: s["bins"].part("combine")),
     "a part of a stage without strategies": (table, lambda s: s["out"].part("combine")),

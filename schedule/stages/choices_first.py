@@ -1,0 +1,108 @@
+"""Elements that scans, filters, sorts and reductions by index read, and that are chosen by their position, are made before.
+
+scan(op, 0, where(x < n, a[x], b[x - n]))      becomes      c[x] = where(x < n, a[x], b[x - n]);  scan(op, 0, c[x])
+
+The loops of a map are cut where such a choice begins and ends to vanish (`lower/partition.py`). Those of a scan run along its axis in
+order, in blocks, and twice; lanes would ask at every element, and gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raido.algo.graph.expr import (
+    Array,
+    Axis,
+    Cond,
+    Expr,
+    Filter,
+    Generate,
+    Item,
+    Load,
+    Op,
+    Result,
+    Scan,
+    Sort,
+    Update,
+    Var,
+    fresh,
+)
+from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritten, topological
+from raido.schedule.stages.dependent import DEPENDENT, Dependent
+from raido.schedule.stages.positions import chooses_by_position, is_bounded
+from raido.schedule.stages.tables import Tables
+
+
+def make_choices_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph in which nothing that goes along an axis in order chooses elements by their position along it."""
+    memo: dict[Node, Node] = {}
+    for node in topological(*roots):
+        new = rebuild(node, memo.__getitem__)
+        tables.carry(node, new)
+        if isinstance(new, DEPENDENT) and not free_variables(new):
+            made = _with_choices_before(new, tables)
+            tables.carry(new, made)
+            new = made
+        memo[node] = new
+    return rewritten(roots, memo)
+
+
+def _with_choices_before(form: Dependent, tables: Tables) -> Dependent:
+    along, evaluated = _along(form)
+    choices = {e for root in evaluated for e in _choices(root, along)}
+    if not choices:
+        return form
+    read: dict[Any, Node] = {}
+    for e in choices:
+        own = free_variables(e)
+        axes = [axis for axis in form.axes if axis.var in own]
+        names: dict[Node, Var] = {axis.var: fresh(axis.name) for axis in axes}
+        (body,) = tables.rewrite((e,), lambda node: node, dict(names))
+        made = Generate(tuple(Axis(names[axis.var], axis.extent) for axis in axes), (body,))
+        tables.kinds[made] = "move" if isinstance(e, Load) else "elementwise"
+        read[e] = Load(Result(made, 0), tuple(axis.var for axis in axes), False)
+    parts: dict[str, Any] = {name: getattr(form, name) for name in field_names(type(form))}
+    for name in ("values", "indices", "predicate"):
+        old = parts.get(name)
+        if isinstance(old, tuple):
+            parts[name] = tables.rewrite(old, lambda node: node, read)
+        elif old is not None:
+            (parts[name],) = tables.rewrite((old,), lambda node: node, read)
+    return type(form)(*parts.values())
+
+
+def _along(form: Dependent) -> tuple[set[Var], Sequence[Expr]]:
+    """The variables of the axes that a form goes along in order, and the expressions that it evaluates there."""
+    if isinstance(form, Update):
+        return {axis.var for axis in form.axes[-1:]}, (*form.values, *form.indices) if form.mode == "combine" else ()
+    if isinstance(form, Filter):
+        return {form.axes[0].var}, (form.predicate, *form.values)
+    assert isinstance(form, Scan | Sort)
+    return {form.axes[form.along].var}, form.values
+
+
+def _choices(root: Expr, along: set[Var]) -> list[Expr]:
+    """The choices by position that are evaluated with every element of an expression; the whole expression where there are several."""
+    found: dict[Expr, None] = {}
+    stack: list[Expr] = [root]
+    while stack:
+        e = stack.pop()
+        if _is_choice(e, along):
+            found[e] = None
+        elif isinstance(e, Op):
+            stack += e.args
+    return [root] if len(found) > 1 else list(found)
+
+
+def _is_choice(e: Expr, along: set[Var]) -> bool:
+    if along.isdisjoint(free_variables(e)):
+        return False
+    if isinstance(e, Load):
+        return is_bounded(e.indices)
+    choice = e.form if isinstance(e, Item) else e
+    if not isinstance(choice, Cond | Op) or not chooses_by_position([choice], free_variables(e)):
+        return False
+    moved = (i for load in loads_in(e) for i in load.indices if not along.isdisjoint(free_variables(i)))
+    return any(not isinstance(i, Var) for i in moved)  # elsewhere both sides are read at the element's own index
