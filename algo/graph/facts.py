@@ -21,7 +21,9 @@ from raido.algo.graph.index import (
     combine,
     constant_value,
     counts,
+    difference,
     floordiv,
+    has_extremes,
     linear,
     maximum,
     minimum,
@@ -33,6 +35,7 @@ from raido.algo.graph.index import (
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 
 Interval: TypeAlias = tuple[Expr, Expr]
+Terms: TypeAlias = "frozenset[tuple[Expr, int]]"
 _MOST_PARTS = 256
 
 
@@ -144,13 +147,15 @@ def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> I
 class Facts:
     """Assumptions: sizes and the given expressions are at least 0; `ranges` bounds variables (inclusive)."""
 
-    __slots__ = ("_fewer", "_goals", "_memo", "_mentioned", "_new", "_parts", "known", "ranges")
+    __slots__ = ("_decided", "_fewer", "_goals", "_least", "_memo", "_mentioned", "_new", "_parts", "known", "ranges")
 
     def __init__(self, known: Iterable[Expr] = (), ranges: Mapping[Var, Interval] | None = None) -> None:
         self.known = tuple(canonical(e) for e in known)
         self._parts = tuple(map(linear, self.known))
+        self._least = _least_constants({}, self._parts)
         self.ranges = dict(ranges or {})
         self._memo: dict[Expr, bool] = {}
+        self._decided: dict[Expr, Expr] = {}
         self._goals: dict[tuple[int, frozenset[tuple[Expr, int]]], tuple[int, int, bool]] = {}
         self._fewer: Facts | None = (
             None  # these less those that were added last; `_new`: the variable that they are about, if only one
@@ -162,8 +167,13 @@ class Facts:
     def with_known(self, *known: Expr) -> Facts:
         """These facts and more."""
         more = self._copy()
-        more.known += tuple(map(canonical, known))
-        more._parts = tuple(map(linear, more.known))
+        new = tuple(map(canonical, known))
+        parts = tuple(map(linear, new))
+        more.known, more._parts, more._least = (
+            self.known + new,
+            self._parts + parts,
+            _least_constants(self._least, parts),
+        )
         more._mentioned = more._mentioned.union(*map(free_variables, known))
         return more
 
@@ -183,8 +193,8 @@ class Facts:
         """The same facts, to which more are to be added."""
         copy = object.__new__(Facts)
         copy.known, copy.ranges, copy._mentioned = self.known, dict(self.ranges), self._mentioned
-        copy._parts = self._parts
-        copy._memo, copy._goals, copy._fewer, copy._new = {}, {}, self, None
+        copy._parts, copy._least = self._parts, self._least
+        copy._memo, copy._decided, copy._goals, copy._fewer, copy._new = {}, {}, {}, self, None
         return copy
 
     def nonnegative(self, e: IntLike) -> bool:
@@ -200,7 +210,10 @@ class Facts:
         answer = self._memo.get(e)
         if answer is None:
             self._memo[e] = False
-            answer = self._memo[e] = self._is_known(e) or self._prove(*linear(e), 8, 3)
+            constant, terms = linear(e)
+            least = self._least.get(frozenset(terms.items()))
+            follows = least is not None and constant >= least  # from one that is known
+            answer = self._memo[e] = follows or self._is_known(e) or self._prove(constant, terms, 8, 3)
         return answer
 
     def _is_known(self, e: Expr) -> bool:
@@ -216,7 +229,7 @@ class Facts:
 
     def less(self, a: IntLike, b: IntLike) -> bool:
         """Whether a < b is provable."""
-        return self.nonnegative(sub(sub(b, a), 1))
+        return self.nonnegative(difference(b, a, 1))
 
     def equal(self, a: IntLike, b: IntLike) -> bool:
         """Whether a = b is provable."""
@@ -231,6 +244,15 @@ class Facts:
     def simplify(self, e: Expr) -> Expr:
         """`e` with every min, max and boundary that these facts decide replaced by what it is."""
         return canonical(rewrite_index(canonical(e), self._decide, {}))
+
+    def decided(self, e: Expr) -> Expr:
+        """`simplify` of an expression with a minimum or a maximum in it; others are left as they are."""
+        if not has_extremes(e):
+            return e
+        known = self._decided.get(e)
+        if known is None:
+            known = self._decided[e] = self.simplify(e)
+        return known
 
     def _decide(self, e: Expr) -> Expr:
         if not isinstance(e, Op):
@@ -345,6 +367,15 @@ def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
             for axis in node.axes:
                 facts = facts.with_range(axis.var, 0, sub(axis.extent, 1))
     return facts
+
+
+def _least_constants(known: Mapping[Terms, int], parts: Iterable[tuple[int, dict[Expr, int]]]) -> dict[Terms, int]:
+    """By the terms of what is known to be at least 0, the least constant that they are known with."""
+    least = dict(known)
+    for constant, terms in parts:
+        key = frozenset(terms.items())
+        least[key] = min(constant, least.get(key, constant))
+    return least
 
 
 def _scaled(constant: int, terms: dict[Expr, int], k: int) -> tuple[int, dict[Expr, int]]:

@@ -13,10 +13,12 @@ from typing import Any, TypeAlias
 
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
+from raido.algo.graph.node import NodeTable
 
 IntLike: TypeAlias = Expr | int
 BOUNDARY_OPS = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
 _SMALL = tuple(const(i64, value) for value in range(65))
+_sums = NodeTable()  # by their linear forms
 
 
 def as_index(value: IntLike) -> Expr:
@@ -75,15 +77,29 @@ def combine(a: tuple[int, dict[Expr, int]], b: tuple[int, dict[Expr, int]], scal
     return a[0] + scale * b[0], terms
 
 
-def _build(constant: int, terms: Mapping[Expr, int]) -> Expr:
-    total: Expr | None = None
-    for atom in terms if len(terms) < 2 else sorted(terms, key=_rank):
-        coefficient = terms[atom]
-        term = atom if coefficient == 1 else Op("mul", i64, (atom, as_index(coefficient)))
-        total = term if total is None else Op("add", i64, (total, term))
-    if total is None:
+def _build(constant: int, terms: dict[Expr, int]) -> Expr:
+    """The sum of that linear form, made once for as long as anything refers to it."""
+    if not constant and len(terms) == 1:
+        ((atom, coefficient),) = terms.items()
+        if coefficient == 1:
+            return atom
+    elif not terms:
         return as_index(constant)
-    return total if constant == 0 else Op("add", i64, (total, as_index(constant)))
+    key = (constant, frozenset(terms.items()))
+    known = _sums.get(key)
+    return _make_sum(constant, terms, key) if known is None else known
+
+
+def _make_sum(constant: int, terms: Mapping[Expr, int], key: Any) -> Expr:
+    """The sum, which knows its linear form."""
+    atoms = list(terms) if len(terms) < 2 else sorted(terms, key=_rank)
+    parts = [atom if terms[atom] == 1 else Op("mul", i64, (atom, as_index(terms[atom]))) for atom in atoms]
+    total, *rest = (*parts, as_index(constant)) if constant else parts
+    for part in rest:
+        total = Op("add", i64, (total, part))
+    object.__setattr__(total, "_linear", (constant, {atom: terms[atom] for atom in atoms}))
+    _sums.keep(key, total)
+    return total
 
 
 def _rank(atom: Expr) -> tuple[str, int]:
@@ -99,6 +115,12 @@ def add(a: IntLike, b: IntLike) -> Expr:
 def sub(a: IntLike, b: IntLike) -> Expr:
     """a − b."""
     return _build(*combine(linear(a), linear(b), -1))
+
+
+def difference(a: IntLike, b: IntLike, c: int) -> Expr:
+    """a − b − c."""
+    constant, terms = combine(linear(a), linear(b), -1)
+    return _build(constant - c, terms)
 
 
 def mul(a: IntLike, b: IntLike) -> Expr:
@@ -198,6 +220,18 @@ def members_of(e: Expr, name: str = "minimum") -> Iterator[Expr]:
             stack += [e.args[1], e.args[0]]
         else:
             yield e
+
+
+def has_extremes(e: Expr) -> bool:
+    """Whether an index expression has a minimum or a maximum in it, or is one."""
+    if not isinstance(e, Op):
+        return False
+    try:
+        return e._extremes
+    except AttributeError:
+        found = e.name in ("minimum", "maximum") or any(map(has_extremes, e.args))
+        object.__setattr__(e, "_extremes", found)
+        return found
 
 
 def _extreme(name: str, a: IntLike, b: IntLike) -> Expr:

@@ -22,6 +22,29 @@ class _Reference(weakref.ref):  # type: ignore[type-arg]
     key: tuple[Any, ...]
 
 
+class NodeTable:
+    """Nodes by what they were made of. An entry does not keep its node alive: it lasts as long as something else does."""
+
+    __slots__ = ("_forget", "_references")
+
+    def __init__(self) -> None:
+        table: weakref.WeakValueDictionary[Any, Node] = weakref.WeakValueDictionary()
+        self._references: dict[Any, weakref.ref[Node]] = table.data  # type: ignore[attr-defined]
+        self._forget: Any = table._remove  # type: ignore[attr-defined]
+
+    def get(self, key: Any) -> Any:
+        """The node of that key, if it lives."""
+        reference = self._references.get(key)
+        return None if reference is None else reference()
+
+    def keep(self, key: Any, node: Node) -> None:
+        """Enters a node; the key may refer to nodes below it, not to it."""
+        made = _Reference(node, self._forget)
+        made.key = key
+        with _lock:
+            self._references[key] = made
+
+
 class _Interned(type):
     """Calling a node class with equal fields gives the same node."""
 
@@ -45,14 +68,15 @@ class Node(metaclass=_Interned):
     """Base of all nodes: equality and hash are identity. Fields are positional, and tuples where there are several.
 
     A node never changes, so it keeps what is asked of it again and again, from the first time on: the nodes below and its free variables
-    (`rewrite`), its linear terms, canonical form (None: itself, as a node that held itself would live on) and text (`index`), whether it
-    is arithmetic on sizes (`size_numbers`), how many lanes it has (`schedule/nest/values.py`).
+    (`rewrite`), its linear terms, canonical form (None: itself, as a node that held itself would live on), text, and whether a minimum or a
+    maximum is in it (`index`), whether it is arithmetic on sizes (`size_numbers`), how many lanes it has (`schedule/nest/values.py`).
     """
 
     __slots__ = (
         "__weakref__",
         "_below",
         "_canonical",
+        "_extremes",
         "_free",
         "_lanes",
         "_linear",
@@ -65,6 +89,7 @@ class Node(metaclass=_Interned):
     _scalars_below: tuple[Node, ...]
     _linear: tuple[int, dict[Any, int]]
     _canonical: Node | None
+    _extremes: bool
     _free: frozenset[Any]
     _mentions_size: bool | None
     _lanes: int

@@ -7,20 +7,35 @@ that are known to change nothing here disappear. What may fail becomes safe (a p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
-from raido.algo.graph.expr import Array, Checked, Const, Expr, Load, Node, Op, SizeVar, Var, While, const
+from raido.algo.graph.expr import (
+    Array,
+    Checked,
+    Const,
+    Expr,
+    Fill,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Reduce,
+    SizeVar,
+    Var,
+    While,
+    const,
+)
 from raido.algo.graph.facts import Facts, with_inner_ranges
 from raido.algo.graph.faults import is_never_negative, is_never_zero, unsigned_kind
 from raido.algo.graph.limits import array_text, sizes_within
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
-from raido.algo.graph.rewrite import rebuild, scalar_nodes
+from raido.algo.graph.rewrite import children, rebuild, scalar_nodes
 from raido.schedule.lower.index_checks import is_affine, open_below, open_conditions, open_from_zero
 from raido.schedule.lower.loop_states import as_state, with_loop_states
 from raido.schedule.lower.unneeded import Extents, extents_brought_into
@@ -136,6 +151,29 @@ class Sites:
         return self.used.setdefault(replace(site or Site("", 0, ""), array=text), len(self.used))
 
 
+class Order:
+    """The scalar nodes of some expressions, children first, and those among them that bind variables."""
+
+    __slots__ = ("_depending", "binders", "has_loops", "nodes")
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.binders: list[Node] = [node for node in nodes if isinstance(node, (Loop, While, Reduce, Fill))]
+        self.has_loops = any(isinstance(node, (Loop, While)) for node in self.binders)
+        self._depending: dict[frozenset[Node], list[Node]] = {}
+
+    def depending_on(self, changed: frozenset[Node]) -> list[Node]:
+        """The nodes that have some of these below them, in order."""
+        found = self._depending.get(changed)
+        if found is None:
+            reached = set(changed)
+            for node in self.nodes:
+                if not reached.isdisjoint(children(node)):
+                    reached.add(node)
+            found = self._depending[changed] = [node for node in self.nodes if node in reached]
+        return found
+
+
 class Converter:
     """Converts expressions for one place in the nest."""
 
@@ -154,7 +192,8 @@ class Converter:
         self.forward: dict[Node, Expr] = {}
         self.counts = counts
         self._brought_into: dict[Node, Extents] = {}
-        self._orders: dict[tuple[Any, ...], list[Node]] = {}
+        self._orders: dict[tuple[Any, ...], Order] = {}
+        self._inner: tuple[Facts, list[Node], Facts] = Facts(), [], Facts()
         self._distances: dict[tuple[Expr, Expr], Expr] = {}
         self.views: dict[tuple[Buffer, tuple[Expr, ...]], Buffer] = {}  # of inputs, with neighbouring dimensions as one
 
@@ -162,12 +201,20 @@ class Converter:
         """The extents of an array, with what data decides by name."""
         return tuple(by_name(extent, self.counts) for extent in array.shape)
 
-    def order(self, roots: tuple[Node, ...], stop: frozenset[Node]) -> list[Node]:
+    def order(self, roots: tuple[Node, ...], stop: frozenset[Node]) -> Order:
         """The scalar nodes of some expressions, children first (remembered); not below `stop`."""
         known = self._orders.get((roots, stop))
         if known is None:
-            known = self._orders[roots, stop] = scalar_nodes(*roots, stop=stop)
+            known = self._orders[roots, stop] = Order(scalar_nodes(*roots, stop=stop))
         return known
+
+    def _with_inner_ranges(self, facts: Facts, binders: list[Node]) -> Facts:
+        """The facts and the ranges of what expressions bind: the same object for one copy of an unrolled loop after the other."""
+        around, of, found = self._inner
+        if around is not facts or of is not binders:
+            found = with_inner_ranges(facts, binders)
+            self._inner = facts, binders, found
+        return found
 
     def convert(
         self,
@@ -177,15 +224,38 @@ class Converter:
         identity: frozenset[Node] | set[Node] = frozenset(),
     ) -> tuple[Any, ...]:
         """The expressions with variables replaced by `values`; boundary operations in `identity` are known to change nothing."""
-        roots = tuple(roots)
-        order = self.order(roots, frozenset(v for v in values if not isinstance(v, Var)))
-        facts, within = with_loop_states(with_inner_ranges(facts, order), order, values)
-        memo: dict[Node, Node] = dict(values)
+        return self.convert_copies(roots, (values,), facts, identity)[0]
+
+    def convert_copies(
+        self,
+        roots: Iterable[Expr],
+        copies: Sequence[Mapping[Node, Node]],
+        facts: Facts,
+        identity: frozenset[Node] | set[Node] = frozenset(),
+    ) -> list[tuple[Any, ...]]:
+        """The expressions as `convert` gives them for several values of the same nodes: what is alike in all copies is converted once."""
+        roots, first = tuple(roots), copies[0]
+        order = self.order(roots, frozenset(v for v in first if not isinstance(v, Var)))
         inside = {pair for b in identity for pair in ((b.args[0], None), b.args)}  # type: ignore[attr-defined]
-        for node in order:
-            if node not in memo:
-                memo[node] = self._node(node, memo, within.get(node, facts), identity, inside)
-        return tuple(memo[root] for root in roots)
+        memo: dict[Node, Node]
+        done: dict[Node, Node] = {}
+        found = []
+        for values in copies:
+            known, within = facts, {}
+            if order.binders:
+                known, within = with_loop_states(self._with_inner_ranges(facts, order.binders), order.binders, values)
+            again: Iterable[Node] = order.nodes
+            if done and not order.has_loops and values.keys() == first.keys():
+                again = order.depending_on(frozenset(v for v, value in values.items() if value is not first[v]))
+                memo = {**done, **values}
+            else:
+                memo = dict(values)
+            for node in again:
+                if node not in values:
+                    memo[node] = self._node(node, memo, within.get(node, known), identity, inside)
+            found.append(tuple([memo[root] for root in roots]))
+            done = done or memo
+        return found
 
     def _node(self, node: Node, memo: dict[Node, Node], facts: Facts, identity: Any, inside: set[Any]) -> Node:
         if isinstance(node, Op):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
 from raido.algo.graph.facts import Facts
-from raido.schedule.lower.versions import decided
 from raido.schedule.lower.work import Work
 from raido.schedule.machine import LINE
 
@@ -46,8 +45,8 @@ class Cut:
     def pieces(self, facts: Facts) -> Iterator[Piece]:
         """The pieces of the row, in order, without those known to be empty."""
         before, inside, behind = self.kinds
-        start = decided(ix.minimum(ix.maximum(self.first, self.low), self.high), facts)
-        stop = decided(ix.maximum(ix.minimum(ix.add(self.last, 1), self.high), start), facts)
+        start = facts.decided(ix.minimum(ix.maximum(self.first, self.low), self.high))
+        stop = facts.decided(ix.maximum(ix.minimum(ix.add(self.last, 1), self.high), start))
         if self.low is not start:
             yield Piece(False, before, self.low, start)
         yield Piece(True, inside, start, stop)

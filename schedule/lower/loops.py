@@ -39,7 +39,7 @@ from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.thread_folds import ThreadFolds
 from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.updates import Updates
-from raido.schedule.lower.versions import as_comparison, cut_of, decided, specialised_work
+from raido.schedule.lower.versions import as_comparison, cut_of, specialised_work
 from raido.schedule.lower.work import Phase, Work
 from raido.schedule.nest.nodes import Block, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, Read
@@ -255,7 +255,7 @@ class Loops:
         """Low, high and step of a loop that comes next, as far as they are decided here."""
         low, high, step = coordinates.bounds(loop)
         facts = self.builder.facts
-        return decided(low, facts), decided(high, facts), step
+        return facts.decided(low), facts.decided(high), step
 
     def _for(
         self, job: Job, plan: LoopPlan, var: Var, low: Expr, high: Expr, step: int, kind: str, cut: bool = False
@@ -410,7 +410,7 @@ class Loops:
         known = self.builder.facts.with_known(*conditions)
         with self.builder.block(known, branch=True) as specialised:
             for coordinates in special.copies:
-                coordinates.simplify(lambda e: decided(e, known))
+                coordinates.simplify(known.decided)
             self.level(special, position)
         holds = conjunction([as_comparison(c) for c in conditions])
         self.builder.add(If(holds, closed(specialised), closed(general)))
@@ -442,12 +442,14 @@ class Loops:
             for k in range(len(bodies))
             if (storage := self.converter.storages.get(Result(job.form, k))) is not None
         ]
-        for k in range(len(work.copies)):
-            values = self.environment(work, k)
+        facts, chosen = self.builder.facts, [bodies[j] for j, _ in outputs]
+        copies = [self.environment(work, k) for k in range(len(work.copies))]
+        given = [{**values, **more} for values, more in zip(copies, extra, strict=True)]
+        for values, converted in zip(
+            copies, self.converter.convert_copies(chosen, given, facts, work.identity), strict=True
+        ):
             indices = tuple(values[axis.var] for axis in job.stage.axes)
-            chosen = [bodies[j] for j, _ in outputs]
-            roots += self.converter.convert(chosen, {**values, **extra[k]}, self.builder.facts, work.identity)
-            facts = self.builder.facts
+            roots += converted
             targets += [(storage.buffer, storage.place(indices, facts)) for _, storage in outputs]  # type: ignore[arg-type]
         results = self.emitter.values(roots)
         kept = self.sharing.forwards(job)

@@ -21,7 +21,7 @@ from raido.schedule.lower.edges import Edge, edges_of, parts
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.thread_folds import is_bound
-from raido.schedule.lower.versions import as_comparison, decided
+from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of, over_reduced
 from raido.schedule.nest.nodes import If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -72,7 +72,7 @@ class Reductions:
         with self.builder.block(known, branch=True) as full:
             copies = [c.copy() for c in work.copies]
             for coordinates in copies:
-                coordinates.simplify(lambda e: decided(e, known))
+                coordinates.simplify(known.decided)
             self._tile(replace(work, copies=copies), position)
         holds = conjunction([as_comparison(each) for each in whole])
         self.builder.add(If(holds, closed(full), closed(cut_off)))
@@ -192,10 +192,10 @@ class Reductions:
 
     def _start_element(self, work: Work) -> None:
         reduction, acc, loops = _reduction(work), accumulators_of(work), self.loops
-        for k in range(len(work.copies)):
-            values = loops.converter.convert(
-                initial_values(reduction), loops.environment(work, k), self.builder.facts, work.identity
-            )
+        copies = [loops.environment(work, k) for k in range(len(work.copies))]
+        facts, identity = self.builder.facts, work.identity
+        converted = loops.converter.convert_copies(initial_values(reduction), copies, facts, identity)
+        for k, values in enumerate(converted):
             for buffer, value in zip(acc.buffers, loops.emitter.values(values), strict=True):
                 self.builder.add(Store(buffer, self.place(work, acc, k), value))
 
@@ -214,11 +214,9 @@ class Reductions:
     def steps(self, work: Work) -> list[Step]:
         """The step of each copy: the fold with its axes' variables replaced, the accumulators, and their indices."""
         loops, acc, fold = self.loops, accumulators_of(work), (Item(_reduction(work), 0),)
-        steps: list[Step] = []
-        for k in range(len(work.copies)):
-            (item,) = loops.converter.convert(fold, loops.environment(work, k), self.builder.facts, work.identity)
-            steps.append((item.form, acc.buffers, self.place(work, acc, k)))
-        return steps
+        copies = [loops.environment(work, k) for k in range(len(work.copies))]
+        converted = loops.converter.convert_copies(fold, copies, self.builder.facts, work.identity)
+        return [(item.form, acc.buffers, self.place(work, acc, k)) for k, (item,) in enumerate(converted)]
 
     def place(self, work: Work, acc: Accumulators, k: int) -> tuple[Expr, ...]:
         coordinates, origin = work.copies[k], acc.origins[work.origin_of[k]]

@@ -13,7 +13,6 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.facts import Facts
-from raido.schedule.lower.builder import ix_parts
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Interior, interior_of, solved
 from raido.schedule.lower.work import Work, ranges_of
@@ -27,7 +26,7 @@ def specialised_work(work: Work, position: int, facts: Facts) -> tuple[Work, lis
     allowed = job.partitioned()
     if allowed and len(work.copies) == 1:
         facts = facts.with_known(*conditions) if conditions else facts
-        ranges = {v: (decided(a, facts), decided(b, facts)) for v, (a, b) in ranges_of(work).items()}
+        ranges = {v: (facts.decided(a), facts.decided(b)) for v, (a, b) in ranges_of(work).items()}
         cut = _cut_variable(job)
         mine = [b for b in job.boundaries if b.node not in work.identity]
         inside = interior_of(mine, allowed - ({cut} if cut else set()), ranges, None, facts)
@@ -97,6 +96,8 @@ def cut_of(
     if work.copies[0].box(axis)[0] is not low or variable not in job.partitioned():
         return None
     mine = [b for b in job.boundaries if variable in b.variables]
+    if not mine:
+        return None
     interior = interior_of(mine, job.partitioned(), ranges_of(work), variable, facts)
     bounds = solved(interior)
     if bounds is None:
@@ -105,13 +106,6 @@ def cut_of(
         work.identity = work.identity | interior.identity
         return None
     return interior, bounds[0], bounds[1]
-
-
-def decided(e: Expr, facts: Facts) -> Expr:
-    """`e` without the minima and maxima that the facts decide."""
-    if isinstance(e, Op) and any(isinstance(n, Op) and n.name in ("minimum", "maximum") for n in ix_parts(e)):
-        return facts.simplify(e)
-    return e
 
 
 def strongest(conditions: list[Expr]) -> list[Expr]:

@@ -91,7 +91,8 @@ def _joined(first: Statement, second: Statement, facts: Facts) -> Produce | None
 
 def _changed_by(stage: Produce) -> set[Buffer]:
     """The buffers that a stage finds there and changes."""
-    return {buffer for buffer in written(stage) if buffer not in bound_within(stage)}
+    own = bound_within(stage)
+    return {buffer for buffer in written(stage) if buffer not in own}
 
 
 def _joined_at(one: Rows, other: Rows, facts: Facts) -> Produce | None:
