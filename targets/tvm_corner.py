@@ -10,6 +10,7 @@ holds each of these alone.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -46,6 +47,13 @@ _OPTIONS = (
 )
 
 
+@functools.lru_cache(4096)
+def integer(dtype: str, value: int) -> Any:
+    """A literal of an integer type. Nodes never change, so one stands wherever the literal does."""
+    return IntImm(dtype, value)
+
+
+@functools.cache
 def type_name(dtype: DType, lanes: int = 1) -> str:
     """TVM's name of a type: "float32x16". bf16 is for it an integer, on which it does no arithmetic."""
     kind = {"b": "bool", "f": "float", "i": "int", "u": "uint"}["u" if dtype is bf16 else dtype.kind]

@@ -17,7 +17,7 @@ from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children, post_order
 from raido.schedule.nest.effects import bound_within
 from raido.schedule.nest.nodes import For
-from raido.schedule.nest.uses import fields_of, is_statement
+from raido.schedule.nest.uses import PLAIN, fields_of, is_statement
 from raido.schedule.nest.values import Buffer, VectorVar
 
 _NEVER_FAULTING = (
@@ -75,6 +75,8 @@ class KeyRows:
         return self.add(type(node), *map(self._part, values))
 
     def _part(self, value: Any) -> Any:
+        if type(value) in PLAIN:
+            return value
         if isinstance(value, Node):
             number = self.numbers.get(value)
             return self.expression(value) if number is None else number

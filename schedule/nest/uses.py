@@ -13,6 +13,8 @@ from raido.schedule.nest.effects import binds, binds_inside
 from raido.schedule.nest.nodes import Alloc, Certificate, Check, Fold, Statement, While
 from raido.schedule.nest.values import Buffer, VectorVar
 
+PLAIN = frozenset((str, int, bool, type(None)))  # types of parts that have none themselves
+
 
 @functools.cache
 def fields_of(kind: type) -> tuple[str, ...]:
@@ -37,7 +39,7 @@ def may_fail(s: Statement) -> bool:
 
 def is_statement(part: Any) -> bool:
     """Whether a part of a statement is one itself, or a record with parts, such as a certificate."""
-    return not isinstance(part, (str, int, Node)) and hasattr(part, "__dataclass_fields__")
+    return type(part) not in PLAIN and not isinstance(part, Node) and hasattr(part, "__dataclass_fields__")
 
 
 class Uses:
@@ -59,6 +61,8 @@ class Uses:
             self.folded.update(b for b in s.buffers if b not in self._bound)
         self.faults |= may_fail(s) or (isinstance(s, Alloc) and s.buffer.scope == "heap")
         for part in parts(s):
+            if type(part) in PLAIN:
+                continue
             if isinstance(part, Node):
                 self._expression(part)
             elif is_statement(part) and not isinstance(part, Certificate):
@@ -67,6 +71,8 @@ class Uses:
     def _expression(self, e: Node) -> None:
         if isinstance(e, Buffer):
             self._buffer(e)
+            return
+        if e in self._seen:
             return
         stack = [e]
         while stack:

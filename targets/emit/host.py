@@ -33,8 +33,8 @@ _LARGE_COPY = 2 << 20  # bytes from which rd_copy wakes a second thread
 class Kernels(Outliner, Protocol):
     """Makes functions of statements."""
 
-    def kernel(self, outer: Unit, name: str, body: Block) -> Uses:
-        """A function for the statements, and its call; returns what they use."""
+    def kernel(self, outer: Unit, name: str, body: Block, uses: Uses) -> None:
+        """A function for the statements, which use that, and its call."""
         ...
 
     def constants(self, unit: Unit, uses: Uses) -> None:
@@ -134,7 +134,8 @@ class HostPlan(Statements):
     def _kernel(self, name: str, body: Block) -> bool:
         uses = Uses(body)
         self._see_buffers(uses)
-        return self.kernels.kernel(self.unit, name, body).faults
+        self.kernels.kernel(self.unit, name, body, uses)
+        return uses.faults
 
     def _is_one_kernel(self, loop: For) -> bool:
         """Whether no threads share the stages in a loop, no step of it may fail, and inside it each memory has one name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from raido.algo.graph.expr import Const, Op, SizeVar, Var
@@ -26,23 +26,20 @@ from raido.schedule.nest.values import (
 
 def operands(e: Any) -> tuple[Any, ...]:
     """The expressions that an expression is made of."""
-    if isinstance(e, Op):
-        return e.args
-    if isinstance(e, Read):
-        return (*e.indices, e.predicate) if e.predicate is not None else e.indices
-    if isinstance(e, (VectorRead, Gather)):
-        return (*e.indices, e.mask) if e.mask is not None else e.indices
-    if isinstance(e, Ramp):
-        return (e.base,)
-    if isinstance(e, LaneCompress):
-        return (e.value, e.mask)
-    if isinstance(e, LaneCount):
-        return (e.mask,)
-    if isinstance(e, (Splat, LaneFold, Extract, LaneShift)):
-        return (e.value,)
-    if isinstance(e, LaneShuffle):
-        return (e.first, e.second)
-    return ()
+    of = _OPERANDS.get(type(e))
+    return () if of is None else of(e)
+
+
+_OPERANDS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    Op: lambda e: e.args,
+    Read: lambda e: e.indices if e.predicate is None else (*e.indices, e.predicate),
+    **dict.fromkeys((VectorRead, Gather), lambda e: e.indices if e.mask is None else (*e.indices, e.mask)),
+    Ramp: lambda e: (e.base,),
+    LaneCompress: lambda e: (e.value, e.mask),
+    LaneCount: lambda e: (e.mask,),
+    **dict.fromkeys((Splat, LaneFold, Extract, LaneShift), lambda e: (e.value,)),
+    LaneShuffle: lambda e: (e.first, e.second),
+}
 
 
 def strides_of(buffer: Buffer) -> tuple[Any, ...]:

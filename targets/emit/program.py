@@ -173,9 +173,8 @@ class Program:
             unit.effect(self.helpers.runtime.drain())
         self.functions[symbol] = T.function(symbol, parameters, T.sequence(unit.out))
 
-    def kernel(self, outer: Unit, name: str, body: Block) -> Uses:
-        """A function for statements of the host plan, unless one for others that are alike is there, and its call."""
-        uses = Uses(body)
+    def kernel(self, outer: Unit, name: str, body: Block, uses: Uses) -> None:
+        """A function for statements of the host plan, which use that, unless one for others that are alike is there, and its call."""
         given = self.passed(outer, uses)
         rows = self.alike.bodies.pop(body, None) or rows_of(body)
         key = key_of(rows, uses.variables, outer)
@@ -188,7 +187,6 @@ class Program:
             statements.block((*moved, *hoisted.statements))
             self.finish(symbol, unit, parameters, statements)
         self._call(outer, self.kernels[key], given)
-        return uses
 
     def call_alike(self, statements: Statements, loop: For) -> bool:
         """The call of the function of a loop that others are alike, which is made once."""

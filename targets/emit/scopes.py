@@ -9,7 +9,6 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from raido.algo.graph.expr import Node
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.effects import binds
 from raido.schedule.nest.nodes import (
@@ -22,9 +21,9 @@ from raido.schedule.nest.nodes import (
     Swap,
     While,
 )
-from raido.schedule.nest.uses import Uses, parts
+from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer
-from raido.schedule.nest.walk import blocks_of
+from raido.schedule.nest.walk import blocks_of, statements_within
 
 
 def is_ordered(block: Block) -> bool:
@@ -93,25 +92,13 @@ def _mentions(buffer: Buffer, variables: set[Any]) -> bool:
 
 def shared_registers(*statements: Any) -> set[Buffer]:
     """Register buffers that a loop over threads uses and does not make itself: they must be in memory."""
-    found: set[Buffer] = set()
-    stack = list(statements)
-    while stack:
-        s = stack.pop()
-        if isinstance(s, For) and s.kind == "parallel":
-            found |= {buffer for buffer in Uses(s.body).buffers if buffer.scope == "register"}
-        if hasattr(s, "__dataclass_fields__"):
-            stack.extend(p for p in parts(s) if hasattr(p, "__dataclass_fields__") and not isinstance(p, Node))
-    return found
+    loops = [
+        s for within in statements for s in statements_within(within) if isinstance(s, For) and s.kind == "parallel"
+    ]
+    return {buffer for loop in loops for buffer in Uses(loop.body).buffers if buffer.scope == "register"}
 
 
 def swapped_buffers(block: Block) -> dict[Buffer, None]:
     """Every buffer whose contents change hands by `Swap`."""
-    found: dict[Buffer, None] = {}
-    stack: list[Any] = [block]
-    while stack:
-        s = stack.pop()
-        if isinstance(s, Swap):
-            found[s.left] = found[s.right] = None
-        elif hasattr(s, "__dataclass_fields__"):
-            stack.extend(p for p in parts(s) if hasattr(p, "__dataclass_fields__") and not isinstance(p, Node))
-    return found
+    swaps = [s for s in statements_within(block) if isinstance(s, Swap)]
+    return {buffer: None for s in swaps for buffer in (s.left, s.right)}

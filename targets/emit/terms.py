@@ -100,9 +100,9 @@ def _lanes_of_term(term: Any) -> int:
 def tir(term: Term, dtype: DType = i64) -> Any:
     """A term as TIR."""
     if isinstance(term, bool):
-        return T.IntImm("bool", int(term))
+        return T.integer("bool", int(term))
     if isinstance(term, int):
-        return T.IntImm(T.type_name(dtype), term)
+        return T.integer(T.type_name(dtype), term)
     return term
 
 

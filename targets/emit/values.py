@@ -63,10 +63,11 @@ class Values:
         plain: dict[Any, bool] = {}
         for e in order:
             term = self._emit(e, plain)
-            below = operands(e)
-            depth = 1 + max((self._depth[a] for a in below), default=0)
-            weight = self.unit.weights.get(e, 1) + sum(self.weight[a] for a in below)
-            if self.binds and not isinstance(term, int) and not is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
+            depth, weight = 1, self.unit.weights.get(e, 1)
+            for operand in operands(e):
+                depth = max(depth, 1 + self._depth[operand])
+                weight += self.weight[operand]
+            if (uses[e] > 1 or depth > _DEPTH) and self.binds and not isinstance(term, int) and not is_leaf(e):
                 term, depth = self.unit.bind("v", e.dtype, lanes_of(e), term, weight), 0
                 weight = 1 if is_heavy(weight) else weight
             self.memo[e], self._depth[e], self.weight[e] = term, depth, weight
@@ -134,7 +135,7 @@ class Values:
             return T.FloatImm(T.type_name(e.dtype), value)
         if e.bits >= 1 << 63:
             return self.unit.call(self.unit.helpers.values.literal(e.dtype, e.bits), e.dtype, 1)
-        return T.IntImm(T.type_name(e.dtype), e.bits)
+        return T.integer(T.type_name(e.dtype), e.bits)
 
     # --- memory
 
@@ -183,7 +184,7 @@ class Values:
     def _load(self, dtype: DType, lanes: int, where: Any, offset: Term) -> Any:
         index = tir(offset)
         if lanes > 1:
-            index = T.Ramp(index, T.IntImm("int64", 1), lanes)
+            index = T.Ramp(index, T.integer("int64", 1), lanes)
         return self._from_memory(dtype, lanes, T.BufferLoad(where, [index]))
 
     def _from_memory(self, dtype: DType, lanes: int, value: Any) -> Any:

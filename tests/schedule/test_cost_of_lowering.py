@@ -1,8 +1,9 @@
 """Lowering asks for each fact once: calls of Python functions, which no other work on the machine changes, hold it to that."""
 
-import sys
 from functools import reduce
 from operator import add
+
+from counted_calls import calls_of
 
 import raido as rd
 from raido.algo.graph import index as ix
@@ -25,22 +26,6 @@ def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
 def five_points(a: rd.f32["h", "w"]):
     root = rd.sqrt(a, name="root")
     return rd.stencil(lambda p: reduce(add, [p[t] for t in [(0, 0), (0, -1), (0, 1), (-1, 0), (1, 0)]]) * 0.2, root)
-
-
-def calls_of(action):
-    """How many functions of Python an action calls."""
-    found = 0
-
-    def count(frame, event, argument):
-        nonlocal found
-        found += event == "call"
-
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return found
 
 
 def calls_of_lowering(algorithm):

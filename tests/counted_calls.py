@@ -1,0 +1,19 @@
+"""Calls of Python functions: what compiling costs, whatever else the machine does meanwhile."""
+
+import sys
+
+
+def calls_of(action):
+    """How many functions of Python an action calls."""
+    found = 0
+
+    def count(frame, event, argument):
+        nonlocal found
+        found += event == "call"
+
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return found
