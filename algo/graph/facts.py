@@ -21,7 +21,6 @@ from raido.algo.graph.index import (
     combine,
     constant_value,
     counts,
-    difference,
     floordiv,
     has_extremes,
     linear,
@@ -147,14 +146,27 @@ def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> I
 class Facts:
     """Assumptions: sizes and the given expressions are at least 0; `ranges` bounds variables (inclusive)."""
 
-    __slots__ = ("_decided", "_fewer", "_goals", "_least", "_memo", "_mentioned", "_new", "_parts", "known", "ranges")
+    __slots__ = (
+        "_decided",
+        "_failed",
+        "_fewer",
+        "_goals",
+        "_least",
+        "_mentioned",
+        "_new",
+        "_parts",
+        "_proved",
+        "known",
+        "ranges",
+    )
 
     def __init__(self, known: Iterable[Expr] = (), ranges: Mapping[Var, Interval] | None = None) -> None:
         self.known = tuple(canonical(e) for e in known)
         self._parts = tuple(map(linear, self.known))
         self._least = _least_constants({}, self._parts)
         self.ranges = dict(ranges or {})
-        self._memo: dict[Expr, bool] = {}
+        self._proved: dict[Terms, int] = {}
+        self._failed: dict[Terms, int] = {}
         self._decided: dict[Expr, Expr] = {}
         self._goals: dict[tuple[int, frozenset[tuple[Expr, int]]], tuple[int, int, bool]] = {}
         self._fewer: Facts | None = (
@@ -194,42 +206,67 @@ class Facts:
         copy = object.__new__(Facts)
         copy.known, copy.ranges, copy._mentioned = self.known, dict(self.ranges), self._mentioned
         copy._parts, copy._least = self._parts, self._least
-        copy._memo, copy._decided, copy._goals, copy._fewer, copy._new = {}, {}, {}, self, None
+        copy._proved, copy._failed, copy._decided, copy._goals, copy._fewer, copy._new = {}, {}, {}, {}, self, None
         return copy
 
     def nonnegative(self, e: IntLike) -> bool:
         """Whether e >= 0 is provable."""
-        e = canonical(as_index(e))
+        return self._holds(*linear(canonical(as_index(e))))
+
+    def _holds(self, constant: int, terms: dict[Expr, int]) -> bool:
+        """Whether the sum of a constant and of multiples of atoms, each in its canonical form, is provably at least 0."""
+        if not terms:
+            return constant >= 0
+        key = frozenset(terms.items())
+        least = self._least.get(key)
+        if least is not None and constant >= least:
+            return True
         facts: Facts = self
-        variables = free_variables(e)
-        while facts._fewer is not None and facts._new is not None and facts._new not in variables:
+        while facts._fewer is not None and facts._new is not None and not _mention(terms, facts._new):
             facts = facts._fewer  # the range of a variable that nothing else mentions helps in no other proof
-        return facts._is_nonnegative(e)
+        return facts._is_nonnegative(constant, terms, key)
 
-    def _is_nonnegative(self, e: Expr) -> bool:
-        answer = self._memo.get(e)
-        if answer is None:
-            self._memo[e] = False
-            constant, terms = linear(e)
-            least = self._least.get(frozenset(terms.items()))
-            follows = least is not None and constant >= least  # from one that is known
-            answer = self._memo[e] = follows or self._is_known(e) or self._prove(constant, terms, 8, 3)
-        return answer
+    def _is_nonnegative(self, constant: int, terms: dict[Expr, int], key: Terms) -> bool:
+        """Of each sum of terms is kept with which constants it has been tried: what is proved with one is proved with greater ones."""
+        proved, failed = self._proved.get(key), self._failed.get(key)
+        if proved is not None and constant >= proved:
+            return True
+        if failed is not None and constant <= failed:
+            return False
+        self._failed[key] = constant  # a proof that comes back to what it is to prove is none
+        if not (self._is_known(constant, key) or self._prove(constant, terms, 8, 3)):
+            return False
+        self._proved[key] = constant
+        if failed is None:
+            del self._failed[key]
+        else:
+            self._failed[key] = failed
+        return True
 
-    def _is_known(self, e: Expr) -> bool:
-        """Whether fewer facts are known to prove e >= 0."""
+    def _is_known(self, constant: int, key: Terms) -> bool:
+        """Whether fewer facts are known to prove it."""
         facts = self._fewer
-        while facts is not None and not facts._memo.get(e):
+        while facts is not None:
+            proved = facts._proved.get(key)
+            if proved is not None and constant >= proved:
+                return True
             facts = facts._fewer
-        return facts is not None
+        return False
 
     def less_equal(self, a: IntLike, b: IntLike) -> bool:
         """Whether a <= b is provable."""
-        return self.nonnegative(sub(b, a))
+        return self._is_at_most(a, b, 0)
 
     def less(self, a: IntLike, b: IntLike) -> bool:
         """Whether a < b is provable."""
-        return self.nonnegative(difference(b, a, 1))
+        return self._is_at_most(a, b, -1)
+
+    def _is_at_most(self, a: IntLike, b: IntLike, further: int) -> bool:
+        """Whether a <= b + further."""
+        constant, terms = combine(linear(b), linear(a), -1)
+        if all(canonical(atom) is atom for atom in terms):
+            return self._holds(constant + further, terms)
+        return self.nonnegative(add(sub(b, a), further))
 
     def equal(self, a: IntLike, b: IntLike) -> bool:
         """Whether a = b is provable."""
@@ -376,6 +413,10 @@ def _least_constants(known: Mapping[Terms, int], parts: Iterable[tuple[int, dict
         key = frozenset(terms.items())
         least[key] = min(constant, least.get(key, constant))
     return least
+
+
+def _mention(terms: Iterable[Expr], variable: Var) -> bool:
+    return any(variable in free_variables(atom) for atom in terms)
 
 
 def _scaled(constant: int, terms: dict[Expr, int], k: int) -> tuple[int, dict[Expr, int]]:

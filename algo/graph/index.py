@@ -117,12 +117,6 @@ def sub(a: IntLike, b: IntLike) -> Expr:
     return _build(*combine(linear(a), linear(b), -1))
 
 
-def difference(a: IntLike, b: IntLike, c: int) -> Expr:
-    """a − b − c."""
-    constant, terms = combine(linear(a), linear(b), -1)
-    return _build(constant - c, terms)
-
-
 def mul(a: IntLike, b: IntLike) -> Expr:
     """a · b."""
     for factor, other in ((a, b), (b, a)):

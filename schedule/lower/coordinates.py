@@ -136,7 +136,7 @@ class Coordinates:
 
     def fix(self, axis: str, value: Expr) -> None:
         """One of the stage's own axes is at `value`, whatever loops it was split into."""
-        self._set(axis, value, None)
+        self._set(axis, value, ix.add(value, 1), None)
 
     def choose(self, loop: str, value: Expr, bind: Bind) -> None:
         """The loop of that name is now at `value`. `bind` names a computed coordinate: (name, value, low, high)."""
@@ -170,7 +170,7 @@ class Coordinates:
             self._shift(relation.outer, delta)
             parent.low = outer.low
         elif inner.value is not None:
-            self._set(relation.parent, inner.value, bind)
+            self._set(relation.parent, inner.value, inner.high, bind)
             return
         else:
             parent.low, parent.high = inner.low, inner.high
@@ -181,7 +181,7 @@ class Coordinates:
         parent, outer, inner = (self.ranges[n] for n in (relation.parent, relation.outer, relation.inner))
         assert outer.value is not None
         if inner.value is not None:
-            self._set(relation.parent, outer.value, bind)
+            self._set(relation.parent, outer.value, outer.high, bind)
             return
         low = ix.add(outer.value, ix.sub(inner.low, inner.base))
         reach = ix.add(outer.value, ix.sub(inner.high, inner.base))
@@ -214,9 +214,9 @@ class Coordinates:
             outer = self.ranges[relation.outer]
             self._shift(relation.outer if outer.value is None else relation.inner, delta)
 
-    def _set(self, name: str, value: Expr, bind: Bind | None) -> None:
+    def _set(self, name: str, value: Expr, high: Expr, bind: Bind | None) -> None:
         r = self.ranges[name]
-        r.value, r.low, r.high = value, value, ix.add(value, 1)
+        r.value, r.low, r.high = value, value, high
         self._moved(name, bind)
 
     def _count(self, name: str) -> Expr:

@@ -87,12 +87,15 @@ def scalar_order(roots: Sequence[Node]) -> list[Node]:
 
 
 def count_uses(roots: Sequence[Node]) -> dict[Node, int]:
+    """How often each of the values that the roots are made of is used, by them or by a root's reader."""
     uses: dict[Node, int] = {}
-    for root in roots:
-        uses[root] = uses.get(root, 0) + 1
-    for node in scalar_order(roots):
-        for child in _values_below(node):
-            uses[child] = uses.get(child, 0) + 1
+
+    def count(nodes: Sequence[Node]) -> Sequence[Node]:
+        for node in nodes:
+            uses[node] = uses.get(node, 0) + 1
+        return nodes
+
+    post_order(count(roots), lambda node: count(_values_below(node)))
     return uses
 
 

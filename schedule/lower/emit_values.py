@@ -97,39 +97,46 @@ class ValueEmitter:
             indices = tuple(self._find(i) for i in node.indices)
             values[node] = self.builder.name(buffer.name, Read(buffer, indices, None))  # type: ignore[arg-type]
             return
-        level = 0
-        for child in eager_children(node):
-            level = max(level, self._level(self._find(child)))
         value: NestExpr
-        parts: tuple[NestExpr, ...]
         if isinstance(node, Read):
-            level = max(level, self.builder.level_of.get(node.buffer, 0))
-            indices = tuple(self._operand(i, level) for i in node.indices)
-            predicate = None if node.predicate is None else self._operand(node.predicate, level)
-            value = Read(node.buffer, indices, predicate)
-            parts = indices if predicate is None else (*indices, predicate)
+            below = node.indices if node.predicate is None else (*node.indices, node.predicate)
+            parts, level = self._parts(below, self.builder.level_of.get(node.buffer, 0))
+            predicate = None if node.predicate is None else parts[-1]
+            value = Read(node.buffer, tuple(parts[: len(node.indices)]), predicate)
         else:
             assert isinstance(node, Op), node
-            parts = tuple([self._operand(a, level) for a in node.args])
-            value = node if all(map(is_, parts, node.args)) else Op(node.name, node.dtype, parts)
-        # A part that may not leave its loop has been named in there, whatever it depends on.
-        for part in parts:
-            level = max(level, self._level(part))
+            parts, level = self._parts(node.args, 0)
+            value = node if all(map(is_, parts, node.args)) else Op(node.name, node.dtype, tuple(parts))
         self._levels[value] = level
         for fault in self.faults.get(node, ()):
             self._check(fault)
         shared = self._uses.get(node, 0) > 1 and not is_trivial(value)
         values[node] = self._name(value, level) if shared else value
 
+    def _parts(self, nodes: Sequence[Node], level: int) -> tuple[list[NestExpr], int]:
+        """The values of what a node is made of, moved out of the loops that they do not depend on, and the level of the node, at least
+        that given: a part that may not leave its loop has been named in there, whatever it depends on."""
+        values: list[NestExpr] = [self._find(node) for node in nodes]  # type: ignore[misc]
+        levels = [self._level(value) for value in values]
+        level = inside = max(level, *levels) if levels else level
+        for k, own in enumerate(levels):
+            if own < level and not is_trivial(values[k]):
+                values[k] = self._moved_out(nodes[k], values[k], own)
+                inside = max(inside, self._level(values[k]))
+        return values, inside
+
     def _operand(self, node: Node, level: int) -> NestExpr:
         """A child's value, moved out of the loops it does not depend on."""
         value = self._find(node)
         assert value is not None, node
         own = self._level(value)
-        if own < level and not is_trivial(value):
-            value = self._name(value, own)
-            self._remember(node, value)
-        return value
+        return self._moved_out(node, value, own) if own < level and not is_trivial(value) else value
+
+    def _moved_out(self, node: Node, value: NestExpr, level: int) -> NestExpr:
+        """The name of a node's value, given as far out as it may stand."""
+        name = self._name(value, level)
+        self._remember(node, name)
+        return name
 
     def _remember(self, node: Node, name: NestExpr) -> None:
         """The name stands for the node in the scope that it was given in, and inside that; the scopes around do not know it."""

@@ -178,7 +178,7 @@ def extent_bound(low: Expr, high: Expr, size: Expr, facts: Facts, meaning: Mappi
         low, high = (ix.canonical(substitute(e, meaning)) for e in (low, high))
     found = [
         most
-        for e in (ix.sub(strip_clamp(high), strip_clamp(low)), ix.sub(high, low))
+        for e in dict.fromkeys((ix.sub(strip_clamp(high), strip_clamp(low)), ix.sub(high, low)))
         if (most := greatest(ix.add(e, 1), facts)) is not None
     ]
     if not found:

@@ -6,7 +6,9 @@ shape takes over the memory of one that is dead by then. Buffers that are swappe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from raido.schedule.nest.effects import touched
@@ -27,6 +29,8 @@ def share_buffers(nest: Nest) -> Nest:
 
 def _share(block: Block, swapped: set[Buffer]) -> Block:
     statements = [_inside(s, swapped) for s in block.statements]
+    if not _some_alike(statements, swapped):
+        return block if all(map(is_, statements, block.statements)) else Block(tuple(statements))
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     for k, statement in enumerate(statements):
@@ -38,9 +42,9 @@ def _share(block: Block, swapped: set[Buffer]) -> Block:
     renamed: dict[Buffer, Buffer] = {}
     rest: list[Statement] = []
     for statement in statements:
-        buffer = statement.buffer if isinstance(statement, Alloc) else None
-        if buffer is not None and buffer.scope == "heap" and buffer not in swapped and buffer in first:
-            same = kept.setdefault((buffer.dtype, buffer.shape, buffer.strides), [])
+        buffer = _shareable(statement, swapped)
+        if buffer is not None and buffer in first:
+            same = kept.setdefault(_shape_of(buffer), [])
             dead = next((b for b in same if last[b] < first[buffer]), None)
             if dead is not None:
                 renamed[buffer] = dead
@@ -52,6 +56,22 @@ def _share(block: Block, swapped: set[Buffer]) -> Block:
         same_statements = all(a is b for a, b in zip(rest, block.statements, strict=True))
         return block if same_statements else Block(tuple(rest))
     return replace_buffers(Block(tuple(rest)), renamed)
+
+
+def _some_alike(statements: Sequence[Statement], swapped: set[Buffer]) -> bool:
+    """Whether arrays of one type and shape are allocated here that may share memory."""
+    found = [_shape_of(buffer) for s in statements if (buffer := _shareable(s, swapped)) is not None]
+    return len(set(found)) < len(found)
+
+
+def _shareable(statement: Statement, swapped: set[Buffer]) -> Buffer | None:
+    """The array that a statement allocates, if it may share memory."""
+    buffer = statement.buffer if isinstance(statement, Alloc) else None
+    return buffer if buffer is not None and buffer.scope == "heap" and buffer not in swapped else None
+
+
+def _shape_of(buffer: Buffer) -> tuple[Any, ...]:
+    return buffer.dtype, buffer.shape, buffer.strides
 
 
 def _inside(statement: Statement, swapped: set[Buffer]) -> Statement:

@@ -80,19 +80,14 @@ def _joined(first: Statement, second: Statement, facts: Facts) -> Produce | None
     if not isinstance(first, Produce) or not isinstance(second, Produce):
         return None
     one, other = rows_of(first), rows_of(second)
-    if one is None or other is None or not _changed_by(first) & _changed_by(second):
+    changed = written(first) & written(second) if one is not None and other is not None else None
+    if one is None or other is None or not changed or changed <= bound_within(first, second):
         return None
     for depth in range(min(len(one.loops), len(other.loops)), 0, -1):
         joined = _joined_at(replace(one, loops=one.loops[:depth]), replace(other, loops=other.loops[:depth]), facts)
         if joined is not None:
             return joined
     return None
-
-
-def _changed_by(stage: Produce) -> set[Buffer]:
-    """The buffers that a stage finds there and changes."""
-    own = bound_within(stage)
-    return {buffer for buffer in written(stage) if buffer not in own}
 
 
 def _joined_at(one: Rows, other: Rows, facts: Facts) -> Produce | None:
