@@ -20,12 +20,20 @@ NARROW = 16
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The iterations low … high − 1 of a row, by a kind of loop, in the interior or not."""
+    """The iterations low … high − 1 of a row, by a kind of loop, in the interior or not. An iteration x of a border lies before or
+    behind the interior: `beyond + side · x` is at least 0.
+    """
 
     inside: bool
     kind: str
     low: Expr
     high: Expr
+    side: int = 0
+    beyond: Expr | None = None
+
+    def known(self, x: Expr) -> tuple[Expr, ...]:
+        """The fact about an iteration that the bounds of a border, minima and maxima, may not show: it is at least 0."""
+        return () if self.beyond is None else (ix.add(self.beyond, ix.mul(x, self.side)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +56,10 @@ class Cut:
         start = facts.decided(ix.minimum(ix.maximum(self.first, self.low), self.high))
         stop = facts.decided(ix.maximum(ix.minimum(ix.add(self.last, 1), self.high), start))
         if self.low is not start:
-            yield Piece(False, before, self.low, start)
+            yield Piece(False, before, self.low, start, -1, ix.sub(self.first, 1))
         yield Piece(True, inside, start, stop)
         if stop is not self.high:
-            yield Piece(False, behind, stop, self.high)
+            yield Piece(False, behind, stop, self.high, 1, ix.sub(-1, self.last))
 
 
 def at_boundaries(kind: str, bounds: tuple[Expr, Expr], interior: tuple[Expr, Expr], extent: Expr) -> Cut:

@@ -20,7 +20,7 @@ from raido.schedule.lower.block_scans import BlockScans
 from raido.schedule.lower.builder import Builder, Scope, as_planned, closed
 from raido.schedule.lower.convert import Converter, conjunction
 from raido.schedule.lower.coordinates import Coordinates
-from raido.schedule.lower.cuts import Cut, at_boundaries, at_lines
+from raido.schedule.lower.cuts import Cut, Piece, at_boundaries, at_lines
 from raido.schedule.lower.emit import Emitter
 from raido.schedule.lower.filters import Filters
 from raido.schedule.lower.flat_segments import FlatSegments
@@ -281,8 +281,10 @@ class Loops:
         found = (self.converter.storages.get(Result(job.form, k)) for k in range(len(job.bodies)))
         return (Certificate(by, tuple(storage.buffer for storage in found if storage is not None)),)
 
-    def _plain(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int, cut: bool = False) -> None:
-        plan = work.job.plan.loops[position]
+    def _plain(
+        self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int, piece: Piece | None = None
+    ) -> None:
+        plan, cut = work.job.plan.loops[position], piece is not None
         if kind == "unroll":
             kind = "serial"
         var = fresh(plan.name)
@@ -291,7 +293,9 @@ class Loops:
             with self._for(work.job, plan, var, ix.as_index(0), iterations, 1, kind, cut):
                 self.choose(work, position, [[ix.add(low, ix.mul(var, step))]] * len(work.copies))
             return
-        with self._for(work.job, plan, var, low, high, step, kind, cut):
+        with self._for(work.job, plan, var, low, high, step, kind, cut) as scope:
+            known = [e for e in piece.known(var) if not scope.facts.nonnegative(e)] if piece is not None else []
+            scope.facts = scope.facts.with_known(*known) if known else scope.facts
             self.choose(work, position, [[var]] * len(work.copies))
 
     def _segments(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
@@ -323,7 +327,7 @@ class Loops:
 
     def _pieces(self, border: Work, inner: Work, position: int, cut: Cut) -> None:
         for piece in cut.pieces(self.builder.facts):
-            self._plain(inner if piece.inside else border, position, piece.kind, piece.low, piece.high, 1, cut=True)
+            self._plain(inner if piece.inside else border, position, piece.kind, piece.low, piece.high, 1, piece)
 
     def _extent(self, work: Work, position: int) -> Expr:
         """Of the axis that a loop runs over."""

@@ -14,6 +14,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
 from raido.algo.graph.facts import Facts, interval
 from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.lower.index_checks import is_made_of_sizes
 
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 
@@ -70,15 +71,20 @@ def _without_boundary(node: Node) -> Node:
 
 
 def _affine_variables(e: Expr) -> frozenset[Var] | None:
-    variables = set()
-    for node in scalar_nodes(e):
-        if isinstance(node, Var):
-            variables.add(node)
-        elif not isinstance(node, (Const, SizeVar)) and not (
-            isinstance(node, Op) and node.name in ("add", "mul", "sub")
-        ):
-            return None
+    """The variables that an index is made of, by sums and products with numbers that sizes decide; None where it is made otherwise."""
+    variables: set[Var] = set()
+    for atom in ix.linear(e)[1]:
+        if is_made_of_sizes(atom):
+            continue
+        for node in scalar_nodes(atom):
+            if isinstance(node, Var):
+                variables.add(node)
+            elif not isinstance(node, (Const, SizeVar)) and not (isinstance(node, Op) and node.name in _SUMS):
+                return None
     return frozenset(variables)
+
+
+_SUMS = ("add", "mul", "sub")
 
 
 def interior_of(

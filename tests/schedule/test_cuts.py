@@ -1,0 +1,58 @@
+"""Loops that are cut where boundaries begin and end to vanish, at numbers that sizes decide."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+SIZES = [*range(12), 31, 32, 33, 64, 100]
+
+
+@rd.algorithm
+def middle(u: rd.f32["h", "w"]):
+    h, w = u.shape
+    return u.at[h // 4 : h // 2, w // 4 : w // 2].set(2 * u[h // 4 : h // 2, w // 4 : w // 2])
+
+
+@rd.algorithm
+def window(u: rd.f32["n"], v: rd.f32["m"]):
+    return u.at[5 : v.shape[0] + 5].set(2 * u[5 : v.shape[0] + 5])
+
+
+@rd.algorithm
+def halves(u: rd.f32["n"]):
+    half = u.shape[0] // 2
+    return rd.concatenate([u[half:], u[:half]])
+
+
+def pieces(nest: str) -> list[str]:
+    """The statements in loops over lanes that stand in no alternative to the version of the interior."""
+    lines = nest.split("else:")[0].splitlines()
+    return [after.strip() for line, after in pairwise(lines) if line.endswith(" by vector:")]
+
+
+@pytest.mark.parametrize("program", [middle, window, halves])
+def test_pieces_of_a_row_neither_clamp_nor_choose(program):
+    found = pieces(program.compile().source("nest"))
+    assert len(found) >= 2
+    assert not any("clamp" in statement or " if " in statement for statement in found), found
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_pieces_meet_wherever_the_sizes_put_them(n):
+    u = np.arange(n, dtype="f4")
+    half = n // 2
+    assert (halves(u) == np.concatenate([u[half:], u[:half]])).all()
+    for m in (0, 1, 4, n, n + 3):
+        wanted = u.copy()
+        wanted[5 : m + 5] *= 2
+        assert (window(u, np.zeros(m, "f4")) == wanted).all()
+    for w in (0, 1, 2, 3, 5, 18, 67):
+        a = np.arange(n * w, dtype="f4").reshape(n, w)
+        wanted = a.copy()
+        wanted[n // 4 : n // 2, w // 4 : w // 2] *= 2
+        assert (middle(a) == wanted).all()
