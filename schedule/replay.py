@@ -67,6 +67,11 @@ def apply_branch(state: State, step: Step) -> State:
         for each in inner:
             check_in_branch(each, name)
             inside = apply_step(inside, each)
+        if inside.graph is not state.graph:
+            raise Refusal(
+                f'"gather" makes a map of "{name}", and both branches are of one stage',
+                "a branch of the program: s.when(…)",
+            )
         plan = state.plans[name]
         branch = Branch(text, test, inside.plans[name])
         after = replace(state, plans={**state.plans, name: replace(plan, instead=(*plan.instead, branch))})

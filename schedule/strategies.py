@@ -19,6 +19,7 @@ from raido.schedule.levels import has_block_alone, level_of
 from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stages.boxes import box_of
 from raido.schedule.stages.segments import ragged_folds, segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position, stages_read
@@ -54,6 +55,8 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         own = tuple(axis.name for axis in stage.all_axes)
         size = sum(body.dtype.itemsize for body in stage.bodies)
         serial = {"serial": Strategy({}, own)}
+        if box_of(stage) is not None:
+            serial["gather"] = Strategy({}, tuple(axis.name for axis in stage.axes))
         chunks = f"min({USUAL_CHUNKS}, {_steps(stage)} // {max(1, machine.task // 2)})"
         in_order = {"sorted": Strategy({"bins": block_of(machine.l2, size), "chunks": chunks}, own, ("ranges",))}
         if stage.update.mode == "set":

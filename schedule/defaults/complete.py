@@ -1,5 +1,6 @@
 """The default schedule: `complete` answers, by the rules below, what the user left open, and writes the answers out as steps.
 
+Updates that set a box, and move fewer bytes as maps, are made maps (`gathers`).
 Placement. What costs little where it is read is inlined (`demand`); what a scan or a filter in blocks reads twice is made once for each
 block. A stage inside a mapped function is computed at the innermost loop that decides, with every loop around it, what is needed. What
 only one stage needs, near its own rows (a stencil chain), is computed for each strip of that stage's rows; strips are as high as lets
@@ -49,6 +50,7 @@ from raido.schedule.defaults.facts import (
     rows_around,
     vector_axis,
 )
+from raido.schedule.defaults.gathers import say_gathers
 from raido.schedule.defaults.gpu import say_gpu_loops, say_gpu_parts
 from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
@@ -136,6 +138,7 @@ def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str
 def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:
     """The answers to what a state leaves open, readers first."""
     draft = Draft(state, machine, sizes)
+    say_gathers(draft)
     hosts = draft.demand.hosts  # as they are before copies are made
     guests: list[str] = []
     for name in reversed(list(state.uses.stages)):

@@ -157,7 +157,8 @@ def reads_old_contents(state: State, stage: Stage) -> bool:
 def changes_of(graph: StageGraph) -> list[tuple[str, tuple[Array, ...]]]:
     """The stages that are updates, and the arrays that each changes."""
     stages = (stage for stage, _ in flatten(graph.stages))
-    return [(stage.name, stage.form.dest) for stage in stages if isinstance(stage.form, Update)]
+    updates = ((stage.name, stage.form) for stage in stages if isinstance(stage, Stage) and stage.update is not None)
+    return [(name, form.dest) for name, form in updates if isinstance(form, Update)]
 
 
 def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from raido.algo.graph import index
-from raido.algo.graph.expr import Op, Var
+from raido.algo.graph.expr import Var
+from raido.schedule.cost.rows import affine_of
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.stages.stage import Stage
@@ -35,12 +35,9 @@ def offsets(points: set[Point], var: Var) -> set[int]:
 
 
 def _offset(point: Point, var: Var) -> int | None:
-    """How far from a row of its own a read is, when it is at a fixed distance."""
+    """How far from a row of its own a read is, inside its boundaries, when it is at a fixed distance."""
     for e in point:
-        if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
-            e = e.args[0]
-        if e is not None:
-            constant, terms = index.linear(e)
-            if terms == {var: 1}:
-                return constant
+        affine = None if e is None else affine_of(e, {})
+        if affine is not None and affine[1] == ((var, 1),):
+            return affine[0]
     return None

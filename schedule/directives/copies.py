@@ -223,12 +223,17 @@ def lay_out(copy: Stage, plan: StagePlan, reader: StagePlan, layout: tuple[str, 
 
 def insert_before(graph: StageGraph, reader: str, new: Stage, changed: Stage) -> StageGraph:
     """The graph with `new` standing before `reader`, which becomes `changed`."""
+    return with_stages(graph, reader, (new, changed))
+
+
+def with_stages(graph: StageGraph, name: str, others: tuple[Stage, ...]) -> StageGraph:
+    """The graph with other stages in the place of one."""
 
     def rewrite(stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:
         found: list[AnyStage] = []
         for stage in stages:
-            if stage.name == reader:
-                found += [new, changed]
+            if stage.name == name:
+                found += others
             elif isinstance(stage, ControlStage):
                 found.append(
                     replace(stage, setup=rewrite(stage.setup), body=rewrite(stage.body), orelse=rewrite(stage.orelse))
@@ -241,7 +246,7 @@ def insert_before(graph: StageGraph, reader: str, new: Stage, changed: Stage) ->
 
 
 def with_graph(state: State, graph: StageGraph, plan: StagePlan) -> State:
-    """The state over a graph with one more stage, which has that plan."""
+    """The state over a graph with another stage, which has that plan."""
     uses = find_uses(graph)
     plans = {**state.plans, plan.stage: plan}
     ordered = {name: plans[name] for name in uses.stages if name in plans}

@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import cast
 
 from raido.schedule.atomics import check_atomic
+from raido.schedule.directives.copies import with_graph, with_stages
 from raido.schedule.directives.loops import apply_split
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, positive, rule, truth
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.state import State, loop_of, with_loop
+from raido.schedule.stages.boxes import box_of, gathered
+from raido.schedule.state import State, loop_of, places, plain_plan, put, with_loop
 from raido.schedule.strategies import PHASES, strategies_of
 from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
 
@@ -32,7 +34,8 @@ class StrategyDirectives(Recorder):
         indivisible, so that loops over them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then
         depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion` elements by
         insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to `ranked`
-        elements. Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
+        elements. "gather" makes a map of an update that sets a box: it has the axes of the result, and takes the directives of maps.
+        Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
         `chunks="min(64, r // (8 * x))"`. There are never more than 4096 chunks.
 
         before   for x in 0..n
@@ -42,8 +45,8 @@ class StrategyDirectives(Recorder):
         {}
 
         Refuses maps, stencils and reductions, which have none: vectorizing or parallelizing a reduction axis makes partials; a
-        second strategy; a strategy after loop directives on the axis that it splits; and indivisible steps of several
-        values that depend on one another.
+        second strategy; a strategy after loop directives on the axis that it splits, "gather" after any; and indivisible steps of
+        several values that depend on one another.
         """
         return self._record("strategy", name=name, **numbers)
 
@@ -81,12 +84,29 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
             positive(value, f"`{number}`", 1, LARGEST.get(number, MOST_IN_BLOCK))
     if name == "atomic" and whole.reduction is not None:
         check_atomic(stage, whole.reduction, bool(chosen["reproducible"]))
+    if name == "gather":
+        return gather(state, stage)
     stated = numbers_over_sizes(state, stage, chosen)
     after = (
         in_blocks(state, stage, name, cast(int, chosen["block"])) if "block" in chosen and whole.reduction else state
     )
     plan = replace(after.plan(stage), strategy=(name, stated))
     return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})
+
+
+def gather(state: State, stage: str) -> State:
+    """An update that sets a box as a map: its loops are new ones, over the elements of the result."""
+    whole = state.stage(stage)
+    if (stage, "loops") in state.asked or any(
+        at.stage == stage for plan in state.plans.values() for at in places(plan)
+    ):
+        raise Refusal("its loops become those over the elements of its result", "say the strategy before them")
+    box, sites = box_of(whole), dict(state.graph.sites)
+    assert box is not None
+    changed = gathered(whole, box, sites)
+    graph = replace(with_stages(state.graph, stage, (changed,)), sites=sites)
+    plan = replace(state.plan(stage), loops=plain_plan(changed).loops)
+    return put(with_graph(state, graph, plan), plan, "strategy")
 
 
 def in_blocks(state: State, stage: str, name: str, block: int) -> State:

@@ -1,0 +1,82 @@
+"""Updates that the default schedule makes as maps (strategy "gather"), because that moves fewer bytes.
+
+Let the result have n elements, of which the steps set m. Where each is read as often as it is written,
+
+    in place                                 2 m
+    in place, the new values made before     4 m     they are written to memory of their own, and read from there
+    begun with a copy of the old contents    2 n + 2 m, or 2 n + 4 m
+    as a map                                 2 n     the map makes the new values itself; the old ones are read where no step sets any
+
+A map is chosen where it moves fewer bytes than the update would, by more than what the model can tell. A box that counters of loops around the
+stage move may be small in most iterations, and counts as empty.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from math import prod
+
+from raido.algo.graph.bind_sizes import evaluate_size
+from raido.algo.graph.expr import Constant, Expr, Load, Parameter
+from raido.algo.graph.rewrite import loads_in
+from raido.schedule.defaults.draft import UNKNOWN, Draft, known
+from raido.schedule.defaults.rows import EQUAL
+from raido.schedule.stages.boxes import box_of
+from raido.schedule.stages.reads import array_name
+from raido.schedule.stages.stage import Stage, initial_values
+from raido.schedule.state import has_loops_said
+
+
+def say_gathers(draft: Draft) -> None:
+    """Chooses "gather" for the updates of which nothing was said, where it pays."""
+    for name, stage in list(draft.state.uses.stages.items()):
+        if not isinstance(stage, Stage) or stage.update is None or has_loops_said(draft.state, name):
+            continue
+        if {(name, "strategy"), (name, "placement")} & draft.state.asked or not _pays(
+            draft, stage, _made_before(draft, stage)
+        ):
+            continue
+        trial = draft.trial()
+        if trial.say(name, "strategy", name="gather"):
+            trial.renew_demand()
+            if _pays(draft, stage, _made_before(draft, stage) & trial.demand.inlined):
+                draft.adopt(trial)
+                draft.renew_demand()
+
+
+def _made_before(draft: Draft, stage: Stage) -> set[str]:
+    """The stages that make the new values of an update before its first step."""
+    fold = stage.reduction
+    assert fold is not None
+    read = {array_name(load.array, draft.state.uses.names) for load in loads_in(*fold.values)}
+    return (read & draft.state.uses.stages.keys()) - draft.demand.inlined
+
+
+def _pays(draft: Draft, stage: Stage, apart: Collection[str]) -> bool:
+    """Whether an update moves fewer bytes as a map; `apart`: stages that make its values before, and would not have to for the map."""
+    box = box_of(stage)
+    if box is None:
+        return False
+    whole = prod(_usual(draft, axis.extent) for axis in stage.axes)
+    part = prod(_usual(draft, side.count) for side in box)
+    update = (0 if _takes_over(draft, stage) else 2 * whole) + (4 if apart else 2) * part
+    return update > EQUAL * 2 * whole
+
+
+def _takes_over(draft: Draft, stage: Stage) -> bool:
+    """Whether an update may change the array that it starts as, as far as the graph shows."""
+    assert stage.reduction is not None
+    starts = initial_values(stage.reduction)
+    own = all(isinstance(e, Load) and not isinstance(e.array, Constant) for e in starts)
+    arguments = draft.state.graph.program.parameters
+    taken = {e.array for e in starts if isinstance(e, Load) and isinstance(e.array, Parameter)}
+    return own and taken.isdisjoint(arguments) and stage.form not in draft.state.graph.copies
+
+
+def _usual(draft: Draft, size: Expr) -> int:
+    """A size as a number: of the program's sizes, those that are not known count as `UNKNOWN`; 0 where more than sizes decides it."""
+    try:
+        return max(0, evaluate_size(known(draft, size), defaultdict(lambda: UNKNOWN)))
+    except (TypeError, ZeroDivisionError):
+        return 0

@@ -1,0 +1,152 @@
+"""Updates whose steps set a box of the result, as maps: scatter to gather.
+
+    for ry in 0..h − 2, rx in 0..w − 2:             for y in 0..h, x in 0..w:
+      out[ry + 1, rx + 1] = new(ry, rx)      →        out[y, x] = new(y − 1, x − 1) where 1 <= y < h − 1 and 1 <= x < w − 1, else old[y, x]
+
+The map writes each element once, in any order, and reads only old contents: so it needs no copy of them before its first step, and its
+values may be made where they are stored, though they read neighbours. Indices into the box are clamped, as those of a stencil are:
+loops are cut where the box begins and ends (`lower/partition.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Const, Count, Expr, Load, Node, Op, SizeVar, Var
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.primitives import CAN_FAULT
+from raido.algo.graph.rewrite import rebuild, scalar_nodes
+from raido.schedule.stages.checks import all_of, within
+from raido.schedule.stages.stage import Stage, initial_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from raido.algo.graph.program import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The extent of a box along one dimension of the result: from `low`, `count` indices; `step` is the variable of the steps along it.
+
+    `whole`: every index, and nothing else.
+    """
+
+    low: Expr
+    count: Expr
+    step: Var | None
+    whole: bool = False
+
+
+def box_of(stage: Stage) -> tuple[Side, ...] | None:
+    """The box that the steps of an update set for certain, each element once; None where they fold, or may set anything else."""
+    update, fold = stage.update, stage.reduction
+    if update is None or fold is None or update.mode not in ("set", "unique"):
+        return None
+    extents = {axis.var: axis.extent for axis in stage.all_axes}
+    left = {axis.var for axis in fold.axes if ix.constant_value(axis.extent) != 1}
+    sides = []
+    for axis, number in zip(stage.axes, update.places, strict=True):
+        if number is None:
+            sides.append(Side(ix.as_index(0), axis.extent, None, True))
+            continue
+        side = _side(fold.values[number], extents)
+        if side is None or (update.checked and not _lies_inside(side, axis.extent)):
+            return None
+        if side.step is not None and side.step not in left:
+            return None
+        left.discard(side.step)  # type: ignore[arg-type]
+        sides.append(side)
+    return None if left else tuple(sides)
+
+
+def _side(place: Expr, extents: Mapping[Var, Expr]) -> Side | None:
+    """The indices that a place takes, if they follow one another along one axis of the steps, or are one index."""
+    _, terms = ix.linear(ix.canonical(place))
+    moving = [
+        atom for atom in terms if isinstance(atom, Var) and atom in extents and ix.constant_value(extents[atom]) != 1
+    ]
+    step = moving[0] if moving else None
+    if len(moving) > 1 or (step is not None and terms[step] != 1):
+        return None
+    low = ix.canonical(place)
+    for var in terms.keys() & extents.keys():
+        low = ix.sub(low, ix.mul(var, terms[var]))
+    if not _is_known_outside(low, extents):
+        return None
+    return Side(low, ix.as_index(1) if step is None else _if_at_least(extents[step], 1), step)
+
+
+def _if_at_least(e: Expr, least: int) -> Expr:
+    """What a size is wherever it is at least a number, which it is nowhere else: `max(0, n − 2)`, if at least 1, is `n − 2`."""
+    constant, terms = ix.linear(e)
+    if len(terms) != 1 or next(iter(terms.values())) != 1:
+        return e
+    (atom,) = terms
+    if not isinstance(atom, Op) or atom.name not in ("minimum", "maximum"):
+        return e
+    least -= constant
+    numbers = [ix.constant_value(part) for part in atom.args]
+    if atom.name == "maximum":
+        parts = [part for part, n in zip(atom.args, numbers, strict=True) if n is None or n >= least]
+        return e if len(parts) != 1 else ix.add(_if_at_least(parts[0], least), constant)
+    if any(n is not None and n < least for n in numbers):
+        return e
+    return ix.add(ix.minimum(*(_if_at_least(part, least) for part in atom.args)), constant)
+
+
+def _is_known_outside(e: Expr, extents: Mapping[Var, Expr]) -> bool:
+    """Whether an index is made of sizes and of counters of loops around the stage."""
+    return all(
+        isinstance(node, (Const, SizeVar, Count))
+        or (isinstance(node, Var) and node not in extents)
+        or (isinstance(node, Op) and node.dtype is i64 and node.name not in CAN_FAULT)
+        for node in scalar_nodes(e)
+    )
+
+
+def _lies_inside(side: Side, extent: Expr) -> bool:
+    """Whether all indices of a side are provably in range."""
+    facts = Facts()
+    return facts.nonnegative(side.low) and facts.less_equal(ix.add(side.low, side.count), extent)
+
+
+def gathered(stage: Stage, box: Sequence[Side], sites: dict[Node, Site]) -> Stage:
+    """The update as a map over the elements of its result, which keeps the update's name and the key by which it is read.
+
+    `sites` learns the lines of new expressions.
+    """
+    fold = stage.reduction
+    assert fold is not None
+    tests: list[Expr] = []
+    values: dict[Node, Node] = {axis.var: ix.as_index(0) for axis in fold.axes}
+    for axis, side in zip(stage.axes, box, strict=True):
+        if side.whole:
+            continue
+        index = ix.sub(axis.var, side.low)
+        tests.append(within(index, side.count))
+        if side.step is not None:
+            values[side.step] = Op("clamp_index", i64, (index, side.count))
+    count = len(fold.left)
+    new, old = _replaced(fold.values[:count], values, sites), initial_values(fold)
+    inside = all_of(tests) if tests else Const(bool_, True)
+    bodies = tuple(Op("select", b.dtype, (inside, b, a)) for b, a in zip(new, old, strict=True))
+    return replace(stage, bodies=bodies, reduction=None, update=None)
+
+
+def _replaced(roots: Sequence[Expr], values: Mapping[Node, Node], sites: dict[Node, Site]) -> tuple[Expr, ...]:
+    """Expressions with variables replaced, indices in canonical form."""
+    memo: dict[Node, Node] = dict(values)
+    for node in scalar_nodes(*roots):
+        if node in memo:
+            continue
+        new = rebuild(node, lambda child: memo.get(child, child))
+        if isinstance(new, Load):
+            new = Load(new.array, tuple(ix.canonical(e) for e in new.indices), new.checked)
+        memo[node] = new
+        if node in sites:
+            sites.setdefault(new, sites[node])
+    return tuple(memo[root] for root in roots)  # type: ignore[misc]
