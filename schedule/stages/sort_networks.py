@@ -160,8 +160,9 @@ def _sorted(form: Sort, wanted: _Wanted, alone: set[Node], tables: Tables) -> _S
     assert count is not None
     places = {(j, k): None for j in sorted(wanted.whole) for k in range(count)} | wanted.elements
     numbers = {place: number for number, place in enumerate(places)}
-    bodies = _Network(_with_values(form, count, alone, tables), count, tables).elements(list(places))
-    network = Generate(_without(form.axes, form.along), tuple(bodies))
+    short = _with_values(form, count, alone, tables)
+    bodies = _Network(short, count, tables).elements(list(places))
+    network = Generate(_without(short.axes, form.along), tuple(bodies))
     tables.pass_names(form, network)
     rows: dict[int, Result] = {}
     if wanted.whole:

@@ -91,6 +91,16 @@ def test_columns_and_what_is_computed_for_the_sort() -> None:
     )
 
 
+@pytest.mark.parametrize("n", [2, 5, 6, 40])
+def test_a_median_of_stacked_slices_sorts_what_is_made_before(n: int) -> None:
+    """The network's rows are those of the values: one axis, where choosing among five slices is made before the sort."""
+    windows = lambda a: rd.stack([a[:-4], a[1:-3], a[2:-2], a[3:-1], a[4:]], axis=1)
+    median = rd.algorithm(a="f32[n]")(lambda a: rd.sort(windows(a), axis=1)[:, 2])
+    x = np.random.default_rng(n).random(n, "f4")
+    wanted = np.sort(np.array([x[k : max(k, n - 4 + k)] for k in range(5)]), axis=0)[2]
+    np.testing.assert_array_equal(median(x), wanted)
+
+
 def test_a_median_of_windows_is_one_stage_that_keeps_nothing() -> None:
     algorithm = rd.algorithm(a="f32[n]")(
         lambda a: rd.tabulate(a.shape[0] - 4, lambda i: rd.sort(rd.tabulate(5, lambda k: a[i + k]))[2])
