@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 LINE = 64  # bytes of a line of the cache
 WIDEST_ACCESS = 16  # bytes that a thread of a GPU moves at once, on every device
+INTERLEAVED = 8  # vectors at most whose elements are shuffled into turn to be stored: half of the 16 registers of AVX2
 UNKNOWN_GRAIN = 4  # iterations for a thread at least, where nobody knows before how long one takes
 
 

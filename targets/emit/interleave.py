@@ -1,41 +1,73 @@
-"""Strided vector stores that lie between one another: the parts of complex numbers, the colours of a pixel.
+"""Strided vector stores that lie between one another: the parts of complex numbers, the colours of a pixel, phases of a loop.
 
 `stride` stores of that stride, to the places 0 … stride − 1 from the first of them, fill a piece of memory without gaps. Their values
-are shuffled into that order and stored whole, which takes no scatter.
+are shuffled into that order and stored whole, which takes no scatter. Other stores may stand between them (of other rows, of other
+gangs), as long as all these are of other elements, and no value is read from what they write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 from raido.algo.graph.index import add, as_index, constant_value, mul, sub
 from raido.algo.graph.rewrite import topological
+from raido.schedule.machine import INTERLEAVED
 from raido.schedule.nest.nodes import VectorStore
+from raido.schedule.nest.values import lanes_of
 from raido.targets.emit.order import strides_of
-
-_MOST = 4
 
 
 def find_interleaved(statements: Sequence[Any], position: int) -> list[VectorStore]:
-    """The stores that begin at `position` and fill memory together, in the order of their places; none where there are not enough."""
+    """The stores that fill memory together, in the order of their places, the first of which to run is at `position`; none where there are
+    not enough."""
     first = statements[position]
-    if not isinstance(first, VectorStore) or not 2 <= first.stride <= _MOST or first.mask is not None:
+    if not isinstance(first, VectorStore) or not 2 <= first.stride <= INTERLEAVED or first.mask is not None:
         return []
-    group = statements[position : position + first.stride]
-    if len(group) < first.stride or not all(_belongs(s, first) for s in group):
-        return []
-    places = {_distance(s, first): s for s in group}
-    if None in places or len(places) < len(group):
-        return []
-    ordered = sorted(place for place in places if place is not None)
-    return [places[place] for place in ordered] if ordered[-1] - ordered[0] == first.stride - 1 else []
+    run = list(takewhile(lambda s: isinstance(s, VectorStore), statements[position:]))
+    places = {0: first}
+    for k, s in enumerate(run[1:], 1):
+        if not _belongs(s, first) or (place := _distance(s, first)) is None or abs(place) >= first.stride:
+            continue
+        if place in places or not all(_may_pass(s, other) for other in run[:k] if other not in places.values()):
+            return []
+        places[place] = s
+        if len(places) == first.stride:
+            ordered = sorted(places)
+            return [places[each] for each in ordered] if ordered[-1] - ordered[0] == first.stride - 1 else []
+    return []
 
 
-def _belongs(s: Any, first: VectorStore) -> bool:
-    if not isinstance(s, VectorStore) or (s.buffer, s.stride, s.mask) != (first.buffer, first.stride, None):
+def _belongs(s: VectorStore, first: VectorStore) -> bool:
+    same = (s.buffer, s.stride, s.mask, lanes_of(s.value)) == (first.buffer, first.stride, None, lanes_of(first.value))
+    return same and not _reads(s, first) and not _reads(first, s)
+
+
+def _may_pass(s: VectorStore, other: VectorStore) -> bool:
+    """Whether a store may run before another: neither reads what the other writes, and they write other elements."""
+    if _reads(s, other) or _reads(other, s):
         return False
-    return not any(getattr(node, "buffer", None) is s.buffer for node in topological(s.value))
+    if s.buffer is not other.buffer:
+        return True
+    if s.stride != other.stride:
+        return False
+    place = _distance(s, other)
+    if place is not None:
+        return place % s.stride != 0 or abs(place) >= s.stride * max(lanes_of(s.value), lanes_of(other.value))
+    return not s.across and not other.across and _in_other_rows(s, other)
+
+
+def _in_other_rows(s: VectorStore, other: VectorStore) -> bool:
+    """Whether indices differ along a dimension whose elements are too far apart for lanes to move along it."""
+    for i, j, stride in zip(s.indices, other.indices, strides_of(s.buffer), strict=True):
+        if constant_value(sub(i, j)) and constant_value(stride) is None:  # type: ignore[arg-type]
+            return True
+    return False
+
+
+def _reads(s: VectorStore, other: VectorStore) -> bool:
+    return any(getattr(node, "buffer", None) is other.buffer for node in topological(s.value, *s.indices))
 
 
 def _distance(s: VectorStore, first: VectorStore) -> int | None:

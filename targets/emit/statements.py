@@ -99,18 +99,19 @@ class Statements:
 
     def block(self, statements: Sequence[Any]) -> None:
         """The statements of a block, to its end."""
-        position = 0
-        while position < len(statements):
-            s = statements[position]
+        stored: set[int] = set()
+        for position, s in enumerate(statements):
+            if id(s) in stored:
+                continue
             if isinstance(s, Alloc) and is_taken(s):
                 self._with_heap(s, statements[position + 1 :])
                 return
             together = find_interleaved(statements, position)
             if together:
                 emit_interleaved(self, together)
+                stored.update(map(id, together))
             else:
                 self.statement(s)
-            position += len(together) or 1
 
     def nested(self, block: Block) -> Any:
         """A block of its own, as one TIR statement."""

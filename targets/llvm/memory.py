@@ -43,6 +43,12 @@ def masked_load(b: TextBuilder, address: str, mask: Value | None, memory: DType,
     return b.result(memory, lanes, call)
 
 
+def most_apart(lanes: int) -> int:
+    """How far apart lanes are at most that are shuffled out of vectors: these are as many as elements apart, and two lanes to a vector beat
+    loads of their own."""
+    return max(4, min(8, lanes // 2))
+
+
 def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: DType, lanes: int) -> Value:
     """`stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles."""
     starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + 1 - lanes]
@@ -65,8 +71,15 @@ def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: 
 
 
 def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
-    """The lanes of vectors in turn, as that many vectors: element e of them all comes from vector e mod their number."""
-    lanes, count, parts = values[0].lanes, len(values), []
+    """The lanes of vectors in turn, as that many vectors: element e of them all comes from vector e mod their number.
+
+    An even number of vectors is two halves, those at even and those at odd places: k·log₂ k shuffles where k is a power of two.
+    """
+    lanes, count = values[0].lanes, len(values)
+    if count > 2 and count % 2 == 0:
+        halves = zip(interleave(b, values[::2]), interleave(b, values[1::2]), strict=True)
+        return [part for pair in halves for part in interleave(b, pair)]
+    parts = []
     for start in range(0, count * lanes, lanes):
         total = values[0]
         for which in range(1, count):

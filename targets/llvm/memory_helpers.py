@@ -17,6 +17,7 @@ from raido.targets.llvm.memory import (
     load_if,
     load_strided,
     masked_load,
+    most_apart,
     ramp,
     scatter,
 )
@@ -47,7 +48,7 @@ class MemoryHelpers:
                 mask = b.shuffle(mask, mask, reverse) if mask else None
                 v = masked_load(b, address_of(b, base, low, memory), mask, memory, lanes)
                 return b.shuffle(v, v, reverse).text
-            if mask is None and 2 <= stride <= 4:
+            if mask is None and 2 <= stride <= most_apart(lanes):
                 return load_strided(b, base, offset, stride, memory, lanes).text
             return gather(b, base, ramp(b, offset, stride, lanes), mask, memory).text
 
