@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
+from raido.algo.graph.facts import Facts
 from raido.schedule.lower.regions import spread
 from raido.schedule.plan import Fuse, Split
 
@@ -143,8 +144,7 @@ class Coordinates:
         r = self.ranges[loop]
         relation = self.owner.get(loop)
         if isinstance(relation, Split) and loop == relation.outer:
-            length = ix.constant_value(ix.sub(r.high, r.low))
-            self.ranges[relation.inner].exact = length is not None and length % r.step == 0
+            self.ranges[relation.inner].exact = Facts().divisible(ix.sub(r.high, r.low), r.step)
         r.value = value
         r.low, r.high = value, ix.add(value, 1)
         self._moved(loop, bind)

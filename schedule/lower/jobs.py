@@ -98,6 +98,14 @@ class Job:
         whole = {axis.name for axis in self.stage.whole_axes} if self.stage.update else set()
         return bool(self.axis_of[self.plan.loops[position].name] & whole)
 
+    def in_phases(self, position: int) -> bool:
+        """Whether the loop at `position` is over lanes that are strips, whose indices are unrolled inside."""
+        loops = self.plan.loops
+        if loops[position].kind != "vector":
+            return False
+        name, inner = loops[position].name, {loop.name for loop in loops[position + 1 :] if loop.kind == "unroll"}
+        return any(isinstance(r, Split) and r.outer == name and r.inner in inner for r in self.plan.relations)
+
     def rows_along(self, variable: Var) -> tuple[Expr, Expr, tuple[Op, ...]] | None:
         """The row length m and offset c of reads at (x + c) // m and (x + c) % m along an axis x, and these nodes."""
         found: dict[tuple[Expr, Expr], list[Op]] = {}

@@ -28,6 +28,8 @@ from raido.schedule.lower.folds import in_order
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.lane_blocks import LaneBlocks
 from raido.schedule.lower.partials import PartialFolds
+from raido.schedule.lower.partition import Interior
+from raido.schedule.lower.phases import strips_of
 from raido.schedule.lower.placement import Placement
 from raido.schedule.lower.prefetches import prefetch
 from raido.schedule.lower.reductions import Reductions
@@ -288,7 +290,7 @@ class Loops:
         if kind == "unroll":
             kind = "serial"
         var = fresh(plan.name)
-        if work.job.blocked:
+        if work.job.blocked or (step > 1 and kind == "vector" and work.job.in_phases(position)):
             iterations = ix.ceildiv(ix.sub(high, low), step)
             with self._for(work.job, plan, var, ix.as_index(0), iterations, 1, kind, cut):
                 self.choose(work, position, [[ix.add(low, ix.mul(var, step))]] * len(work.copies))
@@ -306,6 +308,9 @@ class Loops:
                 self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
             return
         cut = cut_of(work, position, low, high, step, self.builder.facts)
+        if step > 1 and kind == "vector" and work.job.in_phases(position):
+            self._strips(work, position, cut, low, high, step)
+            return
         if cut is None:
             self._plain(work, position, kind, low, high, step)
             return
@@ -324,6 +329,17 @@ class Loops:
                 self._pieces(work, inner, position, narrow)
             holds = conjunction([as_comparison(c) for c in lines.conditions])
             self.builder.add(If(holds, closed(by_lines), closed(otherwise)))
+
+    def _strips(
+        self, work: Work, position: int, cut: tuple[Interior, Expr, Expr] | None, low: Expr, high: Expr, step: int
+    ) -> None:
+        """The loop over strips, cut where they are no longer whole, or meet boundaries."""
+        name, inside, interior = work.job.plan.loops[position].name, work, (low, high)
+        if cut is not None:
+            inside = replace(work, identity=work.identity | cut[0].identity)
+            interior = cut[1], ix.add(cut[2], 1)
+        for each in strips_of(work, inside, name, (low, high), interior, step, self.builder.facts):
+            self._plain(each.work, position, each.kind, each.low, each.high, step, cut=True)
 
     def _pieces(self, border: Work, inner: Work, position: int, cut: Cut) -> None:
         for piece in cut.pieces(self.builder.facts):

@@ -21,7 +21,8 @@ Ranges = Mapping[Var, tuple[Expr, Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A boundary operation: its node, its index with inner boundaries removed, its extent, the variables of the index."""
+    """A boundary operation: its node, its index with inner boundaries removed, its extent (of a quotient, those of what is divided), the
+    variables of the index."""
 
     node: Op
     inner: tuple[Op, ...]
@@ -41,7 +42,7 @@ class Interior:
 
 
 def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
-    """The boundary operations with an affine index and an extent of sizes, inner ones first."""
+    """The boundary operations with an affine index, or the quotient of one, and an extent of sizes, inner ones first."""
     found: dict[Op, Boundary] = {}
     for node in scalar_nodes(*bodies):
         if not isinstance(node, Op) or node.name not in ix.BOUNDARY_OPS:
@@ -49,12 +50,24 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
         inner = [n for n in scalar_nodes(node.args[0]) if isinstance(n, Op) and n.name in ix.BOUNDARY_OPS]
         if any(n not in found for n in inner):
             continue
-        index = _strip(node.args[0], set(inner))
+        index, divisor = _dividend(_strip(node.args[0], set(inner)))
         variables = _affine_variables(index)
         known = all(isinstance(n, (Const, SizeVar, Op)) for n in scalar_nodes(node.args[1]))
         if variables is not None and known:
-            found[node] = Boundary(node, tuple(inner), index, node.args[1], variables)
+            found[node] = Boundary(node, tuple(inner), index, ix.mul(node.args[1], divisor), variables)
     return list(found.values())
+
+
+def _dividend(e: Expr) -> tuple[Expr, int]:
+    """a and d of ⌊a / d⌋ + c = ⌊(a + c·d) / d⌋, d a positive constant: it lies in 0 … n − 1 where its dividend lies in 0 … d·n − 1."""
+    constant, terms = ix.linear(e)
+    if len(terms) == 1:
+        ((atom, coefficient),) = terms.items()
+        divisor = ix.constant_value(atom.args[1]) if isinstance(atom, Op) and atom.name == "floordiv" else None
+        if divisor and divisor > 0 and coefficient == 1:
+            inner, further = _dividend(ix.add(atom.args[0], constant * divisor))
+            return inner, divisor * further
+    return e, 1
 
 
 def _strip(e: Expr, gone: set[Op]) -> Expr:

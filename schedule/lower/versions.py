@@ -85,12 +85,13 @@ def cut_of(
     job = work.job
     name = job.plan.loops[position].name
     axes = job.axis_of[name]
-    if position != job.cut or step != 1 or not work.phase.cuts:
+    if position != job.cut or not work.phase.cuts:
         return None
     if len(axes) != 1 or name in job.fused:
         return None
     (axis,) = axes
-    if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
+    whole = step == 1 and not any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :])
+    if not whole and not job.in_phases(position):
         return None
     variable = job.variables[axis]
     if work.copies[0].box(axis)[0] is not low or variable not in job.partitioned():

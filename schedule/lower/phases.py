@@ -1,0 +1,57 @@
+"""Loop peeling of strip-mined lanes: a vector loop over strips whose few indices are unrolled inside, as `split(x, 2)` makes it.
+
+Each unrolled index is a *phase*: quotients and remainders by the strip's length are the loop's counter and constants there, lanes read
+neighbours, and the stores of all phases together fill memory (`targets/emit/interleave.py`). That takes whole strips: the loop runs
+over these, counted from 0, and what is left at its end, and what meets boundaries at either end, is peeled off and goes one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr
+from raido.algo.graph.facts import Facts
+from raido.schedule.lower.versions import decided
+from raido.schedule.lower.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """The iterations low … high − 1 of a loop over strips, by a kind of loop, and the work inside them."""
+
+    work: Work
+    kind: str
+    low: Expr
+    high: Expr
+
+
+def strips_of(
+    border: Work,
+    inner: Work,
+    name: str,
+    bounds: tuple[Expr, Expr],
+    interior: tuple[Expr, Expr],
+    step: int,
+    facts: Facts,
+) -> Iterator[Strips]:
+    """A loop low … high − 1 over strips of `step` indices: those that meet boundaries, the whole strips of the `interior`, first and
+    behind it, and the rest."""
+    low, high = bounds
+    first, behind = interior
+    before = decided(ix.maximum(ix.sub(first, low), 0), facts)
+    start = decided(ix.minimum(ix.add(low, ix.mul(ix.ceildiv(before, step), step)), high), facts)
+    length = decided(ix.maximum(ix.sub(decided(ix.minimum(behind, high), facts), start), 0), facts)
+    stop = ix.add(start, ix.mul(ix.floordiv(length, step), step))
+    for work, kind, begin, end in (
+        (border, "serial", low, start),
+        (inner, "vector", start, stop),
+        (border, "serial", stop, high),
+    ):
+        if begin is end:
+            continue
+        copies = [coordinates.copy() for coordinates in work.copies]
+        for coordinates in copies:
+            coordinates.narrow(name, begin, end)
+        yield Strips(replace(work, copies=copies), kind, begin, end)
