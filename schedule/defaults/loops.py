@@ -29,6 +29,7 @@ from raido.schedule.defaults.facts import (
 from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums, sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
+from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.short_rows import folds_short_rows
@@ -79,7 +80,7 @@ def say_loops(draft: Draft, name: str) -> None:
         if jam:
             say_rows_side_by_side(draft, stage, stage.axes[-2].name, jam)
         if vector is not None:
-            draft.say(name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
+            say_lanes(draft, stage, vector, vector.name)
     elif not stage.axes:
         say_fold_loops(draft, stage, vector)
     elif say_turned_loops(draft, stage) or say_product_loops(draft, stage, vector):
@@ -163,7 +164,7 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
             draft.say(name, "reorder", axes=(rows.name, *planes))
         say_parallel(draft, stage, rows.name, 1)
     if vector is not None:
-        draft.say(name, "vectorize", axis=vector_name, **wide(draft, stage, vector))
+        say_lanes(draft, stage, vector, vector_name)
     if stage.reduction is None and vector is stage.axes[-1] and not is_streamed(draft, name):
         for array in read_by_planes(draft, stage):
             draft.say(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
@@ -322,6 +323,19 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
             say_packed_loops(draft, copy)
             draft.renew_demand()
     return True
+
+
+def say_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
+    """Lanes along an axis: in strips whose indices are unrolled, where elements are read at quotients of it."""
+    name, phases = stage.name, phases_of(draft, stage, vector)
+    if phases > 1:
+        if isinstance(draft.state.plan(name).compute, At):
+            draft.say(name, "align", axis=vector.name, multiple=phases)
+        if draft.say(name, "split", axis=loop, factor=phases):
+            draft.say(name, "unroll", axis=loop + "i")
+            draft.say(name, "vectorize", axis=loop + "o")
+            return
+    draft.say(name, "vectorize", axis=loop, **wide(draft, stage, vector))
 
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
