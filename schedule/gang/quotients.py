@@ -29,12 +29,12 @@ class Meanings:
         self._values[name] = value
         self._linear[name] = self._sum(value)
 
-    def address(self, indices: Sequence[NestExpr], strides: Sequence[int]) -> dict[Expr, int]:
-        """The atoms of Σ strides[k]·indices[k] with their coefficients, in elements; the constant is left out."""
+    def address(self, indices: Sequence[NestExpr], strides: Sequence[int]) -> Linear:
+        """Σ strides[k]·indices[k] in elements: a constant, and atoms with their coefficients."""
         total: Linear = 0, {}
         for index, stride in zip(indices, strides, strict=True):
             total = ix.combine(total, self._sum(index), stride)
-        return total[1]
+        return total
 
     def replace(self, e: NestExpr, known: dict[NestExpr, NestExpr]) -> NestExpr:
         """The expression with other values for some of its parts; `known` holds these, and remembers those of names on the way."""
@@ -77,17 +77,14 @@ class Meanings:
         return ix.linear(ix.floordiv(e, divisor))  # type: ignore[arg-type]
 
 
-def constant_strides(buffer: Buffer) -> list[int] | None:
-    """How far apart neighbours along each dimension are, in elements; None where one of these is not a constant."""
+def constant_strides(buffer: Buffer) -> list[int | None]:
+    """How far apart neighbours along each dimension are, in elements; None where that is not a constant."""
     if buffer.strides:
-        given = [ix.constant_value(stride) for stride in buffer.strides]
-        return None if None in given else given  # type: ignore[return-value]
-    found = [1]
+        return [ix.constant_value(stride) for stride in buffer.strides]
+    found: list[int | None] = [1]
     for extent in reversed(buffer.shape[1:]):
         count = ix.constant_value(extent)
-        if count is None:
-            return None
-        found.append(found[-1] * count)
+        found.append(None if count is None or found[-1] is None else found[-1] * count)
     return found[::-1]
 
 

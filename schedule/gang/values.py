@@ -106,18 +106,28 @@ class GangValues:
     def _regrouped_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
         """The same where quotients and remainders in the indices cancel in memory."""
         strides = constant_strides(buffer)
-        if strides is None:
+        moving = {d: stride for d, stride in enumerate(strides) if self.info.varies(indices[d])}
+        known = [stride for stride in moving.values() if stride is not None]
+        if len(known) < len(moving):
             return None
-        total = 0
-        for atom, coefficient in self.meanings.address(indices, strides).items():
-            motion = self.motion(atom)
-            if motion is None:
-                return None
-            total += motion[1] * coefficient
+        constant, terms = self.meanings.address([indices[d] for d in moving], known)
+        motions = {atom: self.motion(atom) for atom in terms}
+        if None in motions.values():
+            return None
+        total = sum(motion[1] * terms[atom] for atom, motion in motions.items() if motion is not None)
+        (finest, unit) = min(zip(moving, known, strict=True), key=lambda each: abs(each[1]))
+        whole = all(each % unit == 0 for each in (constant, *terms.values()))
         starts = []
         for g in range(self.gangs):
             first: dict[NestExpr, NestExpr] = {e: motion[0][g] for e, motion in self.motions.items() if motion}
-            starts.append(tuple(self.meanings.replace(i, first) for i in indices))
+            start: list[NestExpr] = [self.meanings.replace(i, first) for i in indices]
+            if whole:  # all of it along one dimension: nothing is divided
+                start = [ix.as_index(0) if d in moving else i for d, i in enumerate(start)]
+                start[finest] = ix.as_index(constant // unit)
+                for atom, motion in motions.items():
+                    assert motion is not None
+                    start[finest] = ix.add(start[finest], ix.mul(motion[0][g], terms[atom] // unit))  # type: ignore[arg-type]
+            starts.append(tuple(start))
         return FlatMotion(starts, total, True)  # type: ignore[arg-type]
 
     # --- expressions
