@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from raido.algo.graph import index
@@ -30,6 +31,7 @@ from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, 
 from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
+from raido.schedule.defaults.pixels import joins_colours
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.short_rows import folds_short_rows
@@ -80,7 +82,8 @@ def say_loops(draft: Draft, name: str) -> None:
         if jam:
             say_rows_side_by_side(draft, stage, stage.axes[-2].name, jam)
         if vector is not None:
-            say_lanes(draft, stage, vector, vector.name)
+            say_lanes(draft, stage, vector, say_colours(draft, stage, vector))
+            say_written_out(draft, stage, (vector,))
     elif not stage.axes:
         say_fold_loops(draft, stage, vector)
     elif say_turned_loops(draft, stage) or say_product_loops(draft, stage, vector):
@@ -146,11 +149,11 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     rows = row_axis(draft, stage)
     assert rows is not None
     planes = [axis.name for axis in stage.axes[: stage.axes.index(rows)]]
-    vector_name = vector.name if vector else ""
+    vector_name = say_colours(draft, stage, vector)
     jam = jammed_rows(draft, stage, vector)
     chained = has_chain(draft, stage)
     if vector is rows:
-        vector_name = say_line_chunks(draft, stage, rows, planes, chained)
+        vector_name = say_line_chunks(draft, stage, rows, vector_name, planes, chained)
     elif jam and not chained:
         say_jam(draft, stage, rows, planes, jam)
     elif chained and draft.say(name, "split", axis=rows.name, factor=chain_rows(draft, stage)):
@@ -168,26 +171,41 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     if stage.reduction is None and vector is stage.axes[-1] and not is_streamed(draft, name):
         for array in read_by_planes(draft, stage):
             draft.say(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
-    if prod(extent(draft, axis.extent) for axis in stage.all_axes if is_small(axis.extent)) <= WRITTEN_OUT:
-        for axis in stage.all_axes:
-            if axis is not vector and axis is not rows and is_small(axis.extent):
-                draft.say(name, "unroll", axis=axis.name)
+    say_written_out(draft, stage, (vector, rows))
     if vector in stage.axes and folds_short_rows(draft, stage) and not is_small(stage.reduction_axes[0].extent):
         draft.say(name, "unroll", axis=stage.reduction_axes[0].name)
 
 
-def say_line_chunks(draft: Draft, stage: Stage, line: Axis, planes: list[str], chained: bool) -> str:
-    """A stage without rows, cut into chunks for threads; the name of the loop inside a chunk."""
+def say_written_out(draft: Draft, stage: Stage, others: Sequence[Axis | None]) -> None:
+    """Short axes of known length but `others` are written out, where that makes few bodies: what is stored along them is interleaved."""
+    loops = {loop.name for loop in draft.state.plan(stage.name).loops}
+    if prod(extent(draft, axis.extent) for axis in stage.all_axes if is_small(axis.extent)) <= WRITTEN_OUT:
+        for axis in stage.all_axes:
+            if axis not in others and is_small(axis.extent) and axis.name in loops:
+                draft.say(stage.name, "unroll", axis=axis.name)
+
+
+def say_colours(draft: Draft, stage: Stage, vector: Axis | None) -> str:
+    """The loop over the vectorised axis: with the short one inside it where they lie in memory as one."""
+    if vector is None:
+        return ""
+    last = stage.axes[-1].name if stage.axes else ""
+    joined = joins_colours(draft, stage, vector) and draft.say(stage.name, "fuse", a=vector.name, b=last)
+    return vector.name + last if joined else vector.name
+
+
+def say_line_chunks(draft: Draft, stage: Stage, line: Axis, loop: str, planes: list[str], chained: bool) -> str:
+    """A stage without rows, the loop over its line cut into chunks for threads; the name of the loop inside a chunk."""
     count = index.constant_value(known(draft, line.extent))
     if not chained and count is not None and count <= longest_chunk(draft) // 2:
-        return line.name
+        return loop
     chunk = chain_chunk(draft, stage) if chained else line_chunk(draft, stage)
-    if not draft.say(stage.name, "split", axis=line.name, factor=chunk):
-        return line.name
+    if not draft.say(stage.name, "split", axis=loop, factor=chunk):
+        return loop
     if planes:
-        draft.say(stage.name, "reorder", axes=(line.name + "o", *planes, line.name + "i"))
-    draft.say(stage.name, "parallel", axis=line.name + "o", **dynamic(stage))
-    return line.name + "i"
+        draft.say(stage.name, "reorder", axes=(loop + "o", *planes, loop + "i"))
+    draft.say(stage.name, "parallel", axis=loop + "o", **dynamic(stage))
+    return loop + "i"
 
 
 def say_rows_side_by_side(draft: Draft, stage: Stage, row: str, jam: int) -> None:

@@ -346,9 +346,12 @@ class Loops:
             self._plain(inner if piece.inside else border, position, piece.kind, piece.low, piece.high, 1, piece)
 
     def _extent(self, work: Work, position: int) -> Expr:
-        """Of the axis that a loop runs over."""
-        (name,) = work.job.axis_of[work.job.plan.loops[position].name]
-        return next(axis.extent for axis in work.job.stage.all_axes if axis.name == name)
+        """Of the axes that a loop runs over."""
+        extent, names = ix.as_index(1), work.job.axis_of[work.job.plan.loops[position].name]
+        for axis in work.job.stage.all_axes:
+            if axis.name in names:
+                extent = ix.mul(extent, axis.extent)
+        return extent
 
     def choose(self, work: Work, position: int, values: list[list[Expr]]) -> None:
         """The loop at `position` is at these values: for each copy, one or (unrolled) several."""

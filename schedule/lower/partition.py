@@ -61,10 +61,10 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
 def _dividend(e: Expr) -> tuple[Expr, int]:
     """a and d of ⌊a / d⌋ + c = ⌊(a + c·d) / d⌋, d a positive constant: it lies in 0 … n − 1 where its dividend lies in 0 … d·n − 1."""
     constant, terms = ix.linear(e)
-    if len(terms) == 1:
-        ((atom, coefficient),) = terms.items()
-        divisor = ix.constant_value(atom.args[1]) if isinstance(atom, Op) and atom.name == "floordiv" else None
-        if divisor and divisor > 0 and coefficient == 1:
+    (atom, *others) = terms or (None,)
+    if isinstance(atom, Op) and atom.name == "floordiv" and not others and terms[atom] == 1:
+        divisor = ix.constant_value(atom.args[1]) or 0
+        if divisor > 0:
             inner, further = _dividend(ix.add(atom.args[0], constant * divisor))
             return inner, divisor * further
     return e, 1

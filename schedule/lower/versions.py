@@ -16,6 +16,7 @@ from raido.algo.graph.facts import Facts
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Interior, interior_of, solved
 from raido.schedule.lower.work import Work, ranges_of
+from raido.schedule.plan import Fuse
 
 
 def specialised_work(work: Work, position: int, facts: Facts) -> tuple[Work, list[Expr]]:
@@ -87,7 +88,9 @@ def cut_of(
     axes = job.axis_of[name]
     if position != job.cut or not work.phase.cuts:
         return None
-    if len(axes) != 1 or name in job.fused:
+    if name in job.fused:
+        return _cut_of_rows(work, name, low, high, facts)
+    if len(axes) != 1:
         return None
     (axis,) = axes
     whole = step == 1 and not any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :])
@@ -107,6 +110,30 @@ def cut_of(
         work.identity = work.identity | interior.identity
         return None
     return interior, bounds[0], bounds[1]
+
+
+def _cut_of_rows(work: Work, name: str, low: Expr, high: Expr, facts: Facts) -> tuple[Interior, Expr, Expr] | None:
+    """The same of a loop over an axis and the short rows inside it, fused: whole rows lie in the interior."""
+    job = work.job
+    fuse = next((r for r in job.plan.relations if isinstance(r, Fuse) and r.into == name), None)
+    if fuse is None or not {fuse.outer, fuse.inner} <= job.variables.keys() or len(work.copies) > 1:
+        return None
+    variable, count = job.variables[fuse.outer], ix.constant_value(work.copies[0].counts[fuse.inner])
+    if not count or variable not in job.partitioned() or ix.constant_value(low) != 0:
+        return None
+    inner = job.variables[fuse.inner]
+    mine = [b for b in job.boundaries if variable in b.variables and inner not in b.variables]
+    interior = interior_of(mine, job.partitioned(), ranges_of(work), variable, facts)
+    bounds = solved(interior)
+    if bounds is None:
+        return None
+    start = work.copies[0].box(fuse.outer)[0]
+    first = ix.mul(ix.sub(bounds[0], start), count)
+    last = ix.sub(ix.mul(ix.sub(ix.add(bounds[1], 1), start), count), 1)
+    if facts.less_equal(first, low) and facts.less_equal(ix.sub(high, 1), last):
+        work.identity = work.identity | interior.identity
+        return None
+    return interior, first, last
 
 
 def strongest(conditions: list[Expr]) -> list[Expr]:

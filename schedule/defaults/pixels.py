@@ -1,0 +1,82 @@
+"""Short rows as one with the axis outside: the colours of pixels, in stages that treat all of them alike.
+
+Arrays of shape [h, w, 3] that are read at (…, x + d, c) and stored at (…, x, c) lie in memory as rows of 3·w elements, of which
+neighbours are 3·d apart: lanes along both axes, fused, read and store whole vectors, where lanes along the pixels shuffle every colour.
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis, Expr, Load, Op, Parameter, Result, Var
+from raido.algo.graph.rewrite import free_variables, scalar_nodes
+from raido.schedule.defaults.demand import Point, meets_boundary
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.defaults.facts import has_chain, is_small, moves
+from raido.schedule.stages.reads import array_name, loads_of
+from raido.schedule.stages.stage import Stage
+
+
+def joins_colours(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """Whether lanes run along the last two axes of a stage as along one: the last is short, and whatever moves along it lies so."""
+    if stage.reduction is not None or len(stage.axes) < 2 or len(stage.all_axes) > len(stage.axes):
+        return False
+    pixels, colours = stage.axes[-2:]
+    if vector is not pixels or not is_small(colours.extent) or stage.outer or stage.whole_axes:
+        return False
+    if len(stage.axes) == 2 and (has_chain(draft, stage) or meets_boundary(draft.state, draft.demand, stage.name)):
+        return False
+    sources = [stage, *(draft.state.stage(name) for name in draft.demand.inlined if _reads(draft, stage, name))]
+    if any(_tells_apart(source) for source in sources):
+        return False
+    shapes = {
+        array_name(load.array, draft.state.uses.names): _shape(draft, load)
+        for source in sources
+        for load in loads_of(source)
+    }
+    for array, points in draft.demand.reads(stage.name).items():
+        if array in draft.demand.inlined:
+            continue
+        if not all(_goes_along(point, pixels.var, colours, shapes.get(array, ())) for point in points):
+            return False
+    return True
+
+
+def _reads(draft: Draft, stage: Stage, name: str) -> bool:
+    return stage.name in draft.demand.readers(name)
+
+
+def _tells_apart(stage: Stage) -> bool:
+    """Whether values depend on indices themselves, not on what is read there alone."""
+    loads = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Load)]
+    own = {axis.var for axis in stage.axes}
+    others = scalar_nodes(*stage.bodies, stop=loads)
+    return any(node in own for node in others)
+
+
+def _shape(draft: Draft, load: Load) -> tuple[Expr, ...]:
+    if isinstance(load.array, Parameter):
+        return load.array.shape
+    made = draft.state.uses.stages.get(array_name(load.array, draft.state.uses.names))
+    return (
+        tuple(axis.extent for axis in made.axes) if isinstance(made, Stage) and isinstance(load.array, Result) else ()
+    )
+
+
+def _goes_along(point: Point, pixels: Var, colours: Axis, shape: tuple[Expr, ...]) -> bool:
+    """Whether a read moves with the results in memory, or not at all."""
+    if None in point:
+        return False
+    moving = [k for k, e in enumerate(point) if e is not None and (moves(e, pixels) or moves(e, colours.var))]
+    if not moving:
+        return True
+    if moving != [len(point) - 2, len(point) - 1] or point[-1] is not colours.var or len(shape) != len(point):
+        return False
+    along = point[-2]
+    if isinstance(along, Op) and along.name == "clamp_index":
+        along = along.args[0]
+    assert along is not None
+    terms = index.linear(along)[1]
+    plain = terms.get(pixels) == 1 and all(
+        atom is pixels or isinstance(atom, Var) or not free_variables(atom) for atom in terms
+    )
+    return plain and index.constant_value(shape[-1]) == index.constant_value(colours.extent)

@@ -1,0 +1,104 @@
+"""Colours of pixels, pairs and points: the short last axis fused with the one outside by default, against NumPy."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+SIZES = (1, 2, 3, 7, 16, 22, 43, 64, 100)
+
+
+def image(chance, *shape):
+    return np.random.default_rng(chance.randrange(1 << 30)).integers(0, 256, shape).astype(np.uint8)
+
+
+def clamped(a, dy, dx):
+    h, w = a.shape[:2]
+    return a[np.clip(np.arange(h) + dy, 0, h - 1)][:, np.clip(np.arange(w) + dx, 0, w - 1)]
+
+
+def inverted(c):
+    return rd.algorithm(lambda a: 255 - a, a=f"u8[h, w, {c}]"), lambda a: 255 - a
+
+
+def smoothed(c):
+    """Two stencils, the first in strips of the second."""
+
+    def made(a):
+        down = rd.stencil(lambda p: p[-1, 0, 0] + 2 * p[0, 0, 0] + p[1, 0, 0], a.astype(rd.u16), boundary="clamp")
+        return rd.stencil(lambda p: (p[0, -1, 0] + p[0, 0, 0] + p[0, 2, 0]).astype(rd.u16), down, boundary="clamp")
+
+    def wanted(a):
+        a = a.astype(np.uint16)
+        down = clamped(a, -1, 0) + 2 * a + clamped(a, 1, 0)
+        return clamped(down, 0, -1) + down + clamped(down, 0, 2)
+
+    return rd.algorithm(made, a=f"u8[h, w, {c}]"), wanted
+
+
+def cropped(c):
+    made = lambda a: rd.stencil(lambda p: p[0, 0, 0] ^ p[1, 1, 0], a, boundary="valid")[:, 1:]
+    return rd.algorithm(made, a=f"u8[h + 1, w + 2, {c}]"), lambda a: (a[:-1, :-1] ^ a[1:, 1:])[:, 1:]
+
+
+def wrapped(c):
+    made = lambda a: rd.stencil(lambda p: p[0, -1, 0] + p[0, 1, 0], a, boundary="wrap")
+    return rd.algorithm(made, a=f"u8[h, w, {c}]"), lambda a: np.roll(a, 1, 1) + np.roll(a, -1, 1)
+
+
+def weighted(c):
+    """Values that differ between colours: lanes stay along pixels."""
+    made = lambda a: a * (rd.iota(c) + 1).astype(rd.u8)
+    return rd.algorithm(made, a=f"u8[h, w, {c}]"), lambda a: a * (np.arange(c) + 1).astype(np.uint8)
+
+
+def narrowed(c):
+    """Two of more colours: rows of what is read are longer."""
+    return rd.algorithm(lambda a: a[:, :, :2] + 1, a=f"u8[h, w, {c}]"), lambda a: a[:, :, :2] + np.uint8(1)
+
+
+FAMILY = (inverted, smoothed, cropped, wrapped, weighted, narrowed)
+
+
+@pytest.mark.parametrize("family", FAMILY)
+def test_images_give_what_numpy_gives(family):
+    chance = random.Random(family.__name__)
+    for c in (2, 3, 4):
+        algorithm, wanted = family(c)
+        compiled = algorithm.compile()
+        for width in SIZES:
+            a = image(chance, chance.choice((2, 3, 9)), width + 2, c)
+            assert np.array_equal(compiled(a), wanted(a)), (c, a.shape)
+            view = image(chance, 6, 2 * width + 4, c)[::2, ::2]
+            assert np.array_equal(compiled(view), wanted(view)), (c, view.shape)
+
+
+@pytest.mark.parametrize("family", (inverted, smoothed, cropped))
+def test_what_treats_colours_alike_reads_and_stores_whole_vectors(family):
+    text = family(3)[0].compile().source("gang")
+    assert " by 3" not in text and "gather" not in text and "scatter" not in text, text
+
+
+@pytest.mark.parametrize("c", (2, 3, 4))
+def test_lists_of_points_and_pairs(c):
+    scaled = rd.algorithm(lambda a, b: a * 2 - b, a=f"f32[n, {c}]", b=f"f32[n, {c}]").compile()
+    moved = rd.algorithm(
+        lambda a: rd.stencil(lambda p: p[-1, 0] + p[1, 0], a, boundary="clamp"), a=f"f32[n, {c}]"
+    ).compile()
+    for n in (1, 2, 5, 16, 33, 20000):
+        a, b = (np.random.default_rng(n + k).integers(0, 99, (n, c)).astype(np.float32) for k in (0, 1))
+        assert np.array_equal(scaled(a, b), a * 2 - b)
+        assert np.array_equal(moved(a), np.concatenate([a[:1], a[:-1]]) + np.concatenate([a[1:], a[-1:]]))
+
+
+def test_regrouped_axes_inside_images_of_unknown_width_are_read_by_vectors():
+    """A written fusion: what the outer dimension's step is does not matter where it stays."""
+    algorithm = rd.algorithm(lambda a: (a + 1).named("out"), a="u8[h, w, 3]")
+    schedule = algorithm.schedule()
+    schedule["out"].fuse("y", "x").vectorize("yx")
+    text = algorithm.compile(schedule=schedule).source("gang")
+    assert "gather" not in text and "scatter" not in text and "a[z, 0, yx +: " in text, text
