@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
@@ -43,6 +44,11 @@ from raido.algo.graph.rewrite import (
 from raido.schedule.stages.checks import checked_indices, checked_value
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.uses import Uses
+
+SHORT, FEW = (
+    8,
+    16,
+)  # elements along an axis that are written out by default, and of a fold whose values stay in registers
 
 
 def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -118,10 +124,14 @@ def _shares_work(form: Generate, tables: Tables) -> bool:
 
 
 def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it."""
+    """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it.
+
+    So does a fold of a few elements, one to a reader: what is made of a sum of colours is not worth a pass of its own.
+    """
     uses = Uses(roots)
     inlined: set[Generate] = set()
     costs: dict[Node, int] = {}
+    folds: dict[Node, int] = {}  # how many a form has, those inlined into it included
 
     def is_kept(form: Generate) -> bool:
         """Whether the reader goes over elements twice, as blocks of scans and filters do, and it costs less to keep them between."""
@@ -136,9 +146,42 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
         if free_variables(node) - uses.hosts:
             if _inlines_when_open(node, uses, tables, costs[node]):
                 inlined.add(node)
-        elif is_plain_elementwise(node, tables) and uses.pointwise(node) and not is_kept(node):
+        elif _is_plain(node, tables) and uses.pointwise(node) and not is_kept(node):
+            (reader,) = uses.readers[node]
+            own = folds.setdefault(node, int(_has_reduce(node)))
+            if own and not _takes_fold(reader, folds, tables):
+                continue
+            folds[reader] = folds.get(reader, 0) + own
             inlined.add(node)
     return inline_forms(roots, inlined, tables)
+
+
+def _is_plain(form: Generate, tables: Tables) -> bool:
+    return is_plain_elementwise(form, tables) or (not tables.names.get(form) and _is_short_fold(form))
+
+
+def _is_short_fold(form: Generate) -> bool:
+    """Whether a form folds at most `FEW` elements along short axes, and does nothing else."""
+    if len(form.bodies) != 1 or not isinstance(form.bodies[0], Item) or not isinstance(form.bodies[0].form, Reduce):
+        return False
+    fold = form.bodies[0].form
+    extents = [index.constant_value(axis.extent) for axis in fold.axes]
+    short = all(extent is not None and 0 < extent < SHORT for extent in extents)
+    return short and prod(extent or 1 for extent in extents) <= FEW and not any(map(_folds, fold.values))
+
+
+def _folds(e: Expr) -> bool:
+    return any(isinstance(node, Reduce) for node in scalar_nodes(e))
+
+
+def _takes_fold(reader: Node, folds: dict[Node, int], tables: Tables) -> bool:
+    """Whether a form may fold what it is made of: elements, of no other fold."""
+    return isinstance(reader, Generate) and _is_plain_reader(reader, tables) and not folds.get(reader)
+
+
+def _is_plain_reader(form: Generate, tables: Tables) -> bool:
+    """Whether a form is an expression of elements, without folds, with a name or without."""
+    return bool(form.axes) and tables.kinds.get(form, "elementwise") == "elementwise" and not _has_reduce(form)
 
 
 def is_plain_elementwise(form: Generate, tables: Tables) -> bool:
