@@ -39,6 +39,7 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.values import Buffer, Splat, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.atomics import emit_atomic
+from raido.targets.emit.deinterleave import find_windows
 from raido.targets.emit.divider import roots_by_products
 from raido.targets.emit.interleave import find_interleaved
 from raido.targets.emit.loops import emit_for
@@ -100,6 +101,7 @@ class Statements:
     def block(self, statements: Sequence[Any]) -> None:
         """The statements of a block, to its end."""
         stored: set[int] = set()
+        self.values.windows |= find_windows(statements)
         for position, s in enumerate(statements):
             if id(s) in stored:
                 continue

@@ -33,10 +33,12 @@ from raido.schedule.nest.values import (
     lanes_of,
 )
 from raido.targets import tvm_corner as T
+from raido.targets.emit.deinterleave import Place
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
 from raido.targets.emit.order import is_leaf, operands, order_of, strides_of
 from raido.targets.emit.terms import Term, index_product, index_sum, tir
 from raido.targets.emit.unit import Unit, data_of, is_heavy
+from raido.targets.llvm.memory import most_apart
 from raido.targets.llvm.tables import is_small_table
 from raido.targets.llvm.text import memory_dtype
 
@@ -50,6 +52,7 @@ class Values:
         self.unit = unit
         self.binds = binds
         self.memo: dict[Any, Term] = {}
+        self.windows: dict[VectorRead, Place] = {}
         self._depth: dict[Any, int] = {}
         self.weight: dict[Any, int] = {}  # of what was prepared: operations that TIR's analysis sees
         self.by_products: frozenset[Op] = frozenset()  # the square roots to be made without the divider
@@ -209,7 +212,10 @@ class Values:
         if e.stride == 0 and mask is None:
             return T.Broadcast(self._load(dtype, 1, where, offset), lanes)
         extra = [] if mask is None else [tir(mask, bool_)]
-        helper = self.unit.helpers.memory.load(dtype, lanes, mask is not None, e.stride)
+        if e in self.windows and e.stride <= most_apart(lanes):
+            helper = self.unit.helpers.memory.load_from_window(dtype, lanes, e.stride, *self.windows[e])
+        else:
+            helper = self.unit.helpers.memory.load(dtype, lanes, mask is not None, e.stride)
         args = (data_of(where), tir(offset), *extra)
         return self._from_memory(dtype, lanes, self.unit.call(helper, memory_dtype(dtype), lanes, *args))
 

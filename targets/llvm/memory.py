@@ -70,6 +70,44 @@ def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: 
     return total
 
 
+def load_from_window(
+    b: TextBuilder, base: str, offset: Value, stride: int, before: int, span: int, memory: DType, lanes: int
+) -> Value:
+    """Lanes `stride` apart out of a window of `stride` whole vectors, which reads up to `span` elements apart share: it begins `before`
+    elements before the first lane, and its last vector ends at the last lane of the read that is furthest.
+
+    Where the vectors lie one behind the other, an even stride is halved first: reads of every second element share these shuffles, too.
+    """
+    starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + span + 1 - lanes]
+    parts = [
+        masked_load(
+            b,
+            address_of(b, base, b.binary("add", offset, b.constant(offset, start - before)), memory),
+            None,
+            memory,
+            lanes,
+        )
+        for start in starts
+    ]
+    while span == stride - 1 and stride % 2 == 0 and stride > 1:
+        picked = [2 * k + before % 2 for k in range(lanes)]
+        parts = [b.shuffle(*pair, picked) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        stride, span, before = stride // 2, span // 2, before // 2
+        starts = [lanes * part for part in range(stride)]
+    total, filled = parts[0], {k for k in range(lanes) if k * stride + before < lanes}
+    places = [k * stride + before if k in filled else 0 for k in range(lanes)]
+    for start, part in zip(starts[1:], parts[1:], strict=True):
+        fresh = {
+            k: k * stride + before - start
+            for k in range(lanes)
+            if k not in filled and k * stride + before < start + lanes
+        }
+        total = b.shuffle(total, part, [fresh[k] + lanes if k in fresh else places[k] for k in range(lanes)])
+        filled |= fresh.keys()
+        places = list(range(lanes))
+    return b.shuffle(total, total, places) if len(parts) == 1 and places != list(range(lanes)) else total
+
+
 def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
     """The lanes of vectors in turn, as that many vectors: element e of them all comes from vector e mod their number.
 

@@ -14,6 +14,7 @@ from raido.targets.llvm.memory import (
     address_of,
     gather,
     interleave,
+    load_from_window,
     load_if,
     load_strided,
     masked_load,
@@ -53,6 +54,16 @@ class MemoryHelpers:
             return gather(b, base, ramp(b, offset, stride, lanes), mask, memory).text
 
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
+
+    def load_from_window(self, dtype: DType, lanes: int, stride: int, before: int, span: int) -> str:
+        """(base, offset) -> lanes `stride` apart, out of vectors that others load too (`load_from_window`)."""
+        memory = memory_dtype(dtype)
+
+        def body(b: TextBuilder, base: str, offset: Value) -> str:
+            return load_from_window(b, base, offset, stride, before, span, memory, lanes).text
+
+        symbol = f"rd.window{stride}.{before}.{span}.{memory.name}x{lanes}"
+        return self._texts.write(symbol, llvm_type(memory, lanes), ["ptr", (i64, 1)], body)
 
     def store(self, dtype: DType, lanes: int, masked: bool, stride: int = 1) -> str:
         """(base, offset, value[, mask]) -> 0."""

@@ -1,0 +1,43 @@
+"""Strided reads that share the vectors they are shuffled out of, against NumPy, at every distance and stride."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+
+def decimated(stride, taps, dtype):
+    """Weighted sums of taps that begin every `stride` elements."""
+    made = lambda a: rd.stencil(
+        lambda p: sum((p[t] * (k + 1) for k, t in enumerate(taps)), 0), a, boundary="valid", stride=stride
+    )
+    return rd.algorithm(made, a=f"{dtype}[n]")
+
+
+def wanted(a, stride, taps):
+    places = np.arange(0, len(a) - (max(taps) - min(taps)), stride)
+    return sum((a[places + t - min(taps)] * a.dtype.type(k + 1) for k, t in enumerate(taps)), np.zeros((), a.dtype))
+
+
+@pytest.mark.parametrize("stride", (2, 3, 4, 5, 6, 8))
+def test_decimating_filters(stride):
+    chance = random.Random(stride)
+    for name, dtype in (("u8", np.uint8), ("u16", np.uint16), ("f32", np.float32), ("f64", np.float64)):
+        taps = sorted(chance.sample(range(-3, 10), chance.randint(2, 6)))
+        compiled = decimated(stride, taps, name).compile()
+        for n in (14, 40, 200, 777, 1500):
+            a = np.random.default_rng(n).integers(0, 9, n).astype(dtype)
+            assert np.array_equal(compiled(a), wanted(a, stride, taps)), (stride, taps, name, n)
+
+
+def test_reads_less_than_a_stride_apart_load_the_same_vectors():
+    """Sums of pairs load each element once: two loads for two vectors of elements, in the loop over whole vectors."""
+    pairs = rd.algorithm(lambda a: a[::2] + a[1::2], a="f32[2*n]").compile()
+    text = pairs.source("tir")
+    windows = set(re.findall(r"rd\.window2\.\d+\.1\.f32x\d+", text))
+    assert {name.split(".")[2] for name in windows} == {"0", "1"}, windows
