@@ -16,12 +16,14 @@ from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
     ArrayWhile,
+    Cond,
     Const,
     Expr,
     Filter,
     Generate,
     Item,
     Load,
+    Loop,
     Node,
     Op,
     Parameter,
@@ -30,6 +32,7 @@ from raido.algo.graph.expr import (
     Scan,
     Sort,
     Var,
+    While,
 )
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import (
@@ -161,17 +164,14 @@ def _is_plain(form: Generate, tables: Tables) -> bool:
 
 
 def _is_short_fold(form: Generate) -> bool:
-    """Whether a form folds at most `FEW` elements along short axes, and does nothing else."""
-    if len(form.bodies) != 1 or not isinstance(form.bodies[0], Item) or not isinstance(form.bodies[0].form, Reduce):
+    """Whether a form folds at most `FEW` elements along short axes, and makes its one value of that without choosing what to run."""
+    nodes = scalar_nodes(*form.bodies)
+    folds = [node for node in nodes if isinstance(node, Reduce)]
+    if len(form.bodies) != 1 or len(folds) != 1 or any(isinstance(node, Cond | Loop | While) for node in nodes):
         return False
-    fold = form.bodies[0].form
-    extents = [index.constant_value(axis.extent) for axis in fold.axes]
+    extents = [index.constant_value(axis.extent) for axis in folds[0].axes]
     short = all(extent is not None and 0 < extent < SHORT for extent in extents)
-    return short and prod(extent or 1 for extent in extents) <= FEW and not any(map(_folds, fold.values))
-
-
-def _folds(e: Expr) -> bool:
-    return any(isinstance(node, Reduce) for node in scalar_nodes(e))
+    return short and prod(extent or 1 for extent in extents) <= FEW
 
 
 def _takes_fold(reader: Node, folds: dict[Node, int], tables: Tables) -> bool:
