@@ -237,7 +237,7 @@ class Schedule(NearAttributes):
 
         complete = self.complete()
         variants = complete.variants()
-        nest = lower(complete.graph, variants)
+        nest = lower(complete.graph, variants, Machine(gpu=complete.state.gpu))
         notes = repeats(nest, complete.graph.stages, variants)
         return print_nest(nest) + "".join(f"  # {note}\n" for note in notes)
 

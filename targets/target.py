@@ -186,6 +186,7 @@ class Target:
             *(device.threads, device.block, device.warp, device.shared, device.processors),
             exchange=device.warp,
             branches=True,
+            ordered=True,  # blocks that have begun go on (CUDA C++ Programming Guide, "Thread hierarchy"; here they begin in order)
             products=device.products,
         )
 

@@ -16,6 +16,7 @@ from raido.schedule.cost.affine import DATA, Form, opaque, plus, variable
 from raido.schedule.cost.operations import cost_of
 from raido.schedule.cost.tree import Loop
 from raido.schedule.machine import Machine
+from raido.schedule.nest.carry import carried_in_order
 from raido.schedule.nest.collect import collected_in_order
 from raido.schedule.nest.effects import binds, is_scan, writes
 from raido.schedule.nest.nodes import (
@@ -23,6 +24,7 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Block,
+    Carry,
     Check,
     Collect,
     Copy,
@@ -241,6 +243,10 @@ class Walk(Values):
         self.stack[-1].waits += self.weights[-1]
         self.block(s.body, 1.0)
 
+    def carried(self, s: Carry) -> None:
+        self.stack[-1].waits += self.weights[-1]
+        self.block(Block(carried_in_order(s)), 1.0)
+
     def copy(self, s: Copy) -> None:
         loop, size = self.stack[-1], self.bytes_of(s.source)
         loop.cycles += size / 32 * self.weights[-1]
@@ -335,6 +341,7 @@ _STATEMENTS: dict[type, Callable[[Walk, Any], None]] = {
     For: Walk.loop,
     While: Walk.whiles,
     Ordered: Walk.ordered,
+    Carry: Walk.carried,
     Copy: Walk.copy,
     Swap: Walk.nothing,
     View: Walk.view,

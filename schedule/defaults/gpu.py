@@ -278,17 +278,26 @@ def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[A
 
 
 def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
-    """A scan or a filter in blocks, each thread of which has a piece; of rows as elements a thread has whole blocks."""
-    along, task = stage.reduction_axes[0], draft.machine.task
+    """A scan or a filter in blocks, each thread of which has a piece; of rows as elements a thread has whole blocks.
+
+    Where blocks may wait for one another they are chained, unless that is refused: elements move in once, not twice.
+    """
+    along, task, chosen = stage.reduction_axes[0], draft.machine.task, draft.state.plan(stage.name).strategy
     if len(stage.axes) > 1:
         row = prod(extent(draft, axis.extent) for axis in stage.axes if axis is not along)
         draft.say(stage.name, "strategy", name=strategy, block=max(1, task // row))
         return
     piece = piece_of_thread(draft)
-    if draft.say(stage.name, "strategy", name=strategy, block=gpu.usual_threads * piece):
-        draft.say(stage.name, "split", axis=along.name + "i", factor=piece)
-        draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
-        draft.say(stage.name, "bind", axis=along.name + "io", place="thread.x")
+    block = gpu.usual_threads * piece
+    chained = gpu.ordered and not (stage.filter is not None and stage.filter.partition)
+    ways = ("chain", strategy) if chained else (strategy,)
+    if chosen is not None and chosen[0] == "chain":
+        piece = -(-int(str(dict(chosen[1])["block"])) // gpu.usual_threads)
+    elif not any(draft.say(stage.name, "strategy", name=way, block=block) for way in ways):
+        return
+    draft.say(stage.name, "split", axis=along.name + "i", factor=piece)
+    draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
+    draft.say(stage.name, "bind", axis=along.name + "io", place="thread.x")
 
 
 def piece_of_thread(draft: Draft) -> int:

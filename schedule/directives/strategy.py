@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
+from raido.algo.graph.reduction import is_arithmetic
 from raido.schedule.atomics import check_atomic
 from raido.schedule.directives.copies import with_graph, with_stages
 from raido.schedule.directives.loops import apply_split
@@ -12,6 +13,7 @@ from raido.schedule.directives.recorder import Name, Number, Recorder, Self, pos
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.boxes import box_of, gathered
+from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, loop_of, places, plain_plan, put, with_loop
 from raido.schedule.strategies import PHASES, strategies_of
 from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
@@ -73,6 +75,8 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
             "its blocks wait for one another, and nothing promises that the device runs those that are waited for",
             f'strategy("{others[0]}")',
         )
+    if name == "chain" and state.gpu is not None:
+        check_chain_of_blocks(whole, next(each for each in found if each in PHASES))
     chosen = full_numbers(whole, name, numbers)
     allowed = found[name].numbers
     for number, value in chosen.items():
@@ -107,6 +111,21 @@ def gather(state: State, stage: str) -> State:
     graph = replace(with_stages(state.graph, stage, (changed,)), sites=sites)
     plan = replace(state.plan(stage), loops=plain_plan(changed).loops)
     return put(with_graph(state, graph, plan), plan, "strategy")
+
+
+def check_chain_of_blocks(stage: Stage, other: str) -> None:
+    """Refuses what blocks of a GPU cannot hand on: rows, and values of an operator that they cannot apply to what they look back at."""
+    assert stage.reduction is not None
+    if len(stage.axes) > 1:
+        row = next(axis.name for axis in stage.axes if axis not in stage.reduction_axes)
+        raise Refusal(
+            f'elements are rows along "{row}", and blocks of a GPU hand single values on', f'strategy("{other}")'
+        )
+    if stage.scan is not None and not is_arithmetic(*stage.reduction.combine):
+        raise Refusal(
+            f'the operator of "{stage.name}" branches, loops, reads or may fail, and blocks apply it to what they look back at',
+            f'strategy("{other}")',
+        )
 
 
 def in_blocks(state: State, stage: str, name: str, block: int) -> State:

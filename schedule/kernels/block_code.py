@@ -28,6 +28,7 @@ from raido.schedule.kernels.block_scope import AXES, Scope, has_shared_loop, mad
 from raido.schedule.kernels.exchanges import exchanged
 from raido.schedule.kernels.iteration_memory import IterationMemory
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.look_back import LookBackMemory, draw_number, look_back, memory_of
 from raido.schedule.kernels.owners import merged
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.nest.collect import collected_in_order
@@ -37,6 +38,7 @@ from raido.schedule.nest.nodes import (
     AtomicUpdate,
     Barrier,
     Block,
+    Carry,
     Check,
     Collect,
     For,
@@ -44,9 +46,11 @@ from raido.schedule.nest.nodes import (
     Let,
     Statement,
     Store,
+    Ticket,
     While,
 )
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.walk import statements_within
 
 
 @dataclass(slots=True)
@@ -67,10 +71,7 @@ def block_code(
     limits: Limits,
 ) -> ThreadBlock:
     """The code of a block's threads. `slot`: the number of a block among those in flight, and how many these are."""
-    lane: Expr = ix.as_index(0)
-    for axis in (2, 1, 0):
-        lane = ix.add(ix.mul(lane, extent[axis]), threads[axis])
-    count = prod(extent)
+    lane, count = number_in_block(threads, extent), prod(extent)
     slots = {"block": slot, "thread": (ix.add(ix.mul(slot[0], count), lane), ix.mul(slot[1], count))}
     body = without_single(body, Scope(frozenset(), {}, {}))
     while True:
@@ -81,17 +82,42 @@ def block_code(
             body = made_serial(body, refused.loop)
 
 
+def number_in_block(threads: tuple[Var, Var, Var], extent: tuple[int, int, int]) -> Expr:
+    """The number of a thread in its block; those that follow each other along x have numbers that do."""
+    number: Expr = ix.as_index(0)
+    for axis in (2, 1, 0):
+        if extent[axis] > 1:
+            number = ix.add(ix.mul(number, extent[axis]), threads[axis])
+    return number
+
+
 class _BlockCode(BlockMemory):
-    """One attempt."""
+    """One attempt. `turn`: memory of a block that looks back."""
+
+    turn: LookBackMemory | None = None
+
+    @property
+    def lane(self) -> Expr:
+        """The number of a thread."""
+        return number_in_block(self.threads, self.extent)
 
     def code(self) -> list[Statement]:
         """The statements of a thread."""
         self._survey(self.body, Scope(frozenset(), {}, {}))
-        shared = 0
+        shared = self._take_turn_memory()
         for buffer, (bound, loop, branches) in self.allocated.items():
             shared += self._place(buffer, bound, loop, branches, shared)
         code = self._together(self.body.statements, Scope(frozenset(), {}, {}))
         return [*map(Alloc, self.shared), *code]
+
+    def _take_turn_memory(self) -> int:
+        """Memory of blocks that look back, if they do; returns its bytes."""
+        carry = next((s for s in statements_within(self.body) if isinstance(s, Carry)), None)
+        if carry is None:
+            return 0
+        self.turn = memory_of(carry, prod(self.extent))
+        self.shared |= {buffer: [()] for buffer in self.turn.buffers}
+        return sum(self._constant_size(buffer) or 0 for buffer in self.turn.buffers)
 
     def _together(self, statements: Iterable[Statement], scope: Scope) -> list[Statement]:
         """Statements outside loops over threads (along some axis)."""
@@ -109,6 +135,8 @@ class _BlockCode(BlockMemory):
             yield from self._loop(s, scope)
         elif isinstance(s, Collect):
             yield from self._collect(s, scope)
+        elif isinstance(s, (Carry, Ticket)):
+            yield from self._in_turn(s, scope)
         elif isinstance(s, Let):
             yield from self._meet(self._reached(s, scope), scope)
             yield self._rewritten(s, scope)
@@ -245,6 +273,18 @@ class _BlockCode(BlockMemory):
         yield from self._meet(reached, scope)
         for each in exchanged(s, thread, self._first(others), self.limits.exchange):
             yield self._rewritten(each, inner)
+
+    def _in_turn(self, s: Carry | Ticket, scope: Scope) -> Iterator[Statement]:
+        """What blocks do in their order. Its last barrier is behind all that was reached before."""
+        assert self.turn is not None and scope.uniform and not scope.bound
+        self._meet(self._reached(s, scope), scope)
+        if isinstance(s, Ticket):
+            yield from draw_number(s, self.turn, self.lane)
+        else:
+            values = tuple(self._value(e, scope) for e in s.values)
+            yield Barrier()
+            yield from look_back(replace(s, values=values), self.turn, self.lane, prod(self.extent))
+        self.since = []
 
     def _exchanges(self) -> bool:
         """Whether the threads of a block form whole subgroups along x."""

@@ -7,14 +7,16 @@ runs what a launch of all would run in every so many of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Op, fresh
+from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.algo.graph.rewrite import topological
-from raido.schedule.nest.nodes import Block, For, If, Let, Statement
+from raido.schedule.nest.effects import goes_in_order
+from raido.schedule.nest.nodes import Block, Carry, For, If, Let, Ordered, Statement, Ticket
 from raido.schedule.nest.values import Read
+from raido.schedule.nest.walk import statements_within
 
 AXES = {"block.x": 0, "block.y": 1, "block.z": 2}
 
@@ -32,6 +34,21 @@ class Chain:
         return [s for s in self.around if isinstance(s, For)]
 
 
+def carry_of(loop: For) -> Carry | None:
+    """What the blocks that a loop makes carry from one to the next."""
+    if not loop.level.startswith("block"):
+        return None
+    found = [s for s in _in_block(loop.body) if isinstance(s, Carry)]
+    within = [s for s in statements_within(loop) if isinstance(s, (Carry, Ordered))]
+    return found[0] if len(found) == 1 == len(within) else None
+
+
+def _in_block(block: Block) -> Iterator[Statement]:
+    """The statements of a block, and of those that stand in it for themselves."""
+    for s in block.statements:
+        yield from _in_block(s) if isinstance(s, Block) else (s,)
+
+
 def block_chain(loop: For) -> Chain:
     """The loops that become axes of the launch of a loop over blocks."""
     around: list[For | Let | If] = [loop]
@@ -44,6 +61,7 @@ def block_chain(loop: For) -> Chain:
             tests.append(inner)
             inner = inner.then.statements[0]
         fits = isinstance(inner, For) and inner.level.startswith("block") and inner.level not in axes
+        fits = fits and isinstance(inner, For) and not goes_in_order(inner)
         if not fits or any(isinstance(node, Read) for test in tests for node in topological(test.condition)):
             return Chain(tuple(around), body)
         assert isinstance(inner, For)
@@ -79,8 +97,11 @@ def placed(chain: Chain, numbers: Sequence[Expr]) -> Block:
     return body
 
 
-def in_turn(chain: Chain, slot: Expr, slots: Expr, trips: Sequence[Expr]) -> Block:
-    """The blocks number `slot`, `slot + slots`, … of all that the loops of a chain make, the last loop fastest."""
+def in_turn(
+    chain: Chain, slot: Expr, slots: Expr, trips: Sequence[Expr], ticket: Callable[[Var], Ticket] | None = None
+) -> Block:
+    """The blocks number `slot`, `slot + slots`, … of all that the loops of a chain make, the last loop fastest; or as many that have a
+    ticket."""
     turn, number = fresh("turn"), fresh("number")
     total: Expr = ix.as_index(1)
     for each in trips:
@@ -93,5 +114,5 @@ def in_turn(chain: Chain, slot: Expr, slots: Expr, trips: Sequence[Expr]) -> Blo
     numbers.insert(0, rest)
     body = placed(chain, numbers)
     turns = Op("floordiv", slots.dtype, (ix.sub(ix.add(ix.sub(total, slot), slots), 1), slots))
-    first = Let(number, ix.add(slot, ix.mul(turn, slots)))
+    first = Let(number, ix.add(slot, ix.mul(turn, slots))) if ticket is None else ticket(number)
     return Block((For(turn, ix.as_index(0), turns, 1, Block((first, *body.statements))),))

@@ -29,11 +29,12 @@ from raido.schedule.nest.nodes import (
     If,
     Statement,
     Store,
+    Ticket,
     While,
 )
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.values import Buffer, NestExpr, Read, replaced
-from raido.schedule.nest.walk import blocks_of
+from raido.schedule.nest.walk import blocks_of, statements_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,10 @@ class BlockMemory:
         self.large, self.slots = dict(memory.slots), slots
         self.axes = frozenset(axis for axis in range(3) if extent[axis] > 1)
         self.places: dict[Var, int] = {threads[axis]: axis for axis in self.axes}
-        self.unsteady = bound_within(body)
+        tickets = {
+            s.var for s in statements_within(body) if isinstance(s, Ticket)
+        }  # one number for all threads of a block
+        self.unsteady = bound_within(body) - tickets
         self.changed = written(body)  # who reads other arrays meets nobody
         self.around: list[For] = []  # loops over threads
         self.branches: tuple[tuple[If, Block], ...] = ()  # those around

@@ -21,6 +21,7 @@ from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import Node, SizeVar, const
 from raido.algo.graph.index import as_index
 from raido.algo.graph.rewrite import topological
+from raido.schedule.kernels.block_loops import carry_of
 from raido.schedule.kernels.host_plan import (
     Copy,
     If,
@@ -38,7 +39,7 @@ from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.numbers import divided_up, mentions, minus, plus, times
 from raido.schedule.kernels.plan_writer import named
 from raido.schedule.nest import nodes
-from raido.schedule.nest.effects import binds, touched
+from raido.schedule.nest.effects import binds, goes_in_order, touched
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.nest.uses import Uses, may_fail
 from raido.schedule.nest.values import Buffer, Read
@@ -265,9 +266,5 @@ class _Cutter(Launcher):
 
 
 def _is_parallel(s: nodes.Statement) -> TypeGuard[nodes.For]:
-    """Whether the iterations of a loop may run in any order."""
-    return (
-        isinstance(s, nodes.For)
-        and s.kind == "parallel"
-        and not any(isinstance(inner, nodes.Ordered) for inner in statements_within(s))
-    )
+    """Whether the iterations of a loop may run in any order, or are blocks that look back."""
+    return isinstance(s, nodes.For) and s.kind == "parallel" and (not goes_in_order(s) or carry_of(s) is not None)

@@ -1,7 +1,8 @@
 """Running a device's program in Python: its plan statement by statement, its kernels thread by thread.
 
-Blocks of a launch run in shuffled order, and so do the threads of a block between barriers. Memory is checked as in the interpreter of
-nests (`schedule/nest/memory.py`), and holds nothing until it is written.
+Blocks of a launch run in shuffled order, and so do the threads of a block between barriers. Blocks that wait for others are in flight
+together, a few at a time: which of them goes on, from barrier to barrier, is drawn. Memory is checked as in the interpreter of nests
+(`schedule/nest/memory.py`), and holds nothing until it is written.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import itertools
 import operator
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,7 +36,7 @@ from raido.schedule.kernels.host_plan import (
     While,
 )
 from raido.schedule.kernels.kernel import DeviceArray, DeviceProgram, Kernel
-from raido.schedule.kernels.kernel_source import KernelSource
+from raido.schedule.kernels.kernel_source import AWAITS, KernelSource
 from raido.schedule.kernels.numbers import number_of
 from raido.schedule.kernels.watched_memory import Clock, WatchedMemory
 from raido.schedule.nest.effects import writes
@@ -45,6 +46,8 @@ from raido.schedule.nest.values import Buffer
 from raido.schedule.nest.walk import statements_within
 
 _MOST_ITERATIONS = 1_000_000
+_IN_FLIGHT = 4  # blocks beside one another …
+_MOST_IDLE = 1_000  # … of which none has gone on in so many tries
 
 
 def interpret_program(
@@ -232,16 +235,15 @@ class _Run:
             raise NestError(f"{s.kernel} is launched on {grid} blocks")
 
         def launch(block: Any) -> None:
-            for place in self._places(grid):
-                self.clock.block, self.clock.phase = place, 0
-                block(*place, partial(self._threads, kernel))
+            self.clock.begin()
+            self._blocks(kernel.name, [block(*at, partial(self._threads, kernel, at)) for at in self._places(grid)])
 
         updated = {w.buffer for inner in statements_within(kernel.body) for w in writes(inner) if w.atomic}
         seen = [
             partial(self._seen, array, self.watch and buffer not in updated)
             for array, buffer in zip(arrays, kernel.arrays, strict=True)
         ]
-        self.compiled[s.kernel](seen, numbers, self.faults, launch, self._watched)
+        self.compiled[s.kernel](seen, numbers, self.faults, launch, self._watched, self.clock)
 
     def _seen(
         self, array: _Bytes, watch: bool, name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int]
@@ -265,22 +267,41 @@ class _Run:
             self.chance.shuffle(places)
         return places
 
-    def _threads(self, kernel: Kernel, thread: Any) -> None:
-        """Runs the threads of a block from barrier to barrier."""
+    def _blocks(self, name: str, blocks: Sequence[Any]) -> None:
+        """Runs blocks, a few at a time."""
+        coming, flight, idle = list(reversed(blocks)), [], 0
+        while coming or flight:
+            if coming and len(flight) < _IN_FLIGHT:
+                flight.append(coming.pop())
+            chosen = 0 if self.chance is None else self.chance.randrange(len(flight))
+            block = flight.pop(chosen)
+            stop = next(block, None)
+            if stop is not None:
+                flight.append(block)
+            idle = idle + 1 if stop == AWAITS else 0
+            if idle > _MOST_IDLE:
+                raise NestError(f"blocks of {name} wait for one another")
+
+    def _threads(self, kernel: Kernel, block: Any, thread: Any) -> Iterator[str]:
+        """Runs the threads of a block from barrier to barrier; says whether all that could go on has, and the rest waits."""
         waiting: list[tuple[Any, Any]] = []
         for place in self._places(kernel.extent):
-            self.clock.thread = place
+            self.clock.go(block, place, 0)
             running = thread(*place)
             if running is not None:
                 waiting.append((place, running))
+        phase = 0
         while waiting:
-            reached = self._to_barrier(kernel, waiting)
+            reached = yield from self._to_barrier(kernel, block, phase, waiting)
             if len(reached) > 1:
                 raise NestError(f"threads of a block of {kernel.name} come to different barriers")
-            self.clock.phase += 1
+            phase += 1
             waiting = [] if None in reached else waiting
+            yield "barrier"
 
-    def _to_barrier(self, kernel: Kernel, threads: Sequence[tuple[Any, Any]]) -> set[Any]:
+    def _to_barrier(
+        self, kernel: Kernel, block: Any, phase: int, threads: Sequence[tuple[Any, Any]]
+    ) -> Generator[str, None, set[Any]]:
         """Runs threads until each has come to a barrier, or to its end (None). Subgroups exchange values together."""
         reached: set[Any] = set()
         going = list(threads)
@@ -288,16 +309,21 @@ class _Run:
             if self.chance is not None:
                 self.chance.shuffle(going)
             met: dict[Any, list[tuple[Any, Any]]] = {}
+            awaiting: list[tuple[Any, Any]] = []
             for place, running in going:
-                self.clock.thread = place
+                self.clock.go(block, place, phase)
                 stop = next(running, None)
-                if isinstance(stop, tuple):
+                if stop == AWAITS:
+                    awaiting.append((place, running))
+                elif isinstance(stop, tuple):
                     met.setdefault((_number_in_block(kernel, place) // stop[1], *stop), []).append((place, running))
                 else:
                     reached.add(stop)
             if any(len(group) < width for (_, _, width), group in met.items()):
                 raise NestError(f"some threads of a subgroup of {kernel.name} exchange values, and others do not")
-            going = [each for group in met.values() for each in group]
+            if awaiting:
+                yield AWAITS if len(awaiting) == len(going) else "others"
+            going = [*(each for group in met.values() for each in group), *awaiting]
         return reached
 
 

@@ -1,12 +1,16 @@
-"""A kernel as the source of one Python function, in which a thread is a function, or a generator that stops at barriers."""
+"""A kernel as the source of one Python function, in which a thread is a function, or a generator that stops at barriers; a block
+is a generator that stops where its threads await what others publish."""
 
 from __future__ import annotations
 
 from raido.schedule.kernels.kernel import Kernel
 from raido.schedule.nest.effects import writes
-from raido.schedule.nest.nodes import Alloc, Exchange, Statement
+from raido.schedule.nest.nodes import Alloc, Await, Exchange, Publish, Statement, Ticket
 from raido.schedule.nest.python_source import StatementSource
 from raido.schedule.nest.walk import statements_within
+
+AWAITS = "awaits"
+"""What a thread stops with that awaits what another block publishes."""
 
 
 class KernelSource(StatementSource):
@@ -15,7 +19,7 @@ class KernelSource(StatementSource):
     """
 
     def __init__(self, kernel: Kernel) -> None:
-        super().__init__("def run(arrays, numbers, faults, launch, watched):")
+        super().__init__("def run(arrays, numbers, faults, launch, watched, clock):")
         for k, variable in enumerate(kernel.numbers):
             self.line(f"{self.name(variable)} = numbers[{k}]")
         for k, b in enumerate(kernel.arrays):
@@ -39,7 +43,7 @@ class KernelSource(StatementSource):
         self.line(f"lane = {x} + {kernel.extent[0]} * ({y} + {kernel.extent[1]} * {z})")
         self.block(kernel.body)
         self.depth -= 1
-        self.line("threads(thread)")
+        self.line("yield from threads(thread)")
         self.depth -= 1
         self.line("launch(block)")
         self.text = "\n".join(self.lines) + "\n"
@@ -48,8 +52,27 @@ class KernelSource(StatementSource):
         """The lines of one statement; shared memory is there already."""
         if isinstance(s, Exchange):
             self._exchange(s)
+        elif isinstance(s, (Ticket, Publish, Await)):
+            self._between_blocks(s)
         elif not (isinstance(s, Alloc) and s.buffer.scope == "shared"):
             super().statement(s)
+
+    def _between_blocks(self, s: Ticket | Publish | Await) -> None:
+        """A thread that awaits something stops where it is not there yet."""
+        state = self.name(s.state)
+        if isinstance(s, Ticket):
+            self.line(f"{self.name(s.var)} = int({state}.read((0,)))")
+            self.line(f"{state}.write((0,), {self.name(s.var)} + 1)")
+            return
+        place = self.value(s.place)
+        where = f"({s.state.serial}, {place})"
+        if isinstance(s, Publish):
+            self.line(f"{state}.write(({place},), {self.value(s.value)})")
+            self.line(f"clock.publish({where})")
+            return
+        self.line(f"while not {state}.read(({place},)): yield {AWAITS!r}")
+        self.line(f"clock.learn({where})")
+        self.line(f"{self.name(s.var)} = int({state}.read(({place},)))")
 
     def _exchange(self, s: Exchange) -> None:
         """Values that threads of a subgroup leave, and take once all have come to the first stop; at the second one all have taken theirs."""

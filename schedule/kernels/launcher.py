@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
+from typing import cast
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node, Var, const, fresh
 from raido.schedule.kernels.block_code import ThreadBlock, block_code
 from raido.schedule.kernels.block_loops import AXES as BLOCK_AXES
-from raido.schedule.kernels.block_loops import Chain, block_chain, in_turn, placed
+from raido.schedule.kernels.block_loops import Chain, block_chain, carry_of, in_turn, placed
 from raido.schedule.kernels.block_scope import block_extent
 from raido.schedule.kernels.host_plan import (
     Launch,
@@ -91,7 +92,10 @@ class Launcher(PlanWriter):
                 given |= more
                 trips.append(count)
             around.append(each)
-        body = Chain(tuple(around), thread_code(chain.body, together=True))
+        body = Chain(tuple(around), thread_code(chain.body, together=True, launched=True))
+        carry, count_of_blocks = carry_of(s), fresh("blocks")
+        if carry is not None:
+            given[count_of_blocks] = trips[0]
         extent, places = block_extent(body.body, self.limits), Places()
         grid: list[Number] = [1, 1, 1]
         numbers: list[Expr] = []
@@ -99,20 +103,29 @@ class Launcher(PlanWriter):
         firsts: set[Node] = set()
         for each, count in zip(chain.loops, trips, strict=True):
             axis = BLOCK_AXES[each.level]
-            number: Expr = places.blocks[axis]
+            number: Expr = places.blocks[axis] if carry is None else fresh("number")
             grid[axis] = count
             if not isinstance(count, int) or count > self.limits.blocks:
                 part, first = self.fresh("part"), fresh("first")
                 begin = times(part, self.limits.blocks)
                 parts.append((part, divided_up(count, self.limits.blocks)))
                 grid[axis] = ("min", minus(count, begin), self.limits.blocks)
-                given[first] = begin
-                firsts.add(first)
-                number = ix.add(number, first)
+                if carry is None:
+                    given[first] = begin
+                    firsts.add(first)
+                    number = ix.add(number, first)
             numbers.append(number)
         name = f"{s.stage or self.stage}_{s.loop or s.var.name}"
         slot, slots = fresh("slot"), fresh("slots")
-        made = block_code(placed(body, numbers), places.threads, extent, memory, (slot, slots), self.limits)
+        code = placed(body, numbers)
+
+        def ticket(number: Var) -> nodes.Ticket:
+            assert carry is not None
+            return nodes.Ticket(number, carry.state, count_of_blocks)
+
+        if carry is not None:
+            code = nodes.Block((ticket(cast(Var, numbers[0])), *code.statements))
+        made = block_code(code, places.threads, extent, memory, (slot, slots), self.limits)
         if not made.scratch:
             self._in_parts(
                 parts, partial(self._launch, name, made.code, (), extent, (grid[0], grid[1], grid[2]), places, given)
@@ -121,7 +134,7 @@ class Launcher(PlanWriter):
         given = {v: n for v, n in given.items() if v not in firsts}
         counts = [fresh("trips") for _ in trips]
         given |= dict(zip(counts, trips, strict=True))
-        turns = in_turn(body, slot, slots, counts)
+        turns = in_turn(body, slot, slots, counts, None if carry is None else ticket)
         code = nodes.Block((nodes.Let(slot, places.blocks[0]), *turns.statements))
         made = block_code(code, places.threads, extent, memory, (slot, slots), self.limits)
         total: Number = 1

@@ -1,6 +1,7 @@
 """The statements of one thread: a nest's statements with every loop in order, and every step of a fold or filter as reads and stores.
 
-What is left are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check`, `Barrier` and `Exchange`.
+What is left are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check`, `Barrier` and `Exchange`, and where blocks look back
+(`look_back.py`) `Ticket, Publish` and `Await`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node, Var, fresh
 from raido.algo.graph.rewrite import substitute, topological
+from raido.schedule.nest.carry import carried_in_order
 from raido.schedule.nest.collect import collected_in_order
+from raido.schedule.nest.effects import goes_in_order
 from raido.schedule.nest.nodes import (
     Append,
     Block,
+    Carry,
     Collect,
     Fold,
     For,
@@ -30,17 +34,19 @@ from raido.schedule.nest.nodes import (
     While,
 )
 from raido.schedule.nest.values import Buffer, Read, replaced
-from raido.schedule.nest.walk import statements_within
 
 
-def thread_code(block: Block, together: bool = False) -> Block:
-    """The block as one thread runs it. `together`: loops that the threads of a block share stay, bound to an axis of threads."""
-    return Block(tuple(inner for s in block.statements for inner in _statement(s, together)))
+def thread_code(block: Block, together: bool = False, launched: bool = False) -> Block:
+    """The block as one thread runs it. `together`: loops that the threads of a block share stay, bound to an axis of threads. `launched`: the
+    blocks of a launch run it, and what they carry from one to the next stays, too."""
+    return Block(tuple(inner for s in block.statements for inner in _statement(s, together, launched)))
 
 
-def _statement(s: Statement, together: bool) -> Iterator[Statement]:
+def _statement(s: Statement, together: bool, launched: bool) -> Iterator[Statement]:
     if isinstance(s, Block):
-        yield thread_code(s, together)
+        yield thread_code(s, together, launched)
+    elif isinstance(s, Carry):
+        yield from (s,) if launched else carried_in_order(s)
     elif isinstance(s, (Produce, Ordered)):
         yield thread_code(s.body, together and isinstance(s, Produce))
     elif isinstance(s, For):
@@ -64,14 +70,10 @@ def _statement(s: Statement, together: bool) -> Iterator[Statement]:
 
 def _loop(s: For, together: bool) -> For:
     kind: Any = s.kind if s.kind in ("unroll", "vector", "matrix") else "serial"
-    shared = together and s.kind == "parallel" and not s.level.startswith("block") and not _is_ordered(s)
+    shared = together and s.kind == "parallel" and not s.level.startswith("block") and not goes_in_order(s)
     body = thread_code(s.body, together)
     made = For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop)
     return replace(made, kind="parallel", level=s.level or "thread.x", threads=s.threads) if shared else made
-
-
-def _is_ordered(s: For) -> bool:
-    return any(isinstance(inner, Ordered) for inner in statements_within(s))
 
 
 def _fold(s: Fold) -> Iterator[Statement]:

@@ -1,27 +1,59 @@
-"""Memory that finds races: two threads of a launch at one element, one of them writing, without a barrier between."""
+"""Memory that finds races: two threads of a launch at one element, one of them writing, without a barrier between.
+
+Threads of different blocks are ordered by what one publishes and the other awaits: what the first did before, and what it knew to be
+done, is before all that the second does afterwards, and its block behind the next barrier.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from raido.schedule.nest.memory import Memory, NestError
 
+Moment: TypeAlias = tuple[Any, Any, int]
+"""A thread of a block, and the barriers that its block has passed."""
+
 
 class Clock:
-    """Which thread runs: `block` and `thread` name it, `phase` counts the barriers that its block has passed."""
+    """Which thread runs: `block` and `thread` name it, `phase` counts the barriers that its block has passed. Blocks know moments of others,
+    each since a moment of their own; what is published at a place has with it what was known then."""
 
-    __slots__ = ("block", "phase", "thread")
+    __slots__ = ("block", "known", "phase", "published", "thread")
 
     def __init__(self) -> None:
-        self.block: Any = None
-        self.thread: Any = None
-        self.phase = 0
+        self.begin()
 
-    def now(self) -> tuple[Any, Any, int]:
+    def begin(self) -> None:
+        """Nothing of a launch has run."""
+        self.go(None, None, 0)
+        self.known: dict[Any, set[tuple[Moment, Moment]]] = {}
+        self.published: dict[Any, set[Moment]] = {}
+
+    def go(self, block: Any, thread: Any, phase: int) -> None:
+        """Another thread runs."""
+        self.block, self.thread, self.phase = block, thread, phase
+
+    def now(self) -> Moment:
         """The thread and its phase."""
         return (self.block, self.thread, self.phase)
+
+    def publish(self, place: Any) -> None:
+        """The thread that runs stores what others await."""
+        now = self.now()
+        self.published[place] = {now} | {there for there, here in self.known.get(self.block, ()) if _before(here, now)}
+
+    def learn(self, place: Any) -> None:
+        """The thread that runs has awaited what is there."""
+        now = self.now()
+        self.known.setdefault(self.block, set()).update((there, now) for there in self.published.get(place, ()))
+
+    def meet(self, a: Moment, b: Moment) -> bool:
+        """Whether nothing orders a moment and a later one."""
+        if a[0] == b[0]:
+            return not _before(a, b)
+        return not any(_before(a, there) and _before(here, b) for there, here in self.known.get(b[0], ()))
 
 
 class WatchedMemory(Memory):
@@ -29,8 +61,8 @@ class WatchedMemory(Memory):
 
     __slots__ = ("clock", "readers", "writers")
     clock: Clock
-    readers: dict[int, set[tuple[Any, Any, int]]]
-    writers: dict[int, tuple[Any, Any, int]]
+    readers: dict[int, set[Moment]]
+    writers: dict[int, Moment]
 
     def watch(self, clock: Clock) -> WatchedMemory:
         """The memory itself, watched from here on."""
@@ -42,7 +74,7 @@ class WatchedMemory(Memory):
         if predicate is None or predicate:
             at, now = self.place(indices), self.clock.now()
             writer = self.writers.get(at)
-            if writer is not None and _meet(writer, now):
+            if writer is not None and self.clock.meet(writer, now):
                 self._race(indices, "written", writer, "read", now)
             self.readers.setdefault(at, set()).add(now)
         return super().read(indices, predicate)
@@ -52,10 +84,10 @@ class WatchedMemory(Memory):
         if predicate is None or predicate:
             at, now = self.place(indices), self.clock.now()
             writer = self.writers.get(at)
-            if writer is not None and _meet(writer, now):
+            if writer is not None and self.clock.meet(writer, now):
                 self._race(indices, "written", writer, "written", now)
             for reader in self.readers.pop(at, ()):
-                if _meet(reader, now):
+                if self.clock.meet(reader, now):
                     self._race(indices, "read", reader, "written", now)
             self.writers[at] = now
         super().write(indices, value, predicate)
@@ -83,6 +115,6 @@ def _neighbours(indices: tuple[Any, ...], stride: int, lanes: int) -> list[tuple
     return [(*indices[:-1], indices[-1] + k * stride) for k in range(lanes)]
 
 
-def _meet(a: tuple[Any, Any, int], b: tuple[Any, Any, int]) -> bool:
-    """Whether nothing orders two threads: they are of different blocks, or of one and no barrier stands between."""
-    return a[0] != b[0] or (a[1] != b[1] and a[2] == b[2])
+def _before(a: Moment, b: Moment) -> bool:
+    """Whether a moment of a block comes before another of the same block: it is of one thread, or a barrier stands between."""
+    return a[0] == b[0] and (a[2] < b[2] or (a[1] == b[1] and a[2] == b[2]))

@@ -62,7 +62,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
         for counted in graph.counts
         if counted.size in shown
     }
-    sites = Sites({}, loops=machine.gpu is not None)
+    sites = Sites({}, gpu=machine.gpu is not None)
     blocks: list[tuple[Expr | None, Block]] = []
     copies: dict[RepeatedCopy, None] = {}
     for variant in variants:

@@ -6,8 +6,9 @@
                  (Merrill & Garland, Single-pass parallel prefix scan with decoupled look-back, 2016)
 
 Blocks of a scan hand on running values, blocks of a filter the number of elements that are kept (`Job.carried`): filters call the first
-of the two `count_write`. On a GPU the threads of a block may have pieces of it (`thread_scans`). Blocks are fixed by schedule and sizes,
-and what came before a block is combined block by block in order, so threads change no bit.
+of the two `count_write`. On a GPU the threads of a block may have pieces of it (`thread_scans`); there a chain hands on what comes
+before a block by a `Carry`, and where threads have no pieces of its blocks, nothing waits: it goes in three phases. Blocks are fixed by
+schedule and sizes, and what came before a block of a chain is combined block by block in order, so threads change no bit.
 The initial value takes part once and need not be neutral: totals start from a block's first value, or from the neutral element that
 the operator is known to have.
 """
@@ -20,11 +21,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Reduce, fresh
 from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
-from raido.schedule.lower.thread_scans import ThreadScans
+from raido.schedule.lower.thread_folds import is_bound
+from raido.schedule.lower.thread_scans import Combine, Pieces, ThreadScans
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
 from raido.schedule.nest.nodes import Certificate, Ordered, Store
@@ -62,6 +65,14 @@ class BlockScans:
         certificates: tuple[Certificate, ...] = (),
     ) -> None:
         """One loop over blocks, each of which is totalled, takes its turn to learn what came before it, and is gone through."""
+        loop = work.job.plan.loops[position]
+        if is_bound(loop, "block") or self.loops.converter.sites.gpu:
+            alone = is_bound(loop, "block") and not self.builder.threaded
+            plain = self.loops.emitter.is_operator(self.reductions.operator(work))
+            in_pieces = alone and plain and self.threads.applies(work, position)
+            how = self._chain_on_threads if in_pieces else self.three_phase
+            how(work, position, follow, end, certificates)
+            return
         carry = end or self._cleared(work, position)
 
         def block(inner: Work, at: int, own: Accumulators) -> None:
@@ -76,6 +87,12 @@ class BlockScans:
             follow(inner, at, running)
 
         self._blocks(work, position, work.job.plan.loops[position], block, "total", certificates)
+
+    def _is_chain(self, work: Work) -> bool:
+        """Whether a stage without a part of its own for the loop over blocks goes in phases."""
+        strategy, stage = work.job.plan.strategy, work.job.stage
+        partition = stage.filter is not None and stage.filter.partition
+        return strategy is not None and strategy[0] == "chain" and not partition
 
     def _if_followed(self, work: Work, end: Accumulators | None) -> AbstractContextManager[object]:
         """A test for a block behind this one, whose total nothing else asks for."""
@@ -109,7 +126,9 @@ class BlockScans:
             self._load(running, partials, (self._number(inner),))
             follow(inner, at, running)
 
-        loop = part_loop(work.job.stage, work.job.plan, totals_part(work.job.stage), 0)
+        loop = work.job.plan.loops[position]
+        if not self._is_chain(work):
+            loop = part_loop(work.job.stage, work.job.plan, totals_part(work.job.stage), 0)
         self._blocks(work, position, loop, total, "total")
         block = fresh("block")
         with builder.loop(block, ix.as_index(0), partials[0].shape[0], 1):
@@ -126,7 +145,7 @@ class BlockScans:
     ) -> None:
         """The same where the threads of a block have pieces of it: what comes before each piece in its block is kept from the first pass."""
         job, reductions, threads = work.job, self.reductions, self.threads
-        plan, fold = job.plan.loops[position], _carried(work)
+        plan = job.plan.loops[position]
         partials = reductions.partials(work, (), self._count(work, position))
         before = threads.before_pieces(work, position, partials)
         environment = self.loops.environment(work, 0)
@@ -138,15 +157,7 @@ class BlockScans:
 
         def total(inner: Work, at: int) -> None:
             pieces, number = threads.pieces(inner, at), self._number(inner)
-            parts = threads.parts(pieces, [v.dtype for v in fold.left])
-
-            def one(piece: Work, first: int, t: Expr) -> None:
-                own = reductions.allocate(piece, first, registers=False, label="total")
-                self.total_of(piece, first, own)
-                reductions.copy(own.buffers, (), parts, (t,))
-
-            threads.each(inner, at, pieces, one)
-            threads.keep(pieces, threads.scan(pieces, parts, combine), number, before, partials)
+            threads.keep(pieces, self._scanned_totals(inner, at, pieces, combine), number, before, partials)
 
         def go_through(inner: Work, at: int) -> None:
             number = self._number(inner)
@@ -160,15 +171,81 @@ class BlockScans:
             threads.each(inner, at, threads.pieces(inner, at), one, certificates)
 
         self._each_block(work, position, plan, total)
-        converted = self.loops.converter.convert(initial_values(fold), environment, self.builder.facts, work.identity)
-        initial = self.loops.emitter.values(converted)
-        threads.exchange(work, position, initial, partials, combine, end.buffers if end is not None else ())
+        threads.exchange(work, position, self._initial(work), partials, combine, end.buffers if end is not None else ())
         self._each_block(work, position, plan, go_through, certificates)
+
+    def _chain_on_threads(
+        self,
+        work: Work,
+        position: int,
+        follow: Follow,
+        end: Accumulators | None,
+        certificates: tuple[Certificate, ...],
+    ) -> None:
+        """A chain of blocks of a GPU, the threads of each of which have pieces of it."""
+        builder, reductions, threads, fold = self.builder, self.reductions, self.threads, _carried(work)
+        job, environment, count = work.job, self.loops.environment(work, 0), self._count(work, position)
+        initial = self._initial(work)
+        shape = (ix.add(count, 1),)
+        before, totals = (
+            tuple(builder.alloc(label, v.dtype, shape, "heap") for v in fold.left) for label in ("before", "totals")
+        )
+        state = builder.alloc("state", i64, shape, "heap")
+        names = {"stage": job.stage.name, "loop": job.plan.loops[position].name}
+        with builder.loop(block := fresh("block"), ix.as_index(0), shape[0], 1, kind="parallel", **names):
+            for buffer, value in zip(before, initial, strict=True):
+                builder.add(Store(buffer, (block,), value))
+            builder.add(Store(state, (block,), ix.as_index(0)))
+
+        def combine(
+            buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]
+        ) -> None:
+            reductions.combine_where(work, environment, buffers, at, left, right)  # type: ignore[arg-type]
+
+        def one_block(inner: Work, at: int) -> None:
+            pieces = threads.pieces(inner, at)
+            scanned = self._scanned_totals(inner, at, pieces, combine)
+            last = [builder.name("last", Read(b, (ix.sub(pieces.live, 1),), None)) for b in scanned]
+            operator = reductions.operator(inner)
+            earlier = self.loops.emitter.carry(operator, before, self._number(inner), last, totals, state)
+
+            def go_through(piece: Work, first: int, t: Expr) -> None:
+                running = reductions.allocate(piece, first, registers=False, label="running")
+                for buffer, value in zip(running.buffers, earlier, strict=True):
+                    builder.add(Store(buffer, (), value))
+                threads.follow(running.buffers, scanned, (), t, combine)
+                follow(piece, first, running)
+
+            threads.each(inner, at, pieces, go_through, certificates)
+
+        self._each_block(work, position, job.plan.loops[position], one_block, certificates)
+        if end is not None:
+            reductions.copy(before, (count,), end.buffers, ())
+
+    def _initial(self, work: Work) -> list[NestExpr]:
+        """What comes before the first block."""
+        environment = self.loops.environment(work, 0)
+        values = initial_values(_carried(work))
+        return self.loops.emitter.values(
+            self.loops.converter.convert(values, environment, self.builder.facts, work.identity)
+        )
+
+    def _scanned_totals(self, work: Work, position: int, pieces: Pieces, combine: Combine) -> tuple[Buffer, ...]:
+        """The totals of the pieces of a block, each with those of all pieces before it."""
+        parts = self.threads.parts(pieces, [v.dtype for v in _carried(work).left])
+
+        def total(piece: Work, first: int, t: Expr) -> None:
+            own = self.reductions.allocate(piece, first, registers=False, label="total")
+            self.total_of(piece, first, own)
+            self.reductions.copy(own.buffers, (), parts, (t,))
+
+        self.threads.each(work, position, pieces, total)
+        return self.threads.scan(pieces, parts, combine)
 
     def in_turn(self, work: Work, position: int, follow: Follow) -> None:
         """Blocks one after the other, each by the threads of one block of a GPU: all of them hold what came before it."""
         reductions, threads, builder = self.reductions, self.threads, self.builder
-        environment, fold = self.loops.environment(work, 0), _carried(work)
+        environment = self.loops.environment(work, 0)
         carry = self._cleared(work, position)
 
         def combine(
@@ -178,15 +255,7 @@ class BlockScans:
 
         def block(inner: Work, at: int) -> None:
             pieces = threads.pieces(inner, at)
-            parts = threads.parts(pieces, [v.dtype for v in fold.left])
-
-            def total(piece: Work, first: int, t: Expr) -> None:
-                own = reductions.allocate(piece, first, registers=False, label="total")
-                self.total_of(piece, first, own)
-                reductions.copy(own.buffers, (), parts, (t,))
-
-            threads.each(inner, at, pieces, total)
-            scanned = threads.scan(pieces, parts, combine)
+            scanned = self._scanned_totals(inner, at, pieces, combine)
 
             def go_through(piece: Work, first: int, t: Expr) -> None:
                 running = reductions.allocate(piece, first, registers=False, label="running")

@@ -124,10 +124,11 @@ class Fault:
 
 @dataclass(slots=True)
 class Sites:
-    """The user's lines that faults can name, numbered as they are met. `loops`: whether those of loops that go on and on can be named."""
+    """The user's lines that faults can name, numbered as they are met. `gpu`: whether the nest is for one, where loops that go on and on are
+    stopped, and named."""
 
     known: Mapping[Node, Site]
-    loops: bool = False
+    gpu: bool = False
     used: dict[Site | None, int] = field(default_factory=dict)
 
     def number(self, node: Node) -> int:
@@ -140,7 +141,7 @@ class Sites:
 
     def of_loop(self, site: Site | None) -> int:
         """The number of the line of a loop; -1 where none is named."""
-        return self.of_line(site) if self.loops else -1
+        return self.of_line(site) if self.gpu else -1
 
     def of_array(self, site: Site | None, dtype: DType, shape: tuple[Expr, ...]) -> int:
         """The number of a line, and an array there whose size may be at fault."""

@@ -24,7 +24,7 @@ from raido.schedule.lower.steps import (
     step,
     step_operands,
 )
-from raido.schedule.nest.nodes import AtomicUpdate, Collect, Fold, Store
+from raido.schedule.nest.nodes import AtomicUpdate, Carry, Collect, Fold, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
@@ -45,7 +45,7 @@ class StepEmitter(ValueEmitter):
     def _prefix_here(
         self, form: Reduce, buffers: Sequence[Buffer], at: tuple[Expr, ...], values: Sequence[NestExpr], exclusive: bool
     ) -> list[NestExpr]:
-        if is_arithmetic(*form.combine) and not self._can_fault(form):
+        if self.is_operator(form):
             results = tuple(fresh("prefix", v.dtype) for v in form.left)
             for var in results:
                 self.builder.level_of[var] = self.builder.scope.level
@@ -142,9 +142,31 @@ class StepEmitter(ValueEmitter):
         operator = (form.left, form.right, tuple(form.combine))
         self.builder.add(Collect(var, count, width, tuple(buffers), indices, *operator, halves, level))
 
+    def carry(
+        self,
+        form: Reduce,
+        before: Sequence[Buffer],
+        place: Expr,
+        values: Sequence[NestExpr],
+        totals: Sequence[Buffer],
+        state: Buffer,
+    ) -> list[Var]:
+        """Hands on the values of a block by the operator of a (converted) scan that `is_operator`; what came before the block."""
+        form = self._closed(form)
+        taken = tuple(fresh("earlier", v.dtype) for v in form.left)
+        for var in taken:
+            self.builder.level_of[var] = self.builder.scope.level
+        operator = (form.left, form.right, tuple(form.combine))
+        self.builder.add(Carry(taken, tuple(before), place, tuple(values), *operator, tuple(totals), state))
+        return list(taken)
+
     def is_step(self, form: Reduce) -> bool:
         """Whether the operator of a (converted) reduction is arithmetic of a nest, and cannot fault."""
         return is_plain_operator(form) and not self._can_fault(form)
+
+    def is_operator(self, form: Reduce) -> bool:
+        """Whether the operator of a (converted) scan is such arithmetic, whatever it starts from."""
+        return is_arithmetic(*form.combine) and not self._can_fault(form)
 
     def _can_fault(self, form: Reduce) -> bool:
         return any(node in self.faults for node in scalar_order(form.combine))

@@ -23,6 +23,7 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Block,
+    Carry,
     Check,
     Collect,
     Copy,
@@ -207,6 +208,8 @@ class _Checker:
             self._atomic(s)
         elif isinstance(s, Collect):
             self._collect(s)
+        elif isinstance(s, Carry):
+            self._carry(s)
         elif isinstance(s, Append):
             self.require(s.position.dtype is i64 and s.position in self.known, "a position that is no i64 in scope")
             self.value(s.predicate, bool_, 1)
@@ -310,6 +313,23 @@ class _Checker:
             self.require(left.dtype is buffer.dtype, f"{buffer.name} holds no {left.dtype}")
             self.value(e, buffer.dtype, 1)
         self.known, self.right = known, right
+
+    def _carry(self, s: Carry) -> None:
+        parts = (s.taken, s.buffers, s.values, s.left, s.right, s.combine, s.totals)
+        self.require(len({*map(len, parts)}) == 1, "different numbers of values are handed on")
+        self.require(self.parallel and not self.gang, "what is carried outside a loop over blocks")
+        self.require(s.state.dtype is i64, "a state that is no i64")
+        self.value(s.place, i64, 1)
+        for buffer in (*s.buffers, *s.totals, s.state):
+            self._place(buffer, (s.place,))
+        self._each(s.buffers, s.values)
+        known, right = set(self.known), set(self.right)
+        self.known.update((*s.left, *s.right))
+        self._each(s.buffers, s.combine)
+        self.known, self.right = known, right
+        for var in s.taken:
+            self._declare(var)
+        self._each(s.buffers, s.taken)
 
     def _control(self, s: Statement, unrolled: frozenset[Var]) -> None:
         if isinstance(s, For):

@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
+    Await,
     Barrier,
     Block,
+    Carry,
     Check,
     Collect,
     Copy,
@@ -31,10 +34,12 @@ from raido.schedule.nest.nodes import (
     Ordered,
     Prefetch,
     Produce,
+    Publish,
     Scatter,
     Statement,
     Store,
     Swap,
+    Ticket,
     VectorStore,
     View,
     While,
@@ -96,6 +101,11 @@ def is_scan(s: Statement) -> TypeGuard[Fold]:
     return isinstance(s, Fold) and bool(binds(s))
 
 
+def goes_in_order(s: Statement) -> bool:
+    """Whether iterations of a loop wait for those before: something inside happens in their order."""
+    return any(isinstance(inner, (Ordered, Carry)) for inner in statements_within(s))
+
+
 def binds_inside(s: Statement) -> tuple[Var, ...]:
     """The variables that are known inside a statement only: a loop's, and the operands of an operator."""
     return _BINDS_INSIDE.get(type(s), _none)(s)
@@ -144,6 +154,11 @@ def _collect(s: Collect) -> Accesses:
     return tuple(Access(buffer, None, old=True) for buffer in s.buffers)
 
 
+def _carry(s: Carry) -> Accesses:
+    place: Any = s.place
+    return tuple(Access(buffer, (ix.add(place, 1),), e) for buffer, e in zip(s.buffers, s.combine, strict=True))
+
+
 def _append(s: Append) -> Accesses:
     kept = (Access(buffer, None, value) for buffer, value in zip(s.buffers, s.values, strict=True))
     return (*kept, Access(s.position, (), old=True))
@@ -156,20 +171,26 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     Fold: _fold,
     AtomicUpdate: lambda s: (Access(s.buffer, s.indices, s.value, old=True, atomic=True),),
     Collect: _collect,
+    Carry: _carry,
+    Ticket: lambda s: (Access(s.state, None, old=True, atomic=True),),
+    Publish: lambda s: (Access(s.state, (s.place,), s.value, atomic=True),),
     Append: _append,
     Copy: lambda s: (Access(s.destination, None),),
     Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
     **dict.fromkeys(
-        (Barrier, Exchange, Block, Let, Alloc, Ordered, For, If, While, Check, Prefetch, Produce, View), _none
+        (Barrier, Exchange, Await, Block, Let, Alloc, Ordered, For, If, While, Check, Prefetch, Produce, View), _none
     ),
 }
 
-# Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there.
+# Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there, as must that by
+# which blocks look back.
 _OTHER_READS: dict[type, Callable[[Any], Accesses]] = {
     Prefetch: lambda s: (Access(s.buffer, s.indices),),
     Copy: lambda s: (Access(s.source, None),),
     Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
     View: lambda s: (Access(s.source, None),),
+    Carry: lambda s: (*(Access(b, (s.place,)) for b in s.buffers), *(Access(b, None) for b in (*s.totals, s.state))),
+    Await: lambda s: (Access(s.state, (s.place,)),),
 }
 
 _BINDS: dict[type, Callable[[Any], tuple[Node, ...]]] = {
@@ -178,6 +199,9 @@ _BINDS: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     View: lambda s: (s.buffer,),
     Fold: lambda s: (*s.before, *s.after),
     Exchange: lambda s: s.vars,
+    Carry: lambda s: s.taken,
+    Ticket: lambda s: (s.var,),
+    Await: lambda s: (s.var,),
 }
 
 _BINDS_INSIDE: dict[type, Callable[[Any], tuple[Var, ...]]] = {
@@ -185,4 +209,5 @@ _BINDS_INSIDE: dict[type, Callable[[Any], tuple[Var, ...]]] = {
     Fold: lambda s: (*s.left, *s.right),
     AtomicUpdate: lambda s: (s.left, s.right),
     Collect: lambda s: (s.var, *s.left, *s.right),
+    Carry: lambda s: (*s.left, *s.right),
 }

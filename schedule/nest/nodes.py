@@ -171,6 +171,55 @@ class Ordered:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Carry:
+    """What blocks of a GPU hand on, in the order of the iterations of the loop over blocks around it: `taken` names buffers[k][place], and
+    buffers[k][place + 1] = `combine` over `left` (what was taken) and `right` (`values`), all k at once.
+
+    Iterations have places 0, 1, … in their order, and element 0 is there before the loop. `totals`, as long as `buffers`, and `state`, all
+    zeros before the loop, are memory for blocks that look back (`kernels/look_back.py`): nobody else reads them.
+    """
+
+    taken: tuple[Var, ...]
+    buffers: tuple[Buffer, ...]
+    place: NestExpr
+    values: tuple[NestExpr, ...]
+    left: tuple[Var, ...]
+    right: tuple[Var, ...]
+    combine: tuple[NestExpr, ...]
+    totals: tuple[Buffer, ...]
+    state: Buffer
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ticket:
+    """Names the next of the numbers 0, 1, …, fewer than `count`, that the first element of `state` hands out, to whoever comes first; the
+    threads of a block get one number (kernels only). Whoever has a smaller number has begun."""
+
+    var: Var
+    state: Buffer
+    count: NestExpr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Publish:
+    """state[place] = value, which is not 0, for whoever awaits it, in other blocks too: it sees what this thread wrote before, and what that
+    thread had seen (kernels only)."""
+
+    state: Buffer
+    place: NestExpr
+    value: NestExpr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Await:
+    """Names state[place] once it is not 0 (kernels only)."""
+
+    var: Var
+    state: Buffer
+    place: NestExpr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Barrier:
     """The threads of a block wait until all of them have come; all see afterwards what each wrote before (kernels only)."""
 
@@ -327,6 +376,7 @@ Statement: TypeAlias = (
     | AtomicUpdate
     | Collect
     | Ordered
+    | Carry
     | Append
     | For
     | If
@@ -335,6 +385,9 @@ Statement: TypeAlias = (
     | Prefetch
     | Barrier
     | Exchange
+    | Ticket
+    | Publish
+    | Await
     | Produce
     | Swap
     | View

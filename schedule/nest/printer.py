@@ -7,6 +7,9 @@ of their own.
 
 from __future__ import annotations
 
+from typing import Any
+
+from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, SizeVar
 from raido.algo.graph.rewrite import children, topological
 from raido.schedule.nest.effects import binds_inside, is_scan
@@ -15,8 +18,10 @@ from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
+    Await,
     Barrier,
     Block,
+    Carry,
     Check,
     Collect,
     Copy,
@@ -29,10 +34,12 @@ from raido.schedule.nest.nodes import (
     Ordered,
     Prefetch,
     Produce,
+    Publish,
     Scatter,
     Statement,
     Store,
     Swap,
+    Ticket,
     VectorStore,
     View,
     While,
@@ -157,6 +164,16 @@ class NestPrinter(ExpressionText):
             return self._atomic(statement)
         if isinstance(statement, Collect):
             return self._collect(statement)
+        if isinstance(statement, Carry):
+            return self._carry(statement)
+        if isinstance(statement, Ticket):
+            first = self.place(statement.state, (ix.as_index(0),))
+            return f"{self.name(statement.var)} = next of {first}, below {self.text(statement.count)}"
+        if isinstance(statement, Publish):
+            place = self.place(statement.state, (statement.place,))
+            return f"publish {place} = {self.text(statement.value)}"
+        if isinstance(statement, Await):
+            return f"{self.name(statement.var)} = await {self.place(statement.state, (statement.place,))}"
         if isinstance(statement, Exchange):
             values = ", ".join(map(self.text, statement.values))
             return f"{', '.join(map(self.name, statement.vars))} = exchange {values} of {statement.distance} threads on"
@@ -216,6 +233,17 @@ class NestPrinter(ExpressionText):
         combined, order = ", ".join(map(self.text, s.combine)), "halves" if s.halves else "neighbours"
         self.names, self.taken = names, taken
         return f"collect {', '.join(places)} over {s.level} {var} in 0..{count}, {order} of {s.width}: {combined}"
+
+    def _carry(self, s: Carry) -> str:
+        place: Any = s.place
+        taken, values = [self.name(v) for v in s.taken], [self.tight(value, ATOM) for value in s.values]
+        held, after = ([self.place(b, (at,)) for b in s.buffers] for at in (place, ix.add(place, 1)))
+        operands: dict[Node, str] = dict(zip((*s.left, *s.right), (*taken, *values), strict=True))
+        self.names.update(operands)
+        combined = ", ".join(map(self.text, s.combine))
+        for var in operands:
+            del self.names[var]
+        return f"{', '.join(taken)} = carry {', '.join(held)}, then {', '.join(after)} = {combined}"
 
     def _share(self, statement: Statement) -> list[str]:
         """Names parts of a large expression that occur more than once; the lines that say what they are."""

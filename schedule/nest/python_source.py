@@ -16,7 +16,9 @@ from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var
 from raido.algo.graph.primitives import evaluator
 from raido.algo.graph.rewrite import children
+from raido.schedule.nest.carry import carried_in_order
 from raido.schedule.nest.collect import collected_in_order
+from raido.schedule.nest.effects import goes_in_order
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -24,6 +26,7 @@ from raido.schedule.nest.nodes import (
     AtomicUpdate,
     Barrier,
     Block,
+    Carry,
     Check,
     Collect,
     Copy,
@@ -60,7 +63,7 @@ from raido.schedule.nest.values import (
     VectorVar,
     lanes_of,
 )
-from raido.schedule.nest.walk import constants_of, statements_within
+from raido.schedule.nest.walk import constants_of
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
@@ -252,6 +255,8 @@ class StatementSource:
             self._atomic(s)
         elif isinstance(s, Collect):
             self.block(collected_in_order(s))
+        elif isinstance(s, Carry):
+            self.block(Block(carried_in_order(s)))
         elif isinstance(s, Append):
             self._append(s)
         elif isinstance(s, Check):
@@ -278,8 +283,7 @@ class StatementSource:
     def _control(self, s: Statement) -> None:
         if isinstance(s, For):
             loop = f"R({self.value(s.low)}, {self.value(s.high)}, {s.step})"
-            free = s.kind == "parallel" and not any(isinstance(inner, Ordered) for inner in statements_within(s.body))
-            loop = f"order({loop}, chance)" if free else loop
+            loop = f"order({loop}, chance)" if s.kind == "parallel" and not goes_in_order(s.body) else loop
             self.nested(f"for {self.name(s.var)} in {loop}:", s.body)
         elif isinstance(s, If):
             self.nested(f"if {self.value(s.condition)}:", s.then)

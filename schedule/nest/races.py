@@ -2,7 +2,7 @@
 
 Two iterations of a parallel loop may write one element of memory that they share only where nobody can tell:
   atomic    every write of the loop to that buffer is an atomic update
-  ordered   every one stands in the loop's ordered section
+  ordered   every one stands in the loop's ordered section, or hands on what is carried from block to block
   apart     the elements that an iteration writes are others than those of every other iteration: some index tells them apart
   certified a strategy knows that they are apart (`Certificate`), though indices do not show it
 
@@ -25,7 +25,7 @@ from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
 from raido.algo.graph.facts import Facts, Interval, interval
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.nest.effects import Access, bound_within, writes
-from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Ordered, Statement
+from raido.schedule.nest.nodes import Block, Carry, For, If, Let, Nest, Ordered, Statement
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import blocks_of
 
@@ -106,7 +106,7 @@ class _Survey:
         for write in writes(s):
             indices = write.indices and tuple(substitute(i, known) for i in write.indices)
             access = Access(write.buffer, indices, atomic=write.atomic)
-            self.writes.setdefault(write.buffer, []).append((access, ordered))
+            self.writes.setdefault(write.buffer, []).append((access, ordered or isinstance(s, Carry)))
         if isinstance(s, For):
             self._enter(s, known, holds)
         inner = dict(known)

@@ -9,7 +9,9 @@ from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
+    Await,
     Block,
+    Carry,
     Check,
     Collect,
     Exchange,
@@ -20,9 +22,11 @@ from raido.schedule.nest.nodes import (
     Ordered,
     Prefetch,
     Produce,
+    Publish,
     Scatter,
     Statement,
     Store,
+    Ticket,
     VectorStore,
     View,
     While,
@@ -46,8 +50,16 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
         yield from (*statement.indices, statement.value, statement.combine)
     elif isinstance(statement, Collect):
         yield from (statement.count, *statement.indices, *statement.combine)
+    elif isinstance(statement, Carry):
+        yield from (statement.place, *statement.values, *statement.combine)
     elif isinstance(statement, Exchange):
         yield from statement.values
+    elif isinstance(statement, Ticket):
+        yield statement.count
+    elif isinstance(statement, (Publish, Await)):
+        yield statement.place
+        if isinstance(statement, Publish):
+            yield statement.value
     elif isinstance(statement, Append):
         yield from (*statement.values, statement.predicate)
     elif isinstance(statement, For):

@@ -17,6 +17,7 @@ from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
+    Await,
     Barrier,
     Block,
     Check,
@@ -24,7 +25,9 @@ from raido.schedule.nest.nodes import (
     For,
     If,
     Let,
+    Publish,
     Store,
+    Ticket,
     VectorStore,
     While,
 )
@@ -34,7 +37,7 @@ from raido.targets.emit.terms import Term, tir
 from raido.targets.kernels.atomics import emit_atomic, store_in_word
 from raido.targets.kernels.faults import record_fault
 from raido.targets.kernels.matrices import emit_matrix
-from raido.targets.kernels.unit import Form, Held, Unit, condition, load, operation
+from raido.targets.kernels.unit import Form, Held, Unit, atomic, condition, load, operation
 from raido.targets.kernels.values import Values, encode, from_word, to_word
 
 _UNROLL_LIMIT = 256
@@ -157,6 +160,25 @@ class Statements:
     def _barrier(self, s: Barrier) -> None:
         self.unit.out.append(T.barrier())
 
+    # --- what blocks hand each other
+
+    def _ticket(self, s: Ticket) -> None:
+        held, offset = self.values.element(s.state, (as_index(0),))
+        drawn = atomic("add", i64, held.buffer, offset, T.IntImm("int64", 1))
+        self.unit.variables[s.var] = self.unit.bind(s.var.name, i64, drawn)
+
+    def _publish(self, s: Publish) -> None:
+        value, *_ = self.values.prepare(s.value, s.place)
+        held, offset = self.values.element(s.state, (s.place,))
+        address = T.address_of(load(held.buffer, offset))
+        self.unit.out.append(T.Evaluate(operation("publish", i64, address, tir(value))))
+
+    def _await(self, s: Await) -> None:
+        self.values.prepare(s.place)
+        held, offset = self.values.element(s.state, (s.place,))
+        found = operation("await", i64, T.address_of(load(held.buffer, offset)))
+        self.unit.variables[s.var] = self.unit.bind(s.var.name, i64, found)
+
     # --- control
 
     def _for(self, s: For) -> None:
@@ -242,6 +264,9 @@ _EMIT: dict[type, Callable[[Any, Any], None]] = {
     AtomicUpdate: Statements._atomic,
     Barrier: Statements._barrier,
     Exchange: Statements._exchange,
+    Ticket: Statements._ticket,
+    Publish: Statements._publish,
+    Await: Statements._await,
     For: Statements._for,
     If: Statements._if,
     While: Statements._while,

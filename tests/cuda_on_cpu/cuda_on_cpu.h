@@ -3,6 +3,7 @@
 // A text of kernels is compiled as C++ behind this header (cuda_twin.py). A thread of a block is a fiber; barriers and shuffles switch
 // fibers, in an order drawn anew between barriers, so that a missing barrier is a wrong answer. Blocks run in an order drawn too, one
 // after another or several in flight, each on a thread of the machine with shared memory of its own, which begins as rubbish.
+// Blocks that wait for others go on as these do: on another thread of the machine, or done before, where numbers are drawn.
 // Not covered: weak memory order (atomics are sequentially consistent), PTX, blocks that wait for blocks which have not begun, speed.
 #pragma once
 #define RAIDO_ON_CPU
@@ -201,6 +202,9 @@ inline void launch(const std::function<void()>& kernel, dim3 grid, dim3 block, u
   work(0);
   for (auto& other : others) other.join();
 }
+
+// Another thread of the machine, which may have the block that this one waits for, gets its processor.
+inline void pause() { std::this_thread::yield(); }
 
 inline int lane() { return now % warp_size; }
 

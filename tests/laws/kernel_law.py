@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ class Drawn:
 SMALL = Machine(
     task=8, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4, exchange=4)
 )  # programs of some dozen elements have several blocks
+ORDERED = replace(SMALL, gpu=Gpu(threads=16, along=(16, 8, 4), subgroup=4, exchange=4, ordered=True))
+"""The same where blocks may wait for one another."""
 
 
 def random_nest(seed: int) -> Drawn:
@@ -41,7 +43,8 @@ def random_nest(seed: int) -> Drawn:
     program = random_program(seed, shape.statements, shape.grammar)
     traced = program.algorithm.trace(*program.arguments)
     if seed % 3 == 2:
-        machine, schedule = SMALL, Schedule(form_stages(traced), (), SMALL).complete()
+        machine = ORDERED if seed % 2 else SMALL
+        schedule = Schedule(form_stages(traced), (), machine).complete()
     else:
         machine = Machine(cores=4)
         schedule = random_schedule(traced, 1000 * seed, shape.steps if seed % 3 else 0).complete(machine)

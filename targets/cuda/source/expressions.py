@@ -26,6 +26,7 @@ PREFIX = "raido_"
 ATOMIC = PREFIX + "atomic_"
 EXCHANGE = PREFIX + "exchange"
 MATRIX = PREFIX + "matrix_"
+BETWEEN_BLOCKS = (PREFIX + "publish", PREFIX + "await")
 _NATIVE_NODES = {
     "Add": "add",
     "Sub": "sub",
@@ -297,6 +298,8 @@ class Expressions:
         if name.startswith(ATOMIC):
             return (self.update(name.removeprefix(ATOMIC), *arguments),)
         dtype, lanes = tir.type_of(node)
+        if name in BETWEEN_BLOCKS:
+            return (self.between_blocks(name, *arguments),)
         if name == EXCHANGE:
             value, distance, width = arguments
             return (f"{EXCHANGE}({self.one(value)}, {int(distance.value)}, {int(width.value)})",)
@@ -349,6 +352,16 @@ class Expressions:
             self.writer.lines.append(f"{call};")
             return ""
         return self.writer.declare(dtype, "seen", call)
+
+    def between_blocks(self, name: str, address: Any, *values: Any) -> str:
+        """What blocks hand each other through an element: a statement of its own, in the order of TIR."""
+        array, index = self.element(address.args[0])
+        given = [f"&{array.name}[{self.index(index)[1]}]", *map(self.one, values)]
+        call = f"{name}({', '.join(given)})"
+        if not values:
+            return self.writer.declare(array.dtype, "seen", call)
+        self.writer.lines.append(f"{call};")
+        return ""
 
     def matrix(self, name: str, arguments: Sequence[Any]) -> str:
         """A statement of a subgroup: registers that are loaded or added to are elements of a thread's arrays."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError, TargetError
 from raido.algo.graph.dtypes import i64
+from raido.targets.cuda.source.expressions import BETWEEN_BLOCKS
 from raido.targets.cuda.source.recipes import Functions
 from raido.targets.cuda.source.statements import Statements, receive
 from raido.targets.devices import tir
@@ -96,9 +97,14 @@ def _write_kernel(function: Any, functions: Functions, strides: Strides | None =
     carved = _shared_bytes(function) > STATIC_SHARED
     statements = Statements(name, functions, carved, strides)
     apart = "tirx.noalias" in function.attrs and bool(function.attrs["tirx.noalias"])
-    written = _written(function)
+    written, shared = _written(function), _hands_on(function)
     given = [
-        receive(statements, parameter, argument.dtype, argument.pointer, parameter in written, apart)
+        receive(
+            statements,
+            parameter,
+            *(argument.dtype, argument.pointer, parameter in written),
+            apart=apart and not (shared and parameter in written),
+        )
         for parameter, argument in zip(function.params, arguments, strict=True)
     ]
     if carved:
@@ -139,6 +145,12 @@ def _written(function: Any) -> set[Any]:
         elif kind == "Call" and tir.callee(node)[0] == "address_of":
             changed.add(tir.buffer_of(node.args[0]))
     return {pointers[buffer] for buffer in changed if buffer in pointers}
+
+
+def _hands_on(function: Any) -> bool:
+    """Whether blocks read what others write meanwhile: such an array must not be taken for one that only this thread changes."""
+    calls = (node for node in tir.walk(function.body) if tir.kind(node) == "Call")
+    return any(tir.callee(node)[0] in BETWEEN_BLOCKS for node in calls)
 
 
 def _check_limits(kernel: Interface) -> None:

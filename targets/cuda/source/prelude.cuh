@@ -99,6 +99,26 @@ template <class T> RAIDO_INLINE T raido_atomic_compare_exchange(T* p, T expected
 template <class T> RAIDO_INLINE T raido_atomic_load(const T* p) { return *(const volatile T*)p; }
 template <class T> RAIDO_INLINE void raido_atomic_store(T* p, T v) { *(volatile T*)p = v; }
 
+// What threads of different blocks hand each other: a word that is not 0, and with it what the one has written before, and seen. PTX ISA, "Memory
+// consistency model": a fence before a store, and one after the load that sees it, order all that stands before and after them.
+#ifdef RAIDO_ON_CPU
+RAIDO_INLINE void raido_publish(i64* p, i64 v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+RAIDO_INLINE i64 raido_await(const i64* p) {
+  i64 v;
+  while ((v = __atomic_load_n(p, __ATOMIC_ACQUIRE)) == 0) on_cpu::pause();
+  return v;
+}
+#else
+RAIDO_INLINE void raido_publish(i64* p, i64 v) { asm volatile("st.release.gpu.s64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
+RAIDO_INLINE i64 raido_await(const i64* p) {
+  i64 v;
+  do asm volatile("ld.relaxed.gpu.s64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  while (v == 0);
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  return v;
+}
+#endif
+
 // The value of the thread `distance` later among so many neighbours; all threads of a warp come by.
 template <class T> RAIDO_INLINE T raido_exchange(T v, i32 distance, i32 width) { return __shfl_down_sync(0xffffffffu, v, distance, width); }
 

@@ -1,0 +1,25 @@
+"""The meaning of a `Carry`: what one iteration after the other does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Node, fresh
+from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.nodes import Carry, Let, Statement, Store
+from raido.schedule.nest.values import Read
+
+
+def carried_in_order(s: Carry) -> tuple[Statement, ...]:
+    """The statements of an iteration whose turn it is; what they name is known behind them."""
+    place: Any = s.place
+    right = [fresh(v.name, v.dtype) for v in s.right]
+    taken = [Let(v, Read(buffer, (place,), None)) for v, buffer in zip(s.taken, s.buffers, strict=True)]
+    given = [Let(v, value) for v, value in zip(right, s.values, strict=True)]
+    operands: dict[Node, Any] = dict(zip((*s.left, *s.right), (*s.taken, *right), strict=True))
+    after = [
+        Store(buffer, (ix.add(place, 1),), substitute(e, operands))
+        for buffer, e in zip(s.buffers, s.combine, strict=True)
+    ]
+    return (*taken, *given, *after)

@@ -1,0 +1,109 @@
+"""Chains on CUDA: blocks in flight together look back, and give the bits of blocks one after the other, whoever comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_driver import load_driver
+from twin_compiler import twin_compiler
+
+import raido as rd
+from raido.algo.errors import TargetError
+from raido.schedule.nest.interpret import interpret_nest
+from raido.targets.compile import executable_of
+from raido.targets.cuda.nvrtc import compile_source
+from raido.targets.cuda.opened import open_device
+from raido.targets.cuda.program import CudaCompilation
+from raido.targets.target import Target
+
+SM_80 = Target("cuda", arch="sm_80")
+
+
+@rd.algorithm(a="f32[n]")
+def sums(a: rd.Array) -> rd.Array:
+    return rd.scan(rd.add, 0.25, a, name="s")
+
+
+@rd.algorithm(a="f64[n]")
+def products(a: rd.Array) -> rd.Array:
+    return rd.scan(rd.add, 0, a, exclusive=True, name="s")
+
+
+@rd.algorithm(a="i64[n]", b="i64[n]")
+def recurrence(a: rd.Array, b: rd.Array) -> rd.Array:
+    return rd.scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1, 0), a, b, name="s")[1]
+
+
+@rd.algorithm(a="u8[n]")
+def lowest(a: rd.Array) -> rd.Array:
+    return rd.scan(rd.minimum, 200, a, name="s")
+
+
+@rd.algorithm(a="f32[n]")
+def kept(a: rd.Array) -> rd.Array:
+    return rd.filter(lambda x: x > 3, a, name="s")
+
+
+PROGRAMS = {"sums": sums, "products": products, "recurrence": recurrence, "lowest": lowest, "kept": kept}
+BLOCKS = {"default": 0, "4": 4, "96": 96}
+IN_FLIGHT = 8
+
+
+def compilation_of(name: str, block: int) -> CudaCompilation:
+    """The program by default, or in so small blocks that few threads have a piece each: they look at few others at a time."""
+    schedule = PROGRAMS[name].schedule(target=SM_80)
+    if block:
+        schedule["s"].strategy("chain", block=block).split("xi", max(2, block // 8))
+        schedule["s"].bind("xo", "block.x").bind("xio", "thread.x")
+    return CudaCompilation(PROGRAMS[name].trace(), SM_80, schedule.complete(), {})
+
+
+@pytest.fixture(scope="module")
+def executables() -> Iterator[dict[tuple[str, str], Any]]:
+    driver = load_driver()
+    with twin_compiler(driver) as compiler:
+        made = {(name, b): executable_of(compilation_of(name, BLOCKS[b])) for name in PROGRAMS for b in BLOCKS}
+        compiler.build()
+        driver.set(workers=IN_FLIGHT)
+        yield made
+    driver.set(workers=1)
+    open_device().close()
+
+
+def inputs(name: str, n: int) -> list[np.ndarray]:
+    draw = np.random.default_rng(n)
+    return [draw.integers(-2, 9, n).astype(p.dtype.numpy) for p in PROGRAMS[name].trace().parameters]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("n", [0, 1, 7, 97, 1500, 9001])
+def test_a_chain_gives_what_the_program_says(executables: Any, name: str, block: str, n: int) -> None:
+    arrays = inputs(name, n)
+    assert "raido_await(" in executables[name, block].source("cuda").split('extern "C"', 1)[1]
+    for _ in range(3):
+        np.testing.assert_array_equal(executables[name, block](*arrays), PROGRAMS[name].interpret(*arrays))
+
+
+@pytest.mark.parametrize("block", ["4", "96"])
+def test_sums_of_floats_have_the_same_bits_whoever_comes_first(executables: Any, block: str) -> None:
+    a = np.random.default_rng(1).random(3000, "float32")
+    nest = compilation_of("sums", BLOCKS[block]).nest
+    (want,) = interpret_nest(nest, [a], {"n": len(a)})
+    for _ in range(8):
+        np.testing.assert_array_equal(executables["sums", block](a).view("u4"), want.view("u4"))
+
+
+def test_what_blocks_hand_on_is_released_and_acquired() -> None:
+    source = compilation_of("sums", 0).text
+    try:
+        ptx = compile_source(source.text, "compute_75").code.decode()
+    except TargetError as error:
+        pytest.skip(str(error))
+    for instruction in ("st.release.gpu.s64", "ld.relaxed.gpu.s64", "fence.acq_rel.gpu"):
+        assert instruction in ptx
+    (head,) = (line for line in source.body.splitlines() if "raido_narrow_s_xo_2(" in line)
+    assert [word for word in ("state", "before", "totals", "a", "out") if f"__restrict__ {word}_" in head] == ["a"]

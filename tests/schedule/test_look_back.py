@@ -1,0 +1,208 @@
+"""Chains on GPUs whose blocks may wait for one another: they look back, and give the bits of one block after the other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+from scheduled_programs import TABLES
+
+import raido as rd
+from raido.algo.errors import ArithmeticFault, ScheduleError
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Op, const
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.kernels.kernel import DeviceProgram
+from raido.schedule.kernels.limits import limits_of
+from raido.schedule.kernels.printer import print_program
+from raido.schedule.kernels.thread_code import map_statements
+from raido.schedule.lower import lower
+from raido.schedule.machine import Gpu, Machine
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest, sizes_of
+from raido.schedule.nest.memory import NestError
+from raido.schedule.nest.nodes import Await, Barrier, Carry, Let, Nest, Ordered, Publish, Statement, Store
+from raido.schedule.nest.races import find_races
+from raido.schedule.nest.values import Read
+from raido.schedule.nest.walk import statements_within
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+
+ORDERED = Machine(task=64, gpu=Gpu(threads=8, along=(8, 8, 8), subgroup=4, exchange=4, resident=8, ordered=True))
+"""Two threads of a block, of two elements each: blocks look further back than one look reaches."""
+UNORDERED = replace(ORDERED, gpu=Gpu(threads=8, along=(8, 8, 8), subgroup=4, exchange=4, resident=8))
+
+
+@rd.algorithm
+def sums(a: rd.f32["n"]):
+    return rd.scan(rd.add, 0.25, a, name="s")
+
+
+@rd.algorithm
+def branching(a: rd.i64["n"]):
+    return rd.scan(lambda p, q: rd.cond(q > 0, lambda: rd.maximum(p, q), lambda: p), 0, a, name="s")
+
+
+@rd.algorithm
+def quotients(a: rd.i64["n"], b: rd.i64["n"]):
+    return rd.scan(rd.add, 0, a // b, name="s")
+
+
+@rd.algorithm
+def rows(a: rd.f32["n", "m"]):
+    return rd.scan(rd.add, 0, a, axis=0, name="s")
+
+
+def nest_of(algorithm: Any, machine: Machine, say: Callable[[Schedule], object] = lambda s: None) -> Nest:
+    schedule = Schedule(form_stages(algorithm.trace()), (), machine)
+    say(schedule)
+    complete = schedule.complete()
+    assert complete.complete().steps == complete.steps
+    return check_nest(lower(complete.graph, complete.variants(), machine), "scalar")
+
+
+def kinds(nest: Nest) -> list[type]:
+    return [type(s) for s in statements_within(nest.body)]
+
+
+def device_of(nest: Nest) -> DeviceProgram:
+    assert ORDERED.gpu is not None
+    return cut(nest, limits_of(ORDERED.gpu))
+
+
+def hold(nest: Nest, arrays: list[np.ndarray], seeds: int = 12) -> None:
+    """Blocks and threads in many orders, several blocks in flight, have the bits of the nest."""
+    sizes = sizes_of(nest, arrays, {})
+    want = interpret_nest(nest, arrays, sizes)
+    for seed in range(seeds):
+        got = interpret_program(device_of(nest), arrays, sizes, shapes=nest.shapes, seed=seed)
+        for a, b in zip(got, want, strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("n", (0, 1, 4, 5, 33, 100))
+def test_a_chain_has_the_bits_of_its_nest_whoever_comes_first(n: int) -> None:
+    nest = nest_of(sums, ORDERED)
+    assert kinds(nest).count(Carry) == 1 and Ordered not in kinds(nest)
+    a = np.random.default_rng(n).random(n, "float32")
+    hold(nest, [a])
+    np.testing.assert_allclose(interpret_nest(nest, [a])[0], np.cumsum(a) + 0.25, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("table", "name"), [(t, name) for t in ("scans", "filters") for name in TABLES[t]])
+def test_default_schedules_of_scans_and_filters_keep_results(table: str, name: str) -> None:
+    algorithm, inputs = TABLES[table][name]
+    arguments = inputs(np.random.default_rng(3), 37, 5)
+    schedule = Schedule(form_stages(algorithm.trace(*arguments)), (), ORDERED).complete()
+    nest = check_nest(lower(schedule.graph, schedule.variants(), ORDERED), "scalar")
+    carried = {
+        b for s in statements_within(nest.body) if isinstance(s, Carry) for b in (*s.buffers, *s.totals, s.state)
+    }
+    assert carried.isdisjoint(race.buffer for race in find_races(nest))
+    arrays, _ = algorithm.flatten(arguments)
+    hold(nest, arrays, seeds=2)
+
+
+def test_default_schedules_chain_where_blocks_may_wait_for_one_another() -> None:
+    assert '.strategy("chain", block=4)' in str(Schedule(form_stages(sums.trace()), (), ORDERED).complete())
+    assert '.strategy("three_phase", block=4)' in str(Schedule(form_stages(sums.trace()), (), UNORDERED).complete())
+
+
+def test_a_chain_without_loops_is_dealt_out_to_threads() -> None:
+    nest = nest_of(sums, ORDERED, lambda s: s["s"].strategy("chain", block=6))
+    assert Carry in kinds(nest)
+    hold(nest, [np.random.default_rng(1).random(50, "float32")])
+
+
+@pytest.mark.parametrize("blocks", (True, False))
+def test_a_chain_whose_threads_have_no_pieces_goes_in_phases_with_the_same_bits(blocks: bool) -> None:
+    def say(s: Schedule) -> None:
+        s["s"].strategy("chain", block=4).split("xi", 2)
+        if blocks:
+            s["s"].bind("xo", "block.x")
+
+    nest, a = nest_of(sums, ORDERED, say), np.random.default_rng(1).random(50, "float32")
+    assert not {Carry, Ordered} & set(kinds(nest))
+    hold(nest, [a])
+    serial = nest_of(sums, Machine(), lambda s: s["s"].strategy("chain", block=4))
+    assert interpret_nest(nest, [a])[0].tobytes() == interpret_nest(serial, [a])[0].tobytes()
+
+
+def test_launches_draw_numbers_and_publish_what_others_await() -> None:
+    text = print_program(device_of(nest_of(sums, ORDERED)))
+    for line in ("drawn = next of state[0], below blocks", "publish state[after] = 1", "seen = await state[entry]"):
+        assert line in text
+
+
+def without(kind: type, instead: Callable[[Any], Iterator[Statement]]) -> DeviceProgram:
+    """The program of a chain with statements of one kind replaced."""
+    program = device_of(nest_of(sums, ORDERED))
+    change = lambda s: instead(s) if isinstance(s, kind) else iter((s,))
+    kernels = (replace(k, body=map_statements(k.body, change)) for k in program.kernels)
+    return replace(program, kernels=tuple(kernels))
+
+
+@pytest.mark.parametrize(
+    ("kind", "instead", "why"),
+    [
+        (Publish, lambda s: iter((Store(s.state, (s.place,), s.value),)), "race: (before|totals)"),
+        (
+            Await,
+            lambda s: iter((Let(s.var, Read(s.state, (s.place,), None)),)),
+            "race: (before|totals)|before it is written",
+        ),
+        (Barrier, lambda s: iter(()), "race|before it is written"),
+        (Publish, lambda s: iter(()), "wait for one another"),
+    ],
+)
+def test_what_is_left_out_of_a_look_back_is_found(kind: type, instead: Any, why: str) -> None:
+    program, a = without(kind, instead), np.random.default_rng(1).random(60, "float32")
+    with pytest.raises(NestError, match=why):
+        for seed in range(20):
+            interpret_program(program, [a], {"n": len(a)}, seed=seed)
+
+
+def test_blocks_look_further_back_than_one_look_reaches() -> None:
+    """Where looking on goes nowhere, that is found: the other tests take this way, too."""
+
+    def stopped(s: Store) -> Iterator[Statement]:
+        goes_on = s.buffer.name == "top" and isinstance(s.value, Op)
+        yield replace(s, value=const(i64, 1 << 20)) if goes_on else s
+
+    program, a = without(Store, stopped), np.random.default_rng(1).random(200, "float32")
+    with pytest.raises(NestError):
+        for seed in range(20):
+            interpret_program(program, [a], {"n": len(a)}, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "stage", "why"),
+    [
+        (rows, "s", 'elements are rows along "x", and blocks of a GPU hand single values on'),
+        (branching, "s", 'the operator of "s" branches, loops, reads or may fail'),
+    ],
+)
+def test_what_blocks_cannot_hand_on_is_refused(algorithm: Any, stage: str, why: str) -> None:
+    schedule = Schedule(form_stages(algorithm.trace()), (), ORDERED)
+    with pytest.raises(ScheduleError, match=why) as error:
+        schedule[stage].strategy("chain", block=4)
+    assert 'strategy("three_phase")' in str(error.value)
+
+
+def test_faults_in_a_chain_are_found_and_nobody_waits_for_ever() -> None:
+    nest = nest_of(quotients, ORDERED)
+    assert Carry in kinds(nest)
+    a, b = np.arange(1, 41), np.ones(40, "int64")
+    hold(nest, [a, b])
+    b[17] = 0
+    for seed in range(4):
+        with pytest.raises(ArithmeticFault, match="division of 18 by zero"):
+            interpret_program(device_of(nest), [a, b], sizes_of(nest, [a, b], {}), seed=seed)
