@@ -20,6 +20,9 @@ from raido.schedule.state import State, axes_of, enclosing, is_reduction, places
 
 PLACES = tuple(f"{level}.{dimension}" for level in ("block", "thread") for dimension in "xyz")
 
+FEW_GROUPS = 8
+"""Subgroups of a block that scans: of so many each thread folds the totals sooner than barriers let it through rounds of a tree."""
+
 Owned = tuple[str, LoopPlan]
 """A loop, with the stage that owns it."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import function_axes
+from raido.schedule.levels import FEW_GROUPS
 from raido.schedule.stages.stage import Stage
 
 
@@ -15,12 +16,21 @@ def bind(draft: Draft, name: str, loops: Sequence[str], level: str) -> None:
         draft.say(name, "bind", axis=loop, place=f"{level}.{dimension}")
 
 
-def bind_fold(draft: Draft, name: str, loop: str) -> None:
+def bind_fold(draft: Draft, name: str, loop: str) -> bool:
     """A loop of a reduction to threads along x, which hand each other their parts where the device lets them."""
     gpu = draft.machine.gpu
     assert gpu is not None
     subgroup = {"subgroup": gpu.exchange} if gpu.exchange else {}
-    draft.say(name, "bind", axis=loop, place="thread.x", **subgroup)
+    return draft.say(name, "bind", axis=loop, place="thread.x", **subgroup)
+
+
+def bind_pieces(draft: Draft, name: str, loop: str) -> bool:
+    """A loop over pieces of a scan to threads along x, which hand each other theirs where a block has few subgroups."""
+    gpu = draft.machine.gpu
+    assert gpu is not None
+    if gpu.usual_threads <= FEW_GROUPS * gpu.exchange:
+        return bind_fold(draft, name, loop)
+    return draft.say(name, "bind", axis=loop, place="thread.x")
 
 
 def bind_planes(draft: Draft, name: str, planes: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
-from raido.schedule.defaults.bindings import bind, bind_fold, bind_planes, fold_alone
+from raido.schedule.defaults.bindings import bind, bind_fold, bind_pieces, bind_planes, fold_alone
 from raido.schedule.defaults.block_products import say_tiles
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.demand import Point, is_long_scan, meets_boundary
@@ -273,7 +273,7 @@ def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[A
             long.say(name, "fuse", a=whole, b=each)
             whole += each
         bind(long, name, [whole], "block")
-        if long.say(name, "bind", axis=x + "io", place="thread.x"):
+        if bind_pieces(long, name, x + "io"):
             draft.accept(long.when(name, f"{x} > {block}"))
 
 
@@ -297,7 +297,7 @@ def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
         return
     draft.say(stage.name, "split", axis=along.name + "i", factor=piece)
     draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
-    draft.say(stage.name, "bind", axis=along.name + "io", place="thread.x")
+    bind_pieces(draft, stage.name, along.name + "io")
 
 
 def piece_of_thread(draft: Draft) -> int:

@@ -27,9 +27,9 @@ class LevelDirectives(Recorder):
         schedule knows (the inner half of a split), at most as many as a block has threads; one of a stage that is computed inside a
         block may make more, which the threads then take in turn. Blocks run in any order, threads beside one another; all of a loop's
         iterations end before anything after it begins. Of a reduction's loop that no split has cut, a block folds 4096 iterations.
-        subgroup: of a reduction's loop at "thread.x", a power of two: so many neighbours combine their parts by handing them from
-        thread to thread, which the threads of a subgroup can do without memory and barriers; 0: all go through shared memory. Results
-        have the same bits either way.
+        subgroup: of a reduction's or scan's loop at "thread.x", a power of two: so many neighbours combine their parts by handing them
+        from thread to thread, which the threads of a subgroup can do without memory and barriers; 0: all go through shared memory. A
+        reduction has the same bits either way; a scan combines its parts subgroup by subgroup.
 
         before   for xo in 0..w step 64: for xi in xo..min(xo + 64, w)
         after    block.x xo in 0..w step 64: thread.x xi in xo..min(xo + 64, w)
@@ -76,7 +76,7 @@ def check_subgroup(state: State, name: str, loop: LoopPlan, place: str, subgroup
         most = f"at most {gpu.exchange} threads" if gpu.exchange else "no threads"
         remedy = f"subgroup={gpu.exchange}" if gpu.exchange else "leave `subgroup` out"
         raise Refusal(f"on this device {most} hand each other values", remedy)
-    special = (stage.scan, stage.update, stage.filter, stage.sort)
+    special = (stage.update, stage.sort)
     if stage.reduction is None or any(special) or not is_reduction(stage, state.plan(name), loop.name):
         raise Refusal(
             f'"{loop.name}" is no loop of a reduction, so its threads have no parts to combine', "leave `subgroup` out"

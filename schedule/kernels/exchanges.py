@@ -9,7 +9,8 @@ becomes, in every thread:
     other_1 = exchange own_1 of 2 threads on; …
     if thread_x == 0: partial[0] = own_3
 
-Threads that stand for no pair compute with any values, which nobody takes.
+Where prefixes are collected, values come from threads before, and every thread stores its own. Threads that stand for no pair compute with
+any values, which nobody takes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.collect import rounds_of
+from raido.schedule.nest.collect import distances_of, rounds_of
 from raido.schedule.nest.nodes import Collect, Exchange, Let, Statement, Store
 from raido.schedule.nest.values import Read
 
@@ -34,6 +35,10 @@ def exchanged(s: Collect, thread: Var, chosen: Expr | None, subgroup: int) -> It
     own = _named("own", s.left)
     for v, buffer in zip(own, s.buffers, strict=True):
         yield Let(v, Read(buffer, indices, here))
+    if s.prefix:
+        yield from _prefixes(s, thread, own, subgroup)
+        yield from (Store(buffer, indices, v, here) for v, buffer in zip(own, s.buffers, strict=True))
+        return
     for each in rounds_of(s):
         others, taken = _named("other", s.left), Op("lt", bool_, (ix.add(thread, each.distance), each.limit))
         yield Exchange(tuple(others), tuple(own), each.distance, subgroup)
@@ -46,6 +51,19 @@ def exchanged(s: Collect, thread: Var, chosen: Expr | None, subgroup: int) -> It
     first = Op("eq", bool_, (place, ix.as_index(0)))
     for v, buffer in zip(own, s.buffers, strict=True):
         yield Store(buffer, indices, v, _both(here, first))
+
+
+def _prefixes(s: Collect, thread: Var, own: list[Var], subgroup: int) -> Iterator[Statement]:
+    """The rounds in which each thread takes in what threads before it have; `own` becomes what it then has."""
+    place = Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
+    for distance in distances_of(s):
+        others, taken = _named("other", s.left), Op("le", bool_, (ix.as_index(distance), place))
+        yield Exchange(tuple(others), tuple(own), -distance, subgroup)
+        values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*others, *own), strict=True))
+        made = _named("own", s.left)
+        for v, e, before in zip(made, s.combine, own, strict=True):
+            yield Let(v, Op("select", v.dtype, (taken, substitute(e, values), before)))
+        own[:] = made
 
 
 def _named(label: str, operands: Sequence[Var]) -> list[Var]:

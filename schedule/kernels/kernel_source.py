@@ -79,6 +79,7 @@ class KernelSource(StatementSource):
         values = self.tuple(s.values)
         self.line(f"given[lane] = {values}")
         self.line(f"yield ({next(self.temporaries)}, {s.width})")
-        last = f"lane // {s.width} * {s.width} + {s.width - 1}"
-        self.line(f"{''.join(f'{self.name(v)}, ' for v in s.vars)} = given[min(lane + {s.distance}, {last})]")
+        first = f"lane // {s.width} * {s.width}"
+        other = f"min(max(lane + {s.distance}, {first}), {first} + {s.width - 1})"
+        self.line(f"{''.join(f'{self.name(v)}, ' for v in s.vars)} = given[{other}]")
         self.line(f"yield ({next(self.temporaries)}, {s.width})")

@@ -240,7 +240,7 @@ class BlockScans:
             self.reductions.copy(own.buffers, (), parts, (t,))
 
         self.threads.each(work, position, pieces, total)
-        return self.threads.scan(pieces, parts, combine)
+        return self.threads.scan(pieces, parts, combine, self.reductions.operator(work))
 
     def in_turn(self, work: Work, position: int, follow: Follow) -> None:
         """Blocks one after the other, each by the threads of one block of a GPU: all of them hold what came before it."""

@@ -136,11 +136,13 @@ class StepEmitter(ValueEmitter):
         width: int,
         halves: bool,
         level: str,
+        prefix: bool = False,
     ) -> None:
-        """Combines the parts of neighbouring threads, which `var` numbers, by the operator of a (converted) reduction that `is_step`."""
+        """Combines the parts of neighbouring threads, which `var` numbers, by the operator of a (converted) reduction that `is_step`, or
+        scan that `is_operator` (`prefix`: into each part those before it)."""
         form = self._closed(form)
         operator = (form.left, form.right, tuple(form.combine))
-        self.builder.add(Collect(var, count, width, tuple(buffers), indices, *operator, halves, level))
+        self.builder.add(Collect(var, count, width, tuple(buffers), indices, *operator, halves, level, prefix))
 
     def carry(
         self,

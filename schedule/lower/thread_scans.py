@@ -7,8 +7,10 @@ after    for t in 0..T by threads: part[t] = fold of piece t
          … once all blocks' totals are scanned, and before[block] is what came before a block:
          for t in 0..T by threads: out of piece t, from op(before[block], pieces[block, t - 1]) on
 
-(Hillis & Steele, Data parallel algorithms, 1986, two rounds at a time.) The values of blocks are scanned likewise, by the threads of one
-block, each of which has a piece of them. The order is that of the elements, and grouping follows from the schedule and sizes alone.
+(Hillis & Steele, Data parallel algorithms, 1986, two rounds at a time.) Where the schedule says so, the threads of a subgroup scan their
+parts among themselves (`Collect` of prefixes), and take in what comes before the subgroup afterwards. The values of blocks are scanned
+likewise, by the threads of one block, each of which has a piece of them, through shared memory. The order is that of the elements, and
+grouping follows from the schedule and sizes alone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Expr, Op, fresh
+from raido.algo.graph.expr import Expr, Op, Reduce, fresh
+from raido.schedule.levels import FEW_GROUPS
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.thread_folds import ThreadFolds, is_bound, refused
 from raido.schedule.lower.work import Phase, Work
@@ -127,8 +130,58 @@ class ThreadScans:
         for source, target in zip(scanned, values, strict=True):
             builder.add(Store(target, (block,), Read(source, (ix.sub(pieces.live, 1),), None)))
 
-    def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> tuple[Buffer, ...]:
-        """Combines each thread's value with those of all the threads before."""
+    def scan(
+        self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, operator: Reduce | None = None
+    ) -> tuple[Buffer, ...]:
+        """Combines each thread's value with those of all the threads before. `operator`: so that threads may hand values to others."""
+        plain = operator is not None and self.loops.emitter.is_operator(operator)
+        group = min(pieces.loop.subgroup, 1 << (pieces.threads - 1).bit_length()) if plain else 0
+        if operator is None or group <= 1:
+            return self._tree(pieces, parts, combine)
+        t, level = fresh("t"), pieces.loop.level
+        self.loops.emitter.collect(operator, parts, (t,), t, pieces.live, group, False, level, prefix=True)
+        groups = -(-pieces.threads // group)
+        if groups == 1:
+            return tuple(parts)
+        before = self._before_groups(pieces, parts, combine, group, groups)
+        there = self.parts(pieces, [b.dtype for b in parts])
+        with self.over(pieces, pieces.live) as t:
+            own = self._read("own", parts, t)
+            with self._reaches(t, group):
+                earlier = before(t)
+                combine(own, (), earlier, [self.builder.name("right", Read(b, (), None)) for b in own])
+            for register, buffer in zip(own, there, strict=True):
+                self.builder.add(Store(buffer, (t,), Read(register, (), None)))
+        return there
+
+    def _before_groups(
+        self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, group: int, groups: int
+    ) -> Callable[[Expr], list[NestExpr]]:
+        """What comes before the group of a thread: of a few groups each thread folds the totals, of many they are scanned."""
+        builder, dtypes = self.builder, [b.dtype for b in parts]
+        if groups <= FEW_GROUPS:
+
+            def folded(t: Expr) -> list[NestExpr]:
+                running = self._read("earlier", parts, ix.as_index(group - 1))
+                for g in range(1, groups - 1):
+                    with self._reaches(t, (g + 1) * group):
+                        left = [builder.name("left", Read(b, (), None)) for b in running]
+                        last = ix.as_index(g * group + group - 1)
+                        combine(running, (), left, [builder.name("right", Read(b, (last,), None)) for b in parts])
+                return [builder.name("left", Read(b, (), None)) for b in running]
+
+            return folded
+        few = replace(pieces, live=ix.ceildiv(pieces.live, group), threads=groups)
+        totals = self.parts(few, dtypes)
+        with self.over(few, few.live) as g:
+            last = ix.minimum(ix.add(ix.mul(g, group), group - 1), ix.sub(pieces.live, 1))
+            for source, target in zip(parts, totals, strict=True):
+                builder.add(Store(target, (g,), Read(source, (last,), None)))
+        scanned = self._tree(few, totals, combine)
+        return lambda t: [builder.name("left", Read(b, (ix.sub(ix.floordiv(t, group), 1),), None)) for b in scanned]
+
+    def _tree(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> tuple[Buffer, ...]:
+        """The same, through shared memory alone."""
         builder, apart = self.builder, 1
         here, there = tuple(parts), self.parts(pieces, [b.dtype for b in parts])
         while apart < pieces.threads:

@@ -305,6 +305,7 @@ class _Checker:
             len({*map(len, (s.buffers, s.left, s.right, s.combine))}) == 1, "parts of different numbers of values"
         )
         self.require(not self.gang and s.level.startswith("thread"), "parts that no threads of a block have")
+        self.require(not (s.prefix and s.halves), "prefixes by halves")
         self.require(s.halves or s.width & (s.width - 1) == 0, "neighbours in groups that are no power of two")
         known, right = set(self.known), set(self.right)
         self.known.update((s.var, *s.left, *s.right))

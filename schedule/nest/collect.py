@@ -4,6 +4,8 @@ halves, of 8          neighbours, of 8
 0 1 2 3 | 4 5 6 7     0←1 2←3 4←5 6←7
 0 1 | 2 3             0←2 4←6
 0 | 1                 0←4
+
+prefixes, of 4        each takes in the one before it, then that two before it, of the same four
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Node, fresh
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Node, Op, fresh
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.nodes import Block, Collect, For, Let, Statement, Store
+from raido.schedule.nest.nodes import Block, Collect, For, If, Let, Statement, Store
 from raido.schedule.nest.values import Read
 
 
@@ -45,19 +48,47 @@ def rounds_of(s: Collect) -> Iterator[Round]:
 
 def collected_in_order(s: Collect) -> Block:
     """The statements of a collection as one thread runs it."""
+    if s.prefix:
+        return _prefixes_in_order(s)
     made: list[Statement] = []
     for each in rounds_of(s):
         part = fresh(s.var.name)
-        here, there = (_at(s, place) for place in (part, ix.add(part, each.distance)))
-        left, right = ([fresh(v.name, v.dtype) for v in operands] for operands in (s.left, s.right))
-        values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*left, *right), strict=True))
-        body: list[Statement] = []
-        for names, place in ((left, here), (right, there)):
-            body += [Let(v, Read(buffer, place, None)) for v, buffer in zip(names, s.buffers, strict=True)]
-        body += [Store(buffer, here, substitute(e, values)) for buffer, e in zip(s.buffers, s.combine, strict=True)]
+        body = _pair(s, part, ix.add(part, each.distance), part)
         last = ix.sub(each.limit, each.distance)
         made.append(For(part, ix.as_index(0), last, each.every, Block(tuple(body))))
     return Block(tuple(made))
+
+
+def distances_of(s: Collect) -> Iterator[int]:
+    """How far back each part takes in another, round by round, where prefixes are collected."""
+    distance = 1
+    while distance < s.width:
+        yield distance
+        distance *= 2
+
+
+def _prefixes_in_order(s: Collect) -> Block:
+    """The last part first: each takes in what another was before the round."""
+    made: list[Statement] = []
+    for distance in distances_of(s):
+        back, part = fresh("back"), fresh(s.var.name)
+        named = Let(part, ix.sub(ix.sub(s.count, 1), back))  # type: ignore[arg-type]
+        place = Op("mod", i64, (part, ix.as_index(s.width)))
+        pair = _pair(s, ix.sub(part, distance), part, part)
+        reaches = If(Op("le", bool_, (ix.as_index(distance), place)), Block(tuple(pair)))
+        made.append(For(back, ix.as_index(0), ix.sub(s.count, distance), 1, Block((named, reaches))))  # type: ignore[arg-type]
+    return Block(tuple(made))
+
+
+def _pair(s: Collect, first: Expr, second: Expr, target: Expr) -> list[Statement]:
+    """A part becomes what two come to."""
+    left, right = ([fresh(v.name, v.dtype) for v in operands] for operands in (s.left, s.right))
+    values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*left, *right), strict=True))
+    body: list[Statement] = []
+    for names, place in ((left, first), (right, second)):
+        body += [Let(v, Read(buffer, _at(s, place), None)) for v, buffer in zip(names, s.buffers, strict=True)]
+    combined = zip(s.buffers, s.combine, strict=True)
+    return [*body, *(Store(buffer, _at(s, target), substitute(e, values)) for buffer, e in combined)]
 
 
 def _at(s: Collect, place: Expr) -> tuple[Any, ...]:

@@ -124,12 +124,14 @@ class AtomicUpdate:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Collect:
-    """Combines parts that the threads of a block have left: of each `width` neighbours all into the first, by a tree.
+    """Combines parts that the threads of a block have left: of each `width` neighbours all into the first, by a tree, or (`prefix`) into each
+    those before it, by trees that share their branches.
 
     Part `var` is buffers[k][indices], all k at once, for `var` = 0 … count - 1 (count ≥ 1), and belongs to thread `var` along the axis
     `level` of threads, which no loop around has bound. `combine` is the operator over `left` and `right`, the earlier part on the left.
     `halves`: the first half of the parts takes in the second, and so on (the operator is commutative, and count ≤ width, which is
-    any number); else neighbours are combined, then neighbours of these (width is a power of two). Only first parts change.
+    any number); else neighbours are combined, then neighbours of these (width is a power of two), and only first parts change, unless
+    every part takes in the one before it, then that two before, then four, of its own neighbours (Hillis & Steele 1986).
     """
 
     var: Var
@@ -142,6 +144,7 @@ class Collect:
     combine: tuple[NestExpr, ...]
     halves: bool
     level: str = "thread.x"
+    prefix: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -226,7 +229,7 @@ class Barrier:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Exchange:
-    """Names the values that the thread `distance` places later along thread.x has for `values` (kernels only).
+    """Names the values that the thread `distance` places later (before, where that is negative) along thread.x has for `values` (kernels only).
 
     Threads that follow each other along x form subgroups of `width`, which divides their number. All threads of a subgroup come to it,
     or none; one with no such thread in its own subgroup gets values of any thread there. It orders nothing in memory.

@@ -230,7 +230,10 @@ class NestPrinter(ExpressionText):
         places = [self.place(buffer, s.indices) for buffer in s.buffers]
         for label, operands in (("left", s.left), ("right", s.right)):
             self.names.update({v: f"{label}{k or ''}" for k, v in enumerate(operands)})
-        combined, order = ", ".join(map(self.text, s.combine)), "halves" if s.halves else "neighbours"
+        combined, order = (
+            ", ".join(map(self.text, s.combine)),
+            "prefixes" if s.prefix else "halves" if s.halves else "neighbours",
+        )
         self.names, self.taken = names, taken
         return f"collect {', '.join(places)} over {s.level} {var} in 0..{count}, {order} of {s.width}: {combined}"
 

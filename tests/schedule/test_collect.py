@@ -12,6 +12,7 @@ from block_schedules import Steps, bound
 from programs import PROGRAMS
 from random_schedules import random_arguments
 
+import raido as rd
 from raido.algo.errors import ScheduleError
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
@@ -19,12 +20,15 @@ from raido.algo.graph.expr import Op, fresh
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import limits_of
-from raido.schedule.machine import Gpu
+from raido.schedule.lower import lower
+from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest, sizes_of
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Barrier, Block, Exchange, If, Nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 
 GPU = Gpu(threads=64, along=(64, 8, 4), subgroup=4, exchange=4)
 ROWS = [
@@ -96,3 +100,36 @@ def test_half_a_subgroup_cannot_exchange_values() -> None:
     arrays, sizes = random_arguments(PROGRAMS["row_sums"](), random.Random(1))
     with pytest.raises(NestError, match="some threads of a subgroup of s_xo exchange values, and others do not"):
         interpret_program(broken, arrays, sizes_of(nest, arrays, sizes))
+
+
+@rd.algorithm
+def recurrence(a: rd.i64["n"], b: rd.i64["n"]):
+    """x[i] = a[i] * x[i − 1] + b[i]: the order matters."""
+    return rd.scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1, 0), a, b, name="s")[1]
+
+
+def scanned_by(threads: int, subgroup: int) -> Nest:
+    """Two elements for each of so many threads, of which so many scan their parts among themselves."""
+    schedule = Schedule(form_stages(recurrence.trace()), (), Machine(gpu=GPU))
+    schedule["s"].strategy("three_phase", block=2 * threads).split("xi", 2).bind("xo", "block.x")
+    schedule["s"].bind("xio", "thread.x", subgroup=subgroup)
+    complete = schedule.complete()
+    return check_nest(lower(complete.graph, complete.variants(), Machine(gpu=GPU)), "scalar")
+
+
+@pytest.mark.parametrize(("threads", "subgroup"), [(4, 4), (16, 4), (64, 4), (6, 2), (3, 4)])
+def test_prefixes_are_collected_in_order(threads: int, subgroup: int) -> None:
+    """By one subgroup, a few whose totals each thread folds, and so many that those are scanned; on a device that exchanges nothing, too."""
+    nest = scanned_by(threads, subgroup)
+    devices = [cut(nest, limits) for limits in (limits_of(GPU), replace(limits_of(GPU), exchange=0))]
+    kinds = [[type(s) for k in each.kernels for s in statements_within(k.body)] for each in devices]
+    assert Exchange in kinds[0] and Exchange not in kinds[1]
+    barriers = [type(s) for k in cut(scanned_by(threads, 0)).kernels for s in statements_within(k.body)].count(Barrier)
+    assert kinds[0].count(Barrier) < barriers or threads == subgroup * 16 or threads == 3
+    for n in (1, 2, 2 * threads - 1, 5 * threads):
+        draw = np.random.default_rng(n)
+        arrays = [draw.integers(-3, 3, n), draw.integers(-3, 3, n)]
+        want, known = recurrence.interpret(*arrays), sizes_of(nest, arrays, {})
+        np.testing.assert_array_equal(interpret_nest(nest, arrays, known, seed=n)[0], want)
+        for device in devices:
+            np.testing.assert_array_equal(interpret_program(device, arrays, known, seed=n)[0], want)

@@ -36,7 +36,7 @@ from raido.schedule.nest.walk import statements_within
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 
-ORDERED = Machine(task=64, gpu=Gpu(threads=8, along=(8, 8, 8), subgroup=4, exchange=4, resident=8, ordered=True))
+ORDERED = Machine(task=64, gpu=Gpu(threads=8, along=(8, 8, 8), subgroup=2, exchange=2, resident=8, ordered=True))
 """Two threads of a block, of two elements each: blocks look further back than one look reaches."""
 UNORDERED = replace(ORDERED, gpu=Gpu(threads=8, along=(8, 8, 8), subgroup=4, exchange=4, resident=8))
 

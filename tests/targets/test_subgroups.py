@@ -82,6 +82,24 @@ def test_neighbours_are_combined_in_order(validated: None) -> None:
         assert exchanging(a) == shared(a) == a.argmin()
 
 
+@rd.algorithm(a="i64[n]", b="i64[n]")
+def recurrence(a: rd.Array, b: rd.Array) -> rd.Array:
+    """x[i] = a[i] * x[i − 1] + b[i]: the order matters."""
+    return rd.scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1, 0), a, b, name="s")[1]
+
+
+@pytest.mark.parametrize("threads", (8, 64, 256))
+def test_prefixes_are_collected_in_order(threads: int, validated: None) -> None:
+    s = recurrence.schedule(target="vulkan")
+    s["s"].strategy("three_phase", block=4 * threads).split("xi", 4).bind("xo", "block.x")
+    s["s"].bind("xio", "thread.x", subgroup=validated_device().exchange)
+    executable = recurrence.compile("vulkan", schedule=s)
+    assert "ShuffleUp" in executable.source("spirv")
+    for n in (1, 100, 5000):
+        a, b = np.random.default_rng(n).integers(-3, 3, (2, n))
+        np.testing.assert_array_equal(executable(a, b), recurrence.interpret(a, b))
+
+
 def test_a_device_without_exchange_takes_shared_memory_and_refuses_subgroups() -> None:
     anywhere = Target("vulkan", device="any")
     assert "subgroup" not in str(row_sums.schedule(target=anywhere).complete())

@@ -119,8 +119,11 @@ RAIDO_INLINE i64 raido_await(const i64* p) {
 }
 #endif
 
-// The value of the thread `distance` later among so many neighbours; all threads of a warp come by.
-template <class T> RAIDO_INLINE T raido_exchange(T v, i32 distance, i32 width) { return __shfl_down_sync(0xffffffffu, v, distance, width); }
+// The value of the thread `distance` later, or before, among so many neighbours; all threads of a warp come by.
+template <class T> RAIDO_INLINE T raido_exchange(T v, i32 distance, i32 width) {
+  if (distance < 0) return __shfl_up_sync(0xffffffffu, v, -distance, width);
+  return __shfl_down_sync(0xffffffffu, v, distance, width);
+}
 
 // Tiles of 8 x 8 elements of 16 bits from shared memory to registers, and products of 16 x 16 and 16 x 8 elements that are added to sums: of a
 // whole warp, from sm_80 on. PTX ISA, "ldmatrix" and "Matrix fragments for mma.m16n8k16".

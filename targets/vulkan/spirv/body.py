@@ -17,7 +17,7 @@ _EXACT = (Op.FAdd, Op.FSub, Op.FMul, Op.FDiv)
 _EFFECTS = {
     *(Op.Load, Op.Store, Op.Label, Op.ControlBarrier, Op.SDiv, Op.UDiv, Op.UMod, Op.AtomicLoad, Op.AtomicStore),
     *(Op.AtomicExchange, Op.AtomicCompareExchange, Op.AtomicIAdd, Op.AtomicSMin, Op.AtomicUMin, Op.AtomicSMax),
-    Op.GroupNonUniformShuffleDown,
+    *(Op.GroupNonUniformShuffleUp, Op.GroupNonUniformShuffleDown),
     *(Op.AtomicUMax, Op.AtomicAnd, Op.AtomicOr, Op.AtomicXor, Op.AtomicFAddEXT),
 }
 """Nodes that must not run if their value is not wanted."""

@@ -121,6 +121,7 @@ class Op(IntEnum):
     Branch = 249
     BranchConditional = 250
     Return = 253
+    GroupNonUniformShuffleUp = 347
     GroupNonUniformShuffleDown = 348
     AtomicFAddEXT = 6035
 

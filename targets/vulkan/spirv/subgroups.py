@@ -59,15 +59,14 @@ class Subgroups:
 
 
 def exchange(body: Body, dtype: DType, value: int, distance: int) -> int:
-    """The value of the thread so many places on in the subgroup."""
+    """The value of the thread so many places on, or back, in the subgroup."""
     module = body.module
     for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffleRelative):
         module.require(capability, "a value of another thread")
-    scope, by = module.constant(u32, grammar.SCOPE_SUBGROUP), module.constant(u32, distance)
+    scope, by = module.constant(u32, grammar.SCOPE_SUBGROUP), module.constant(u32, abs(distance))
+    shuffle = Op.GroupNonUniformShuffleUp if distance < 0 else Op.GroupNonUniformShuffleDown
     if dtype.bits == 32:
-        return body.value(Op.GroupNonUniformShuffleDown, module.compute(dtype), scope, value, by)
+        return body.value(shuffle, module.compute(dtype), scope, value, by)
     pair = module.vector(module.compute(u32), dtype.bits // 32)
     words = body.value(Op.Bitcast, pair, value)
-    return body.value(
-        Op.Bitcast, module.compute(dtype), body.value(Op.GroupNonUniformShuffleDown, pair, scope, words, by)
-    )
+    return body.value(Op.Bitcast, module.compute(dtype), body.value(shuffle, pair, scope, words, by))
