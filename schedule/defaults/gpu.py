@@ -30,14 +30,14 @@ from raido.schedule.defaults.facts import (
     vector_axis,
 )
 from raido.schedule.defaults.matrix_products import say_matrix_products
-from raido.schedule.defaults.streams import elements_of_fold, elements_of_thread
+from raido.schedule.defaults.streams import elements_of_fold, elements_of_scan, elements_of_thread
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import axes_of, placed_at
 from raido.schedule.strategies import STEPS_FOR_A_BIN, strategies_of
-from raido.schedule.strategy_parts import part_name, part_stage
+from raido.schedule.strategy_parts import part_name, part_stage, totals_part
 
 LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
 MANY_RANGES = 128  # of `sorted`, and chunks: one thread goes through all pairs of them, and some devices end loops after 65,535 iterations
@@ -298,6 +298,10 @@ def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
     draft.say(stage.name, "split", axis=along.name + "i", factor=piece)
     draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
     bind_pieces(draft, stage.name, along.name + "io")
+    lanes = elements_of_scan(draft, stage, along, gpu)
+    if gpu.branches and lanes > 1 and piece % lanes == 0:  # pieces that are whole move otherwise than the last
+        draft.say(stage.name, "vectorize", axis=along.name + "ii")
+        draft.say(part_name(stage.name, totals_part(stage)), "vectorize", axis=along.name + "i")
 
 
 def piece_of_thread(draft: Draft) -> int:

@@ -35,6 +35,14 @@ def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
     return _whole_vectors(draft, stage, axis, gpu) if _is_arithmetic(*scalar_nodes(*fold.values)) else 1
 
 
+def elements_of_scan(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
+    """How many neighbours move at a time in a thread's piece of a scan along its only axis, likewise."""
+    fold = stage.reduction
+    if stage.scan is None or fold is None or stage.all_axes != (axis,) or not is_arithmetic(*fold.combine):
+        return 1
+    return _whole_vectors(draft, stage, axis, gpu) if _is_arithmetic(*scalar_nodes(*fold.values)) else 1
+
+
 def _is_arithmetic(*nodes: Node) -> bool:
     return all(isinstance(node, (Const, Load, Op, SizeVar, Var)) for node in nodes)
 

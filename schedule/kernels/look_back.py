@@ -100,9 +100,9 @@ def look_back(s: Carry, memory: LookBackMemory, lane: Expr, threads: int) -> Ite
     known = [Store(buffer, (after,), v) for buffer, v in zip(s.totals, totals, strict=True)]
     yield If(_is(lane, 0), Block((*known, Publish(s.state, after, ix.as_index(TOTAL)))))
 
-    top, found = (_scalar(name, i64, "register") for name in ("top", "found"))
-    yield from (Alloc(top), Store(top, (), block), Alloc(found), Store(found, (), ix.as_index(threads)))
-    again = _is(Read(found, (), None), threads)
+    top, found = _scalar("top", i64, "register"), _scalar("found", i32, "register")
+    yield from (Alloc(top), Store(top, (), block), Alloc(found), Store(found, (), const(i32, threads)))
+    again = Op("eq", bool_, (Read(found, (), None), const(i32, threads)))  # type: ignore[arg-type]
     further = Store(top, (), ix.sub(Read(top, (), None), threads))
     yield While(
         Block(()),
@@ -113,7 +113,7 @@ def look_back(s: Carry, memory: LookBackMemory, lane: Expr, threads: int) -> Ite
                 Barrier(),
                 *_look(s, memory, lane, top),
                 Barrier(),
-                Store(found, (), Op("cast", i64, (Read(memory.nearest, _FIRST, None),))),
+                Store(found, (), Read(memory.nearest, _FIRST, None)),
                 If(again, Block((further, Barrier()))),
             )
         ),
@@ -159,7 +159,8 @@ def _fold(
 ) -> Iterator[Statement]:
     """What came before the block, from the nearest entry that is known on, for all threads; and what comes before the next one."""
     running = [Buffer("running", b.dtype, (), "register", new_serial(), (), 1, None) for b in s.buffers]
-    nearest: Any = Read(found, (), None)
+    nearest = fresh("near")
+    yield Let(nearest, Op("cast", i64, (Read(found, (), None),)))  # type: ignore[arg-type]
     for register, window in zip(running, memory.window, strict=True):
         yield Alloc(register)
         yield Store(register, (), Read(window, (nearest,), None))

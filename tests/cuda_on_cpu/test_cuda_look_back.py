@@ -107,3 +107,10 @@ def test_what_blocks_hand_on_is_released_and_acquired() -> None:
         assert instruction in ptx
     (head,) = (line for line in source.body.splitlines() if "raido_narrow_s_xo_2(" in line)
     assert [word for word in ("state", "before", "totals", "a", "out") if f"__restrict__ {word}_" in head] == ["a"]
+
+
+def test_pieces_move_sixteen_bytes_at_once_where_they_are_whole() -> None:
+    text = compilation_of("sums", 0).text.body
+    assert '.part("totals").vectorize("xi")' in str(sums.schedule(target=SM_80).complete())
+    assert "raido_load<f32, 4>(&a_" in text and "raido_store(&out_" in text
+    assert "raido_load<" not in compilation_of("kept", 0).text.body
