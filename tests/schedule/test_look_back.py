@@ -136,6 +136,21 @@ def test_a_chain_whose_threads_have_no_pieces_goes_in_phases_with_the_same_bits(
     assert interpret_nest(nest, [a])[0].tobytes() == interpret_nest(serial, [a])[0].tobytes()
 
 
+@pytest.mark.parametrize(
+    "limits", [{"blocks": 3}, {"shared": 24, "resident": 8}, {"shared": 24, "resident": 8, "scratch": 1}]
+)
+def test_launches_of_a_part_of_the_blocks_and_blocks_in_turn_go_on_with_the_numbers(limits: dict[str, int]) -> None:
+    """Of a device with few blocks in a launch; of one with so little shared memory that blocks have theirs in slots, and take turns."""
+    assert ORDERED.gpu is not None
+    nest, a = nest_of(sums, ORDERED), np.random.default_rng(1).random(90, "float32")
+    program = cut(nest, replace(limits_of(ORDERED.gpu), **limits))
+    assert ("turn" in print_program(program)) == ("shared" in limits)
+    want, sizes = interpret_nest(nest, [a]), {"n": len(a)}
+    for seed in range(6):
+        got = interpret_program(program, [a], sizes, seed=seed)
+        assert got[0].tobytes() == want[0].tobytes()
+
+
 def test_launches_draw_numbers_and_publish_what_others_await() -> None:
     text = print_program(device_of(nest_of(sums, ORDERED)))
     for line in ("drawn = next of state[0], below blocks", "publish state[after] = 1", "seen = await state[entry]"):
