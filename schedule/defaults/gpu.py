@@ -3,7 +3,7 @@
 Maps, stencils and reductions hand their results to threads: neighbours along the axis on which most accesses are contiguous are neighbours
 along thread.x, the axis before it is thread.y, the others are blocks. Axes of a few constant elements, and those that are folded, stay
 inside the thread; of a stream a thread takes as many neighbours as move at once (`streams.py`). Where arrays are made for each element of
-mapped functions, a thread has the whole of such an element. A reduction to one value, or of a few long rows, folds chunks, a thread each.
+mapped functions, a thread has the whole of such an element. A reduction to one value, or of few results, folds chunks (`long_folds.py`).
 Stencils have loops of their own inside, on devices whose branches cost one side. What runs in blocks by its strategy takes `parallel`: its
 iterations are dealt out to threads.
 """
@@ -29,6 +29,7 @@ from raido.schedule.defaults.facts import (
     is_small,
     vector_axis,
 )
+from raido.schedule.defaults.long_folds import is_often_few, say_long_columns, say_long_rows
 from raido.schedule.defaults.matrix_products import say_matrix_products
 from raido.schedule.defaults.streams import elements_of_fold, elements_of_scan, elements_of_thread
 from raido.schedule.machine import Gpu
@@ -66,11 +67,15 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
         say_chunks(draft, stage, gpu)
     else:
         axes = bindable_axes(draft, stage)
-        products = say_matrix_products(draft, stage, axes, gpu) or say_tiles(draft, stage, axes, gpu)
-        if not products and not say_rows(draft, stage, axes, gpu):
+        products, few = say_matrix_products(draft, stage, axes, gpu), is_often_few(draft, stage, gpu)
+        if not products and few:
+            say_few_results(draft, stage, axes, gpu)
+        if not products and not say_tiles(draft, stage, axes, gpu) and not say_rows(draft, stage, axes, gpu):
             meets = meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition
             if gpu.branches and meets:
                 draft.say(name, "partition_boundaries")
+            if not few:
+                say_few_results(draft, stage, axes, gpu)
             say_threads(draft, stage, axes, gpu)
 
 
@@ -215,8 +220,8 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
     width = threads if 0 < count * line < gpu.processors * gpu.resident else min(line, threads)
     height = fitting(draft, rows, threads // width, gpu.along[1])
     r, y = reduced.name, rows.name
-    if 0 < prod(index.constant_value(known(draft, axis.extent)) or 0 for axis in stage.axes) < gpu.processors:
-        say_long_rows(draft, stage, reduced, gpu)
+    say_long_rows(draft, stage, reduced, gpu)
+    say_short_rows(draft, stage, axes, reduced, 2 * line, gpu)
     if not (draft.say(name, "split", axis=r, factor=width) and draft.say(name, "split", axis=y, factor=height)):
         return False
     inside = [axis.name for axis in stage.axes if axis not in axes]
@@ -228,21 +233,19 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
     return True
 
 
-def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
-    """A branch for rows of which one alone is work for all processors: each is folded as a reduction to one value is, one after the other."""
-    chunk = gpu.usual_threads * max(2, draft.machine.task >> 5)
-    test = f"{reduced.name} > {gpu.processors * chunk}"
-    length = index.constant_value(known(draft, reduced.extent))
-    if not reduced.name.isidentifier() or (length is not None and length <= gpu.processors * chunk):
-        return
-    long, name, r = draft.branch(), stage.name, reduced.name
-    if long.say(name, "split", axis=r, factor=chunk) and long.say(
-        name, "split", axis=r + "i", factor=gpu.usual_threads
-    ):
-        long.say(name, "reorder", axes=(*(axis.name for axis in stage.axes), r + "o", r + "ii", r + "io"))
-        bind(long, name, [r + "o"], "block")
-        bind_fold(long, name, r + "ii")
-        draft.accept(long.when(name, test))
+def say_short_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], reduced: Axis, length: int, gpu: Gpu) -> None:
+    """A branch for rows that are too short for several threads: each thread has whole ones."""
+    if reduced.name.isidentifier() and index.constant_value(known(draft, reduced.extent)) is None:
+        short = draft.branch()
+        say_threads(short, stage, axes, gpu)
+        draft.accept(short.when(stage.name, f"{reduced.name} < {length}"))
+
+
+def say_few_results(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
+    """A branch for few results of long reductions across the contiguous axis."""
+    line = line_axis(draft, stage, axes)
+    width = fitting(draft, line, min(neighbours(stage, gpu), gpu.usual_threads), gpu.along[0])
+    say_long_columns(draft, stage, axes, line, width, gpu)
 
 
 def say_scan(draft: Draft, stage: Stage, gpu: Gpu) -> None:

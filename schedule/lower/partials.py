@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Array, Axis, Expr, Generate, Item, Load, Reduce, Result, fresh
+from raido.algo.graph.expr import Array, Axis, Expr, Generate, Item, Load, Reduce, Result, Var, fresh
 from raido.schedule.levels import bound
 from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.convert import Storage
@@ -58,7 +58,7 @@ class PartialFolds:
 
     def reduce(self, work: Work, position: int) -> None:
         """The reduction whose outermost loop, at `position`, is for tasks or blocks."""
-        job, plan, builder, reductions = work.job, work.job.plan.loops[position], self.builder, self.reductions
+        job, plan, builder = work.job, work.job.plan.loops[position], self.builder
         low, high, step = work.copies[0].bounds(plan.name)
         span = step if step > 1 else plan.grain
         within = [axis.extent for axis in job.stage.reduction_axes if axis.name not in job.axis_of[plan.name]]
@@ -71,16 +71,32 @@ class PartialFolds:
         with builder.unless_empty(within), builder.loop(var := fresh(plan.name), low, high, span, **how):
             here = partials.at(work.copies[0], ix.floordiv(ix.sub(var, low), span))
             part = replace(work, job=partials.job, copies=[here], origin_of=[0])
-            own = reductions.allocate(part, position)
-            reductions.part(part, position, reductions.start, own)
-            fold = replace(part, copies=[here.copy()], phase=reductions.fold, accumulators=own)
-            if step > 1:
-                self.loops.choose(fold, position, [[var]])
+            if step > 1 and self._is_block(work, position + 1):
+                inner = (i for i, loop in enumerate(job.plan.loops) if i > position and loop.name in job.reduced)
+                partials.job.first_reduction = next(inner, len(job.plan.loops))
+                self.loops.choose(replace(part, phase=self.loops.compute), position, [[var]])
             else:
-                fold.copies[0].narrow(plan.name, var, ix.minimum(ix.add(var, span), high))
-                self.loops.loop(fold, position, "serial")
-            reductions.part(part, position, reductions.finish, own)
+                self._chunk(part, position, var, step, ix.minimum(ix.add(var, span), high))
         self.fold(partials, position)
+
+    def _chunk(self, part: Work, position: int, var: Var, step: int, end: Expr) -> None:
+        """The partial result of the chunk that begins at `var`, with accumulators for all that stands inside its loop."""
+        reductions = self.reductions
+        own = reductions.allocate(part, position)
+        reductions.part(part, position, reductions.start, own)
+        fold = replace(part, copies=[part.copies[0].copy()], phase=reductions.fold, accumulators=own)
+        if step > 1:
+            self.loops.choose(fold, position, [[var]])
+        else:
+            fold.copies[0].narrow(part.job.plan.loops[position].name, var, end)
+            self.loops.loop(fold, position, "serial")
+        reductions.part(part, position, reductions.finish, own)
+
+    def _is_block(self, work: Work, position: int) -> bool:
+        """Whether the loop at `position` runs over elements of the result, by blocks: a thread then folds its own elements of a chunk."""
+        job = work.job
+        loops = job.plan.loops[position : position + 1]
+        return any(is_bound(loop, "block") and loop.name not in job.reduced for loop in loops)
 
     def fold(self, partials: Partials, position: int) -> None:
         """The stage's results, of its partial results."""
@@ -133,6 +149,8 @@ class PartialFolds:
         own = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
         if not is_bound(job.plan.loops[position], "block"):
             return (LoopPlan(chunk.name), *own), ()
+        if any(is_bound(loop, "block") for loop in own):
+            return (*own, LoopPlan(chunk.name)), ()
         if own:
             own.sort(key=lambda loop: not is_bound(loop, "thread"))
             first, *others = (loop.name for loop in own)

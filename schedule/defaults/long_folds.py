@@ -1,0 +1,108 @@
+"""The default loops, on a GPU, of long reductions with few results: branches, on sizes, in which blocks share the elements of a result.
+
+A thread for each result leaves most of a device idle where there are fewer results than it holds threads, and takes as long as the
+reduction is. A block then folds a chunk, its threads parts of that in a tree, and one more launch folds the chunks:
+
+    for ro by blocks: for results by threads and blocks: for rii by threads: for rio: …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.bindings import bind, bind_fold, bind_planes, fold_alone
+from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.facts import is_tiled_product
+from raido.schedule.machine import Gpu
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import placed_at
+
+
+def elements_of_part(draft: Draft) -> int:
+    """Elements that a thread folds of a chunk: enough that its share of the tree after them costs little."""
+    return max(2, draft.machine.task >> 5)
+
+
+def is_often_few(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
+    """Whether a product's results are known to be fewer than the threads of a device, or may well be: a square of unknown size, as a
+    tall matrix's product with its transpose is, of a sum of another length. Others have tiles in shared memory, whose copies a stage
+    with branches cannot have."""
+    fold = stage.reduction
+    if fold is None or len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
+        return False
+    extents = [known(draft, axis.extent) for axis in stage.axes]
+    counts = [index.constant_value(n) for n in extents]
+    few = None not in counts and prod(c or 0 for c in counts) < gpu.processors * gpu.resident
+    lengths = [known(draft, axis.extent) for axis in stage.reduction_axes]
+    return few or (None in counts and extents[-1] is extents[-2] and extents[-1] not in lengths)
+
+
+def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
+    """A branch for rows of which one alone is work for all processors, and which are fewer than these: each is folded as a reduction
+    to one value is, one after the other."""
+    chunk = gpu.usual_threads * elements_of_part(draft)
+    test = _long_and_few(draft, reduced, gpu.processors * chunk, stage.axes, gpu.processors)
+    if not test:
+        return
+    long, name, r = draft.branch(), stage.name, reduced.name
+    if long.say(name, "split", axis=r, factor=chunk) and long.say(
+        name, "split", axis=r + "i", factor=gpu.usual_threads
+    ):
+        long.say(name, "reorder", axes=(*(axis.name for axis in stage.axes), r + "o", r + "ii", r + "io"))
+        bind(long, name, [r + "o"], "block")
+        bind_fold(long, name, r + "ii")
+        draft.accept(long.when(name, test))
+
+
+def say_long_columns(draft: Draft, stage: Stage, axes: Sequence[Axis], line: Axis, width: int, gpu: Gpu) -> None:
+    """A branch for reductions longer than a chunk, of fewer results than the device holds threads, or than the reduction has elements.
+
+    Neighbouring threads have neighbouring results along `line`, `width` of them; others fold every so many-th element of the chunk.
+    """
+    fold, name = stage.reduction, stage.name
+    if fold is None or not fold.commutative or not fold_alone(draft, stage):
+        return
+    if any(placed_at(draft.state, name, axis.name) for axis in stage.all_axes):
+        return
+    reduced, *folded = stage.reduction_axes
+    parts = max(1, min(gpu.usual_threads // width, gpu.along[1]))
+    r, x, others = reduced.name, line.name, [axis.name for axis in axes if axis is not line]
+    inside = [axis.name for axis in stage.axes if axis not in axes]
+    chunk = parts * elements_of_part(draft)
+    test = _long_and_few(draft, reduced, chunk, stage.axes, f"{gpu.processors * gpu.resident} + {r}")
+    long = draft.branch()
+    splits = ((r, chunk), (r + "i", parts), (x, width))
+    if not test or not all(long.say(name, "split", axis=axis, factor=factor) for axis, factor in splits):
+        return
+    inner = [r + "ii", x + "i", r + "io", *(axis.name for axis in folded), *inside]
+    if long.say(name, "reorder", axes=(r + "o", *others, x + "o", *inner)):
+        bind_planes(long, name, [r + "o"])
+        bind(long, name, [_fused(long, name, others), x + "o"] if others else [x + "o"], "block")
+        long.say(name, "bind", axis=r + "ii", place="thread.y")
+        long.say(name, "bind", axis=x + "i", place="thread.x")
+        draft.accept(long.when(name, test))
+
+
+def _fused(draft: Draft, name: str, axes: Sequence[str]) -> str:
+    """One loop of several neighbours."""
+    whole, *others = axes
+    for each in others:
+        draft.say(name, "fuse", a=whole, b=each)
+        whole += each
+    return whole
+
+
+def _long_and_few(draft: Draft, reduced: Axis, length: int, results: Sequence[Axis], most: int | str) -> str:
+    """The test of a branch for more elements of a reduction than `length` and fewer results than `most`; "" where sizes deny it."""
+    names = [axis.name for axis in (reduced, *results)]
+    elements = index.constant_value(known(draft, reduced.extent))
+    counts = [index.constant_value(known(draft, axis.extent)) for axis in results]
+    if not all(name.isidentifier() for name in names) or (elements is not None and elements <= length):
+        return ""
+    few = f"{' * '.join(names[1:])} < {most}"
+    if None not in counts and isinstance(most, int):
+        return f"{names[0]} > {length}" if prod(c or 0 for c in counts) < most else ""
+    return f"{names[0]} > {length} and {few}"

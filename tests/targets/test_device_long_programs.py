@@ -1,0 +1,58 @@
+"""Default schedules deal long work out, whatever the shape: lavapipe ends the loops of a thread after 65,535 iterations, and a GPU
+would take as long as its slowest thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from vulkan_devices import validated_device
+
+import raido as rd
+from raido.targets.vulkan.library import validation_messages
+
+LONG = 70_000  # more than lavapipe's 65,535
+FORMS: dict[str, Callable[[Any], Any]] = {
+    "column sums": lambda a: rd.sum(a, axis=0),
+    "column means and deviations": lambda a: (rd.mean(a, axis=0), rd.std(a, axis=0)),
+    "places of the largest of columns": lambda a: rd.argmax(a, axis=0),
+    "row sums": lambda a: rd.sum(a, axis=1),
+}
+"""Each of an array of two dimensions."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def validated() -> Iterator[None]:
+    validated_device()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAIDO_VULKAN_VALIDATE", "1")
+        yield
+    assert validation_messages() == (0, "")
+
+
+def algorithm_of(form: Callable[[Any], Any]) -> Any:
+    def program(a: rd.f32["n", "m"]):
+        return form(a)
+
+    return rd.algorithm(program)
+
+
+def check(form: Callable[[Any], Any], shape: tuple[int, ...]) -> None:
+    a = np.random.default_rng(len(shape)).integers(0, 8, shape).astype(np.float32)
+    program = algorithm_of(form)
+    got, want = program.compile("vulkan")(a), program(a)
+    for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, want)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4)  # folds are grouped in another way
+
+
+@pytest.mark.parametrize("shape", [(LONG, 3), (3, LONG), (5, 9)])
+@pytest.mark.parametrize("name", FORMS)
+def test_long_arrays_of_any_shape(name: str, shape: tuple[int, int]) -> None:
+    check(FORMS[name], shape)
+
+
+@pytest.mark.parametrize("form", [lambda a: a.T @ a, lambda a: rd.cov(a.T)])
+def test_products_of_a_tall_matrix_with_its_transpose(form: Callable[[Any], Any]) -> None:
+    check(form, (LONG, 3))
