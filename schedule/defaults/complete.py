@@ -53,7 +53,8 @@ from raido.schedule.defaults.facts import (
     vector_axis,
 )
 from raido.schedule.defaults.gathers import say_gathers
-from raido.schedule.defaults.gpu import say_gpu_loops, say_gpu_parts
+from raido.schedule.defaults.gpu import say_gpu_loops
+from raido.schedule.defaults.gpu_updates import say_gpu_parts
 from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.parts import say_parts

@@ -29,6 +29,13 @@ from raido.schedule.defaults.facts import (
     is_small,
     vector_axis,
 )
+from raido.schedule.defaults.gpu_updates import (
+    many_chunks,
+    product,
+    say_in_chunks,
+    say_start,
+    say_steps_of_elements,
+)
 from raido.schedule.defaults.long_folds import is_often_few, say_long_columns, say_long_rows
 from raido.schedule.defaults.matrix_products import say_matrix_products
 from raido.schedule.defaults.streams import elements_of_fold, elements_of_scan, elements_of_thread
@@ -36,12 +43,11 @@ from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import axes_of, placed_at
-from raido.schedule.strategies import STEPS_FOR_A_BIN, strategies_of
-from raido.schedule.strategy_parts import part_name, part_stage, totals_part
+from raido.schedule.state import placed_at
+from raido.schedule.strategy_parts import part_name, totals_part
 
 LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
-MANY_RANGES = 128  # of `sorted`, and chunks: one thread goes through all pairs of them, and some devices end loops after 65,535 iterations
+LONGEST = 32  # tasks of a thread alone: of 1,024 iterations on GPUs, so half of the 65,535 after which lavapipe ends all loops of a thread
 
 
 def say_gpu_loops(draft: Draft, name: str) -> None:
@@ -256,13 +262,13 @@ def say_scan(draft: Draft, stage: Stage, gpu: Gpu) -> None:
         say_blocks(draft, stage, "three_phase", gpu)
         return
     others = [each for each in stage.axes if each is not axis]
-    if axis is stage.axes[-1]:
-        say_scans_of_rows(draft, stage, axis, others, gpu)
+    say_scans_of_rows(draft, stage, axis, others, gpu)
     say_threads(draft, stage, others, gpu)
 
 
 def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[Axis], gpu: Gpu) -> None:
-    """A branch for rows that are more than the threads of a block scan at a time, each with a piece: a row is a block's."""
+    """A branch for rows that are more than the threads of a block scan at a time, each with a piece: a row is a block's. Of columns, whose
+    neighbours threads read side by side else, only where these are fewer than the device holds threads, or than a column has elements."""
     piece, name, x = piece_of_thread(draft), stage.name, axis.name
     block, length = gpu.usual_threads * piece, index.constant_value(known(draft, axis.extent))
     placed = any(placed_at(draft.state, name, each.name) for each in stage.axes)
@@ -277,7 +283,10 @@ def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[A
             whole += each
         bind(long, name, [whole], "block")
         if bind_pieces(long, name, x + "io"):
-            draft.accept(long.when(name, f"{x} > {block}"))
+            few = (
+                f" and {product(others)} < {gpu.processors * gpu.resident} + {x}" if axis is not stage.axes[-1] else ""
+            )
+            draft.accept(long.when(name, f"{x} > {block}{few}"))
 
 
 def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
@@ -313,12 +322,27 @@ def piece_of_thread(draft: Draft) -> int:
 
 
 def say_sort(draft: Draft, stage: Stage) -> None:
-    """Sorts side by side, a thread each; one alone goes through chunks, a thread each."""
+    """Sorts side by side, a thread each; one alone goes through chunks, a thread each, and so do few long ones, one after the other."""
     first, along = stage.all_axes[0], stage.reduction_axes[0]
-    alone = first is along and along.name.isidentifier()
-    draft.say(stage.name, "strategy", name="radix", chunks=f"{along.name} // {draft.machine.task}" if alone else 1)
-    if first is not along:
-        draft.say(stage.name, "parallel", axis=first.name)
+    alone, name, chunks = first is along, stage.name, f"{along.name} // {draft.machine.task}"
+    if not alone and along.name.isidentifier():
+        longest = most_of_thread(draft, stage)
+        length = index.constant_value(known(draft, along.extent))
+        others = [axis for axis in stage.axes if axis is not along]
+        long = draft.branch()
+        if (length is None or length > longest) and long.say(name, "strategy", name="radix", chunks=chunks):
+            long.say(name, "reorder", axes=tuple(axis.name for axis in stage.all_axes))  # as they are: serial loops
+            draft.accept(long.when(name, f"{along.name} > {longest} and {product(others)} < {along.name}"))
+    draft.say(name, "strategy", name="radix", chunks=chunks if alone and along.name.isidentifier() else 1)
+    if not alone:
+        draft.say(name, "parallel", axis=first.name)
+
+
+def most_of_thread(draft: Draft, stage: Stage) -> int:
+    """Elements that a thread alone sorts at most: it reads, counts and moves them, twice for every digit of their keys."""
+    assert stage.sort is not None and stage.reduction is not None
+    digits = sum(key.dtype.bits + 7 >> 3 for key in stage.reduction.left[: stage.sort.keys])
+    return (LONGEST * draft.machine.task) // (2 + 2 * digits)
 
 
 def is_in_segments(draft: Draft, stage: Stage) -> bool:
@@ -346,53 +370,12 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     rows = [axis for axis in stage.axes if axis not in stage.whole_axes]
     if atomic or stage.update.mode == "unique":
         say_threads(draft, stage, [*steps, *(axis for axis in rows if not is_small(axis.extent))], gpu)
-    elif stage.update.mode == "combine":
-        bins = product(stage.axes)
-        far = draft.branch()
-        if len(stage.axes) == len(whole) and say_sorted(far, stage) and bins.isidentifier():
-            say_start(far, stage, whole, gpu)
-            say_gpu_parts(far, name)
-            few = f"{product(steps)} < {MANY_RANGES * STEPS_FOR_A_BIN} * {bins}"  # chunks with bins of their own
-            draft.accept(far.when(name, f"{bins} >= {MANY_RANGES * draft.machine.task} and {few}"))
-        chunks = f"min({many_chunks(gpu)}, {product(steps)} // ({STEPS_FOR_A_BIN} * {bins}))"
-        draft.say(name, "strategy", name="private", chunks=chunks)
     elif rows:
+        say_steps_of_elements(draft, stage, rows, whole, gpu)
         say_threads(draft, stage, rows, gpu)  # each of which takes all steps, in order
     else:
-        say_sorted(draft, stage)
+        say_in_chunks(draft, stage, whole, gpu)
     say_start(draft, stage, whole or rows, gpu)
-
-
-def say_sorted(draft: Draft, stage: Stage) -> bool:
-    """Steps sorted by ranges of what they change, of which each is gone through by a thread, and so is each chunk of the steps."""
-    task, steps = draft.machine.task, product(stage.reduction_axes)
-    return draft.say(
-        stage.name, "strategy", name="sorted", bins=8 * task, chunks=f"min({MANY_RANGES}, {steps} // {task})"
-    )
-
-
-def product(axes: Sequence[Axis]) -> str:
-    """The number of indices of some axes, as a text."""
-    return " * ".join(axis.name for axis in axes)
-
-
-def many_chunks(gpu: Gpu) -> int:
-    """So many threads keep all processors at work, if each waits for memory part of the time."""
-    return gpu.processors * gpu.resident >> 4
-
-
-def say_start(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
-    """Loops that initialise what the steps of an update change: a thread for each element, or for some of a column where steps change rows."""
-    name, plan, (*planes, line) = stage.name, draft.state.plan(stage.name), axes
-    bound = [loop.name for loop in plan.loops if loop.level]
-    if any(line.name in axes_of(plan, loop) for loop in bound):
-        return
-    threads = gpu.usual_threads
-    steps = {axis.name for axis in stage.reduction_axes}
-    apart = all(steps & set(axes_of(plan, loop)) for loop in bound)
-    if apart and draft.say(name, "split", axis=line.name, factor=threads):
-        bind(draft, name, [*(axis.name for axis in planes), line.name + "o"][-3:], "block")
-        bind(draft, name, [line.name + "i"], "thread")
 
 
 def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
@@ -414,17 +397,3 @@ def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     draft.say(stage.name, "split", axis=r, factor=threads)
     draft.say(stage.name, "reorder", axes=(r + "i", r + "o"))
     return draft.say(stage.name, "bind", axis=r + "i", place="thread.x")
-
-
-def say_gpu_parts(draft: Draft, name: str) -> None:
-    """The loops of those parts of a stage's strategy of which nothing was said: iterations of the outermost are dealt out to threads."""
-    stage, plan = draft.state.stage(name), draft.state.plan(name)
-    if plan.strategy is None or plan.compute_with is not None:
-        return
-    if (stage.scan is not None or stage.filter is not None) and any(loop.level for loop in plan.loops):
-        return  # threads have pieces of the blocks, in all passes of the strategy
-    for part in strategies_of(stage)[plan.strategy[0]].parts:
-        axes = [axis.name for axis in part_stage(stage, plan, part).axes]
-        whole = part_name(name, part)
-        if (whole, "loops") not in draft.state.asked and axes:
-            draft.say(whole, "parallel", axis=axes[0])

@@ -52,14 +52,42 @@ def each_chunk(builder: Builder, chunks: Chunks, **how: Any) -> Iterator[tuple[V
         yield chunk, first, ix.minimum(ix.add(first, chunks.span), chunks.high)
 
 
-def counts_to_places(builder: Builder, counts: Buffer) -> None:
-    """counts[chunk, key], numbers of elements, give way to the place of the first of them: key by key, and chunk by chunk within a key."""
+def counts_to_places(builder: Builder, counts: Buffer, side_by_side: bool = False) -> None:
+    """counts[chunk, key], numbers of elements, give way to the place of the first of them: key by key, and chunk by chunk within a key.
+
+    `side_by_side`: keys are dealt out to threads, which is worth it where chunks are many: each adds up those of earlier chunks, and then
+    what smaller keys come to.
+    """
+    if side_by_side:
+        _counts_to_places_by_key(builder, counts)
+        return
     total = builder.alloc("total", i64, (), "register")
     builder.add(Store(total, (), ZERO))
     chunks, keys = counts.shape
     key, chunk = fresh("key"), fresh("chunk")
     with builder.loop(key, ZERO, keys, 1), builder.loop(chunk, ZERO, chunks, 1):
         take_in(builder, total, counts, (chunk, key))
+
+
+def _counts_to_places_by_key(builder: Builder, counts: Buffer) -> None:
+    chunks, keys = counts.shape
+    totals = builder.alloc("totals", i64, (keys,), "heap")
+    key, chunk, smaller, total = fresh("d"), fresh("chunk"), fresh("d"), builder.alloc("total", i64, (), "register")
+    with builder.loop(key, ZERO, keys, 1, kind="parallel"):
+        running = builder.alloc("running", i64, (), "register")
+        builder.add(Store(running, (), ZERO))
+        with builder.loop(chunk, ZERO, chunks, 1):
+            take_in(builder, running, counts, (chunk, key))
+        builder.add(Store(totals, (key,), Read(running, (), None)))
+    builder.add(Store(total, (), ZERO))
+    with builder.loop(smaller, ZERO, keys, 1):
+        take_in(builder, total, totals, (smaller,))
+    key, chunk = fresh("d"), fresh("chunk")
+    with builder.loop(key, ZERO, keys, 1, kind="parallel"):
+        first = builder.name("first", Read(totals, (key,), None))
+        with builder.loop(chunk, ZERO, chunks, 1):
+            place = (chunk, key)
+            builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), first))))
 
 
 def take_in(builder: Builder, running: Buffer, counts: Buffer, at: tuple[Expr, ...]) -> None:

@@ -17,7 +17,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Axis, Expr, Op, Var, const, fresh
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.chunks import Chunks, chunks_of, counts_to_places, each_chunk, take_in
+from raido.schedule.lower.chunks import Chunks, chunks_of, counts_to_places, each_chunk
 from raido.schedule.lower.jobs import Job
 from raido.schedule.nest.nodes import Certificate, If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -217,7 +217,7 @@ class RadixSort:
             with builder.loop(element, first, end, 1):
                 place = (chunk, digit(element))
                 builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), ONE))))
-        self._places(sorting, counts)
+        counts_to_places(builder, counts, sorting.many)
         with self._elements(sorting, (Certificate("radix", sorting.values),)) as (chunk, element):
             own = (chunk, digit(element))
             place = builder.name("place", Read(counts, own, None))
@@ -225,35 +225,6 @@ class RadixSort:
                 builder.add(Store(buffer, (target, place), Read(buffer, (source, element), None)))
             builder.add(Store(counts, own, Op("add", i64, (place, ONE))))
         builder.add(Store(sorting.side, (), target))
-
-    def _places(self, sorting: Sorting, counts: Buffer) -> None:
-        """Counts give way to the places of the first elements."""
-        if sorting.many:
-            self._places_by_digit(sorting, counts)
-        else:
-            counts_to_places(self.builder, counts)
-
-    def _places_by_digit(self, sorting: Sorting, counts: Buffer) -> None:
-        """The same, the digits side by side: counts of earlier chunks, then those of smaller digits."""
-        builder, digits = self.builder, ix.as_index(1 << sorting.bits)
-        totals = builder.alloc("totals", i64, (digits,), "heap")
-        d, chunk, smaller, total = fresh("d"), fresh("chunk"), fresh("d"), builder.alloc("total", i64, (), "register")
-
-        with builder.loop(d, ZERO, digits, 1, kind="parallel"):
-            running = builder.alloc("running", i64, (), "register")
-            builder.add(Store(running, (), ZERO))
-            with builder.loop(chunk, ZERO, sorting.chunks.count, 1):
-                take_in(builder, running, counts, (chunk, d))
-            builder.add(Store(totals, (d,), Read(running, (), None)))
-        builder.add(Store(total, (), ZERO))
-        with builder.loop(smaller, ZERO, digits, 1):
-            take_in(builder, total, totals, (smaller,))
-        d, chunk = fresh("d"), fresh("chunk")
-        with builder.loop(d, ZERO, digits, 1, kind="parallel"):
-            first = builder.name("first", Read(totals, (d,), None))
-            with builder.loop(chunk, ZERO, sorting.chunks.count, 1):
-                place = (chunk, d)
-                builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), first))))
 
 
 def digit_of(key: NestExpr, low: NestExpr, bits: int) -> NestExpr:

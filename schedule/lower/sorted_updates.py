@@ -21,6 +21,7 @@ from raido.schedule.lower.chunks import chunks_of, counts_to_places, each_chunk
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.strategies import USUAL_CHUNKS
 from raido.schedule.strategy_parts import part_loop
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class SortedUpdates:
         assert fold is not None
         bins, steps = self._extents(work)
         ranges = builder.name("ranges", ix.ceildiv(bins, width))
+        many = not (builder.threaded or builder.facts.less_equal(ix.as_index(wanted), USUAL_CHUNKS))
         chunks = builder.name("chunks", ix.maximum(wanted, 1))
         counts = builder.alloc("counts", i64, (chunks, ranges), "heap")
         offsets = builder.alloc("offsets", offset_dtype(width), (steps,), "heap")
@@ -70,7 +72,7 @@ class SortedUpdates:
         ]
         sorting = Sorting(counts, offsets, axes, width, steps, values)
         self._over_chunks(work, position, sorting)
-        counts_to_places(builder, counts)
+        counts_to_places(builder, counts, many)
         sorting.moves = True
         self._over_chunks(work, position, sorting)
         self._fold(work, sorting)

@@ -14,11 +14,28 @@ import raido as rd
 from raido.targets.vulkan.library import validation_messages
 
 LONG = 70_000  # more than lavapipe's 65,535
+
+
+def spread(a: Any, count: int) -> Any:
+    """Indices below `count`, of an array's elements and their places, most of them several times where elements are more."""
+    flat = a.reshape(-1)
+    return (flat.astype(rd.i64) + 7919 * rd.arange(flat.shape[0])) % count
+
+
 FORMS: dict[str, Callable[[Any], Any]] = {
     "column sums": lambda a: rd.sum(a, axis=0),
     "column means and deviations": lambda a: (rd.mean(a, axis=0), rd.std(a, axis=0)),
     "places of the largest of columns": lambda a: rd.argmax(a, axis=0),
     "row sums": lambda a: rd.sum(a, axis=1),
+    "running column sums": lambda a: rd.cumsum(a, axis=0),
+    "running row sums": lambda a: rd.cumsum(a, axis=1),
+    "sorted columns": lambda a: rd.sort(a, axis=0),
+    "places of sorted rows": lambda a: rd.argsort(a, axis=1),
+    "weights in bins": lambda a: rd.bincount(spread(a, 40_000), weights=a.reshape(-1), minlength=40_000),
+    "weights in few bins": lambda a: rd.bincount(spread(a, 5), weights=a.reshape(-1), minlength=5),
+    "rows added to rows": lambda a: rd.zeros((50, a.shape[1]), rd.f32).at[spread(a[:, 0], 50)].add(a),
+    "rows set": lambda a: rd.zeros((50, a.shape[1]), rd.f32).at[spread(a[:, 0], 50)].set(a),
+    "elements set": lambda a: rd.zeros(200_000, rd.f32).at[spread(a, 200_000)].set(a.reshape(-1)),
 }
 """Each of an array of two dimensions."""
 
@@ -33,10 +50,11 @@ def validated() -> Iterator[None]:
 
 
 def algorithm_of(form: Callable[[Any], Any]) -> Any:
-    def program(a: rd.f32["n", "m"]):
+    @rd.algorithm(a="f32[n, m]")
+    def program(a: rd.Array) -> Any:
         return form(a)
 
-    return rd.algorithm(program)
+    return program
 
 
 def check(form: Callable[[Any], Any], shape: tuple[int, ...]) -> None:

@@ -1,0 +1,121 @@
+"""The default strategies, on a GPU, of updates whose steps meet and are not indivisible: sorted, or in chunks with bins of their own.
+
+Each leaves no thread more than some thousand steps, unless most of them meet in few elements. Steps that change rows are taken element by
+element of the rows where these are short: one pass over all steps for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.bindings import bind
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.machine import Gpu
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import axes_of
+from raido.schedule.strategies import STEPS_FOR_A_BIN, strategies_of
+from raido.schedule.strategy_parts import part_name, part_stage
+
+MANY_RANGES = 128  # of `sorted`, and more: so many threads at least go through steps at a time
+
+
+def say_in_chunks(draft: Draft, stage: Stage, bins: Sequence[Axis], gpu: Gpu) -> None:
+    """Steps into many bins are sorted by ranges of these: of a few bins, or of more where one thread would take long to add up what so many
+    ranges have. What is folded into few bins goes in chunks with bins of their own."""
+    assert stage.update is not None
+    name, task, count, steps = stage.name, draft.machine.task, product(bins), product(stage.reduction_axes)
+    folds = stage.update.mode == "combine"
+    far = (task, f"{count} > {MANY_RANGES * task}")
+    for width, test in (far, (range_of_few(draft, stage), f"{count} > {task}")) if folds else (far,):
+        branch = draft.branch()
+        if say_sorted(branch, stage, width, count):
+            say_start(branch, stage, bins, gpu)
+            say_gpu_parts(branch, name)
+            draft.accept(branch.when(name, f"{test} and {steps} > {task}" if folds else test))
+    if folds:
+        say_private(draft, stage, count, gpu)
+    else:
+        say_sorted(draft, stage, range_of_few(draft, stage), count)
+
+
+def say_steps_of_elements(draft: Draft, stage: Stage, rows: Sequence[Axis], bins: Sequence[Axis], gpu: Gpu) -> None:
+    """Branches for steps, or rows, that are many more than the elements of a row: one element of all rows after the other, whose steps are
+    sorted, or folded into few bins in chunks."""
+    assert stage.update is not None
+    name, task, count = stage.name, draft.machine.task, product(bins)
+    most = f"max({product(stage.reduction_axes)}, {count})"
+    test = f"{most} > {4 * task} and {most} > {gpu.subgroup} * {product(rows)}"
+    inside = [axis.name for axis in stage.all_axes if axis not in rows]
+    few = stage.update.mode == "combine"
+    for private in (True, False) if few else (False,):
+        branch = draft.branch()
+        branch.say(name, "reorder", axes=(*(axis.name for axis in rows), *inside))
+        if (
+            say_private(branch, stage, count, gpu)
+            if private
+            else say_sorted(branch, stage, range_of_few(draft, stage), count)
+        ):
+            say_start(branch, stage, bins, gpu)
+            say_gpu_parts(branch, name)
+            draft.accept(branch.when(name, f"{test} and {count} <= {task}" if private else test))
+
+
+def say_private(draft: Draft, stage: Stage, bins: str, gpu: Gpu) -> bool:
+    """Chunks of steps with bins of their own, each with more steps than bins, and not so many that a thread would take long."""
+    steps = product(stage.reduction_axes)
+    most = f"max({many_chunks(gpu)}, {steps} // {8 * draft.machine.task})"
+    chunks = f"min({most}, {steps} // ({STEPS_FOR_A_BIN} * {bins}))"
+    return draft.say(stage.name, "strategy", name="private", chunks=chunks)
+
+
+def say_sorted(draft: Draft, stage: Stage, width: int, bins: str) -> bool:
+    """Steps sorted by ranges of what they change, of which each is gone through by a thread, and so is each chunk of the steps: there are
+    no more counters, one for each range and chunk, than steps."""
+    task, steps = draft.machine.task, product(stage.reduction_axes)
+    chunks = f"min({steps} // {task}, {steps} // ({bins} // {width} + 1))"
+    return draft.say(stage.name, "strategy", name="sorted", bins=width, chunks=chunks)
+
+
+def range_of_few(draft: Draft, stage: Stage) -> int:
+    """The bins of a range where bins are not very many: so that ranges are many, if steps that set elements meet in few of them, too."""
+    assert stage.update is not None
+    return max(2, draft.machine.task >> (4 if stage.update.mode == "combine" else 7))
+
+
+def product(axes: Sequence[Axis]) -> str:
+    """The number of indices of some axes, as a text."""
+    return " * ".join(axis.name for axis in axes)
+
+
+def many_chunks(gpu: Gpu) -> int:
+    """So many threads keep all processors at work, if each waits for memory part of the time."""
+    return gpu.processors * gpu.resident >> 4
+
+
+def say_start(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
+    """Loops that initialise what the steps of an update change: a thread for each element, or for some of a column where steps change rows."""
+    name, plan, (*planes, line) = stage.name, draft.state.plan(stage.name), axes
+    bound = [loop.name for loop in plan.loops if loop.level]
+    if any(line.name in axes_of(plan, loop) for loop in bound):
+        return
+    threads = gpu.usual_threads
+    steps = {axis.name for axis in stage.reduction_axes}
+    apart = all(steps & set(axes_of(plan, loop)) for loop in bound)
+    if apart and draft.say(name, "split", axis=line.name, factor=threads):
+        bind(draft, name, [*(axis.name for axis in planes), line.name + "o"][-3:], "block")
+        bind(draft, name, [line.name + "i"], "thread")
+
+
+def say_gpu_parts(draft: Draft, name: str) -> None:
+    """The loops of those parts of a stage's strategy of which nothing was said: iterations of the outermost are dealt out to threads."""
+    stage, plan = draft.state.stage(name), draft.state.plan(name)
+    if plan.strategy is None or plan.compute_with is not None:
+        return
+    if (stage.scan is not None or stage.filter is not None) and any(loop.level for loop in plan.loops):
+        return  # threads have pieces of the blocks, in all passes of the strategy
+    for part in strategies_of(stage)[plan.strategy[0]].parts:
+        axes = [axis.name for axis in part_stage(stage, plan, part).axes]
+        whole = part_name(name, part)
+        if (whole, "loops") not in draft.state.asked and axes:
+            draft.say(whole, "parallel", axis=axes[0])
