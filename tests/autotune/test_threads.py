@@ -93,5 +93,8 @@ def test_a_job_on_a_device(tmp_path) -> None:
     for shape in ((48, 64), (5, 7)):
         part = np.ascontiguousarray(image[: shape[0], : shape[1]])
         np.testing.assert_array_equal(tuning.compile()(part), blur(part))
+    longer = rd.autotune(blur, sizes, target=target, trials=5, db=tmp_path / "t.db", seed=1, protocol={"seconds": 0.05})
+    assert [record.seconds for record in longer.history[:4]] == [record.seconds for record in tuning.history]
+    assert len(longer.history) == 6  # it goes on from where the shorter job ended
     exe = blur.compile(target, db=tmp_path / "t.db", sizes=sizes)
     assert "measured as compiled for these sizes" in exe.source("record")
