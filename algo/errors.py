@@ -11,13 +11,31 @@ where the fault is found; `explain` lays out its labelled lines in one way every
 
 from __future__ import annotations
 
+import importlib
+import operator
+from typing import Any
+
 from raido.algo.printable import printable
 
 LONGEST_LINE = 1000  # characters of a line in a message: a dozen lines of a terminal
 
 
 class RaidoError(Exception):
-    """Base of all errors that raido raises on purpose. Their text may quote files: it prints without control characters, in lines that end."""
+    """Base of all errors that raido raises on purpose. Their text may quote files: it prints without control characters, in lines that end.
+
+    A traceback prints a class as users find it, `raido.ShapeError`; one that is not public prints as its base.
+    """
+
+    _home = (__name__, "RaidoError")  # the module and the name of the class
+
+    def __init_subclass__(cls) -> None:
+        cls._home = cls.__module__, cls.__qualname__
+        if cls.__module__ != __name__ or RaidoError not in cls.__bases__:
+            cls.__name__ = cls.__qualname__ = cls.__bases__[0].__name__
+        cls.__module__ = "raido"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self)._home, self.args)
 
     def __str__(self) -> str:
         return "\n".join(map(clipped, printable(super().__str__()).split("\n")))
@@ -30,7 +48,7 @@ class TraceError(RaidoError, TypeError):
         >>> rd.algorithm(lambda a: rd.map(lambda x: x if x > 0 else -x, a)).interpret(np.ones(3))
         Traceback (most recent call last):
             ...
-        raido.algo.errors.TraceError: `if` on a traced value, which is not known while tracing
+        raido.TraceError: `if` on a traced value, which is not known while tracing
           ...
           try       rd.where(p, a, b), or rd.cond(p, then, else_) to evaluate one branch only
     """
@@ -43,7 +61,7 @@ class DTypeError(RaidoError, TypeError):
         >>> rd.algorithm(lambda a: a << 1).interpret(np.ones(3))
         Traceback (most recent call last):
             ...
-        raido.algo.errors.DTypeError: a shift of f64 by i64: both must be integers
+        raido.DTypeError: a shift of f64 by i64: both must be integers
           ...
     """
 
@@ -55,7 +73,7 @@ class ShapeError(RaidoError, ValueError):
         >>> rd.algorithm(lambda a: rd.reshape(a, (2, 3, 2))).trace(rd.f32[4, 4])
         Traceback (most recent call last):
             ...
-        raido.algo.errors.ShapeError: sizes differ: the number of elements is 16, that of the new shape is 12
+        raido.ShapeError: sizes differ: the number of elements is 16, that of the new shape is 12
           ...
           why       f32[4, 4] to f32[2, 3, 2]
     """
@@ -68,7 +86,7 @@ class SizeMismatch(RaidoError, ValueError):
         >>> rd.algorithm(lambda a, b: a + b).interpret(np.ones(2), np.ones(3))
         Traceback (most recent call last):
             ...
-        raido.algo.errors.SizeMismatch: dimension 0 of 'a' is a_0 = 2, dimension 0 of 'b' is b_0 = 3
+        raido.SizeMismatch: dimension 0 of 'a' is a_0 = 2, dimension 0 of 'b' is b_0 = 3
           ...
     """
 
@@ -80,7 +98,7 @@ class ArrayTooLarge(SizeMismatch, MemoryError):
         >>> rd.algorithm(lambda n: rd.iota(n * n), n="size").interpret(1 << 40)
         Traceback (most recent call last):
             ...
-        raido.algo.errors.ArrayTooLarge: a size of 1099511627776 makes an array larger than any can be
+        raido.SizeMismatch: a size of 1099511627776 makes an array larger than any can be
           ...
           array     i64[n*n]
     """
@@ -93,7 +111,7 @@ class ArgumentError(RaidoError, TypeError):
         >>> rd.algorithm(a="f32[n]")(lambda a: 2 * a)(np.ones(3, np.int64))
         Traceback (most recent call last):
             ...
-        raido.algo.errors.ArgumentError: algorithm: argument "a" must be f32[n], got an array of dtype int64 and shape (3,)
+        raido.ArgumentError: algorithm: argument "a" must be f32[n], got an array of dtype int64 and shape (3,)
           try       .astype("float32") converts it
     """
 
@@ -105,7 +123,7 @@ class IndexOutOfRange(RaidoError, IndexError):
         >>> rd.algorithm(lambda a, i: a[i]).interpret(np.ones(3), np.array([7]))
         Traceback (most recent call last):
             ...
-        raido.algo.errors.IndexOutOfRange: index 7 is out of range for dimension 0 of size 3
+        raido.IndexOutOfRange: index 7 is out of range for dimension 0 of size 3
           ...
           why       dimension 0 has size 3, so its indices are 0 … 2
           try       rd.gather(a, i, mode="clamp") for the nearest element, mode="wrap" or rd.constant(0)
@@ -119,9 +137,14 @@ class ArithmeticFault(RaidoError, ArithmeticError):
         >>> rd.algorithm(lambda a, b: a // b).interpret(np.array([7]), np.array([0]))
         Traceback (most recent call last):
             ...
-        raido.algo.errors.ArithmeticFault: integer division of 7 by zero
+        raido.ArithmeticFault: integer division of 7 by zero
           ...
     """
+
+
+def _restored(home: tuple[str, str], arguments: tuple[Any, ...]) -> RaidoError:
+    """A pickled error."""
+    return operator.attrgetter(home[1])(importlib.import_module(home[0]))(*arguments)
 
 
 class OperatorWarning(UserWarning):
@@ -164,7 +187,7 @@ class ScheduleError(RaidoError, ValueError):
         >>> rd.algorithm(lambda a: (2 * a).named("twice")).schedule(rd.f32["n"])["twice"].split("y", 4)
         Traceback (most recent call last):
             ...
-        raido.algo.errors.ScheduleError: cannot split axis "y" of stage "twice"
+        raido.ScheduleError: cannot split axis "y" of stage "twice"
           ...
           why       stage "twice" has no axis "y"
           axes      x
@@ -178,7 +201,7 @@ class TargetError(RaidoError, ValueError):
         >>> rd.Target("llvm", cpu="pentium5")
         Traceback (most recent call last):
             ...
-        raido.algo.errors.TargetError: unknown cpu "pentium5"; there is, for example: pentium, pentium4, pentium3, pentium2
+        raido.TargetError: unknown cpu "pentium5"; there is, for example: pentium, pentium4, pentium3, pentium2
     """
 
 
@@ -198,7 +221,7 @@ class TuningError(RaidoError, RuntimeError):
         >>> rd.algorithm(a="f32[n]")(lambda a: 2 * a).compile(db="absent.db")
         Traceback (most recent call last):
             ...
-        raido.algo.errors.TuningError: there is no database absent.db
+        raido.TuningError: there is no database absent.db
     """
 
 
@@ -211,3 +234,6 @@ def explain(headline: str, **lines: str | None) -> str:
 def clipped(text: str) -> str:
     """The text, or its begin where it is longer than anybody reads: a name in a damaged file may have megabytes."""
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]} … ({len(text):,} characters)"
+
+
+RaidoError.__module__ = OperatorWarning.__module__ = CopyWarning.__module__ = "raido"

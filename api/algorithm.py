@@ -5,6 +5,7 @@ Everything above `raido.algo` is imported when first used, so that `import raido
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 from raido.algo.errors import ArgumentError, ScheduleError, explain
 from raido.algo.graph.program import Program
 from raido.algo.trace import algorithm as traced
+from raido.algo.trace.remedies import near_names
 from raido.algo.trace.tracebacks import border
 
 if TYPE_CHECKING:
@@ -69,17 +71,75 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         """
         from raido.targets.compile import compile_program
 
+        self._refuse_options("compile", static)
+        if sizes is not None and not isinstance(sizes, Mapping):
+            raise ArgumentError(
+                explain(
+                    f"{self.name}.compile: `sizes` is a dict of sizes by name, not {type(sizes).__name__}",
+                    **{"try": "sizes={" + ", ".join(f'"{name}": 64' for name in self._size_names(like, static)) + "}"},
+                )
+            )
         notes: dict[str, str] = {}
         if db is not None:
             if schedule is not None:
                 raise ArgumentError("`schedule` and `db` both say which schedule to use: give one of them")
             schedule, notes["record"] = self._best_known(db, target, sizes, like, static)
-        program = self.trace(*like, **static) if schedule is None else self._program_of(schedule, like, static)
+        program = self._for_types(like, static) if schedule is None else self._program_of(schedule, like, static)
         if unchecked:
             from raido.algo.passes.unchecked import without_checks
 
             program = without_checks(program)
         return compile_program(program, target, schedule, sizes=sizes, notes=notes)
+
+    def _for_types(self, like: Sequence[Any], static: Mapping[str, Any]) -> Program:
+        """The program for the types or examples that `compile` was given."""
+        return self.program_for(like, static, form="compile(like=({}))")
+
+    def _size_names(self, like: Sequence[Any], static: Mapping[str, Any]) -> list[str]:
+        """The names of the sizes of the program for some types."""
+        return [size.name for size in self._for_types(like, static).sizes]
+
+    def _refuse_options(self, method: str, given: Mapping[str, Any]) -> None:
+        """ArgumentError for a keyword of a method that is neither its option nor a parameter: with the call that takes it, or near names."""
+        signature = self.signature
+        known = [*(d.name for d in signature.positional), *sorted({*signature.defaults, *signature.required})]
+        unknown = next((name for name in given if name not in known), None)
+        if unknown is None:
+            return
+        options = [
+            p
+            for p in inspect.signature(getattr(type(self), method)).parameters.values()
+            if p.name not in ("self", "static")
+        ]
+        names = [p.name for p in options]
+        near = ", ".join(f"{word}=" for word in near_names(unknown, [*known, *names]))
+        labelled = {
+            "try": (self._option_elsewhere(unknown) if unknown not in names else None) or near or None,
+            "takes": ", ".join([*names, *known]),
+        }
+        raise ArgumentError(explain(f"{self.name}.{method} has no argument {unknown!r}", **labelled))
+
+    def _option_elsewhere(self, word: str) -> str | None:
+        from raido.targets.target import Target
+
+        if word in inspect.signature(type(self).compile).parameters:
+            return f"{self.name}.compile({word}=…), which gives the function to call"
+        if word in Target.__dataclass_fields__:
+            return f'{self.name}.compile(rd.Target("llvm", {word}=…))'
+        return None
+
+    def _meant(self, name: str) -> str | None:
+        from raido.schedule.schedule import Schedule
+        from raido.targets.executable import Executable
+
+        if name in ("autotune", "tune"):
+            return f"rd.autotune({self.name}, sizes)"
+        forms = []
+        for kind, made in ((Schedule, "schedule()"), (Executable, "compile()")):
+            member = inspect.getattr_static(kind, name, None)
+            if member is not None:
+                forms.append(f"{self.name}.{made}.{name}{'(…)' if callable(getattr(kind, name)) else ''}")
+        return ", ".join(forms) or None
 
     def _best_known(
         self,
@@ -111,7 +171,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         scheduled = schedule.graph.program
         if not like and not static and any(program is scheduled for program in self._programs.values()):
             return scheduled
-        program = self.trace(*like, **static)
+        program = self._for_types(like, static)
         if fingerprint(program) != fingerprint(scheduled):
             text = explain(
                 "the schedule belongs to another program",
@@ -128,8 +188,9 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         from raido.schedule.stages.form_stages import form_stages
         from raido.targets.target import Target
 
+        self._refuse_options("schedule", static)
         Schedule.find_machine = _find_machine
-        return Schedule(form_stages(self.trace(*like, **static)), (), Target.parse(target))
+        return Schedule(form_stages(self.program_for(like, static, form="schedule({})")), (), Target.parse(target))
 
     def executable(self, program: Program, target: str | None = None) -> Executable:
         """The executable of one of this algorithm's programs under its default schedule, made at first use."""

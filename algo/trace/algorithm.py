@@ -36,7 +36,7 @@ from raido.algo.trace.context import Trace, current, load, running, tracing
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift, takes
 from raido.algo.trace.remedies import near_names
-from raido.algo.trace.reserved import option_names, refuse_reserved_names
+from raido.algo.trace.reserved import OPTIONS_OF_CALLS, option_names, refuse_reserved_names
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.signature import (
     Signature,
@@ -123,10 +123,12 @@ class Algorithm(NearAttributes):
         """
         return self.program_for(arguments, static)
 
-    def program_for(self, arguments: Sequence[Any], static: Mapping[str, Any], call: bool = False) -> Program:
-        """`trace`; in a call arguments are arrays and never types."""
+    def program_for(
+        self, arguments: Sequence[Any], static: Mapping[str, Any], call: bool = False, form: str = "trace({})"
+    ) -> Program:
+        """`trace`; in a call arguments are arrays and never types. `form` is the method that was called, as it takes types."""
         arguments, static = self.arrange(arguments, static)
-        types = resolve_types(self.signature, arguments, self.name, call)
+        types = resolve_types(self.signature, arguments, self.name, call, form)
         values = self._statics(static)
         key = (types, tuple((name, static_key(value)) for name, value in sorted(values.items())))
         with self._lock:
@@ -209,14 +211,24 @@ class Algorithm(NearAttributes):
         unknown = next((name for name in given if name not in known), None)
         if unknown is None:
             return
-        near = ", ".join(f"{word}=" for word in near_names(unknown, {*known, *positional, *option_names(type(self))}))
+        near = near_names(unknown, {*known, *positional, *option_names(type(self))})
         labelled = {
-            "try": near or None,
+            "try": self._option_elsewhere(unknown) or ", ".join(map(self._option_form, near)) or None,
             "takes": ", ".join(positional) or None,
             "static": ", ".join(sorted(known)) or (None if positional else "none"),
         }
         kind = "parameter" if positional else "static parameter"
         raise ArgumentError(explain(f"{self.name} has no {kind} {unknown!r}", **labelled))
+
+    def _option_form(self, word: str) -> str:
+        """A keyword where it may stand: that of a parameter or of a call as `word=`, an option of another method in a call of that one."""
+        known = {*self.signature.defaults, *self.signature.required, *(d.name for d in self.signature.positional)}
+        method = option_names(type(self)).get(word, "run")
+        return f"{word}=" if word in known or method in OPTIONS_OF_CALLS else f"{self.name}.{method}({word}=…)"
+
+    def _option_elsewhere(self, word: str) -> str | None:
+        """The call that takes a keyword which a call of the algorithm does not; None where there is none."""
+        return None
 
     def _traced(self, types: Sequence[Type], static: Mapping[str, Any]) -> Program:
         names = [d.name for d in self.signature.positional]

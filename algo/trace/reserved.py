@@ -19,12 +19,13 @@ from raido.algo.graph.program import Site
 
 @functools.cache
 def option_names(cls: type) -> dict[str, str]:
-    """The parameters of those methods of a class that also take static parameters, as `**static`, and a method that has each."""
+    """The parameters of those methods of a class that also take static parameters, as `**static`, and the first method that has each."""
     names: dict[str, str] = {}
     for method, function in inspect.getmembers(cls, inspect.isfunction):
         parameters = inspect.signature(function).parameters.values()
         if method != "__init__" and any(p.kind is p.VAR_KEYWORD for p in parameters):
-            names |= {p.name: method for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+            own = {p.name: method for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+            names = own | names
     return names
 
 
@@ -49,6 +50,7 @@ def refuse_reserved_names(function: Callable[..., Any], cls: type) -> None:
 
 
 _OWNERS = {"run": "a call", "inline": "a call inside another algorithm", "__call__": "a call"}
+OPTIONS_OF_CALLS = frozenset(_OWNERS)
 
 
 def _site(function: Callable[..., Any], name: str) -> Site:

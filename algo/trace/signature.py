@@ -165,16 +165,23 @@ def is_type(argument: Any) -> bool:
 
 
 def resolve_types(
-    signature: Signature, arguments: Sequence[Any], function: str, call: bool = False
+    signature: Signature, arguments: Sequence[Any], function: str, call: bool = False, form: str = "trace({})"
 ) -> tuple[Type, ...]:
-    """The type of every positional parameter for these arguments. Without any, unless this is a call, the declared types."""
+    """The type of every positional parameter for these arguments. Without any, unless this is a call, the declared types.
+
+    `form` is the method that was called, as it takes types.
+    """
     declared = signature.positional
     if not arguments and declared and not call:
         missing = [d.name for d in declared if d.type is None]
         if missing:
+            types = ", ".join(['rd.f32["n"]'] * len(declared))
+            types += "," * ("like" in form and len(declared) == 1)
             raise ArgumentError(
-                f"{function}: the type of {missing[0]!r} is not declared; give its type or an example, as in "
-                f'{function}.trace(rd.f32["n"])'
+                explain(
+                    f"{function}: the type of {missing[0]!r} is not declared",
+                    **{"try": f"{function}.{form.format(types)}: for each parameter its type, or an example"},
+                )
             )
         return tuple(d.type for d in declared)  # type: ignore[misc]
     if len(arguments) != len(declared):

@@ -187,7 +187,7 @@ def from_dlpack(array: Any) -> DeviceArray:
         >>> rd.from_dlpack(np.zeros(3))
         Traceback (most recent call last):
         ...
-        raido.algo.errors.ArgumentError: rd.from_dlpack takes an array on a CUDA device, and not a ndarray
+        raido.ArgumentError: rd.from_dlpack takes an array on a CUDA device, and not a ndarray
           try       np.from_dlpack for arrays of the CPU, rd.device_array for a copy on a device
     """
     from raido.targets.cuda.opened import open_device

@@ -43,6 +43,13 @@ UNKNOWN = {
     "stage": (lambda: blur.schedule().rows, r"schedule\.rows: ", r'try +s\["rows"\]'),
     "directive of no stage": (lambda: blur.schedule().vectorize("x"), "schedule", r'try +s\["cols"\]\.vectorize'),
     "algorithm": (lambda: blur.compil(), r"blur\.compil: ", r"try +\.compile"),
+    "method of a schedule": (lambda: blur.show(), r"blur\.show: ", r"try +blur\.schedule\(\)\.show\(…\)$"),
+    "method of an executable": (
+        lambda: blur.export("x.so"),
+        r"blur\.export: ",
+        r"try +blur\.compile\(\)\.export\(…\)$",
+    ),
+    "tuning": (lambda: blur.autotune(), r"blur\.autotune: ", r"try +rd\.autotune\(blur, sizes\)"),
     "executable": (lambda: blur.compile().tim(X), r"exe\.tim: ", r"try +\.time"),
     "name of JAX": (lambda: rd.random.PRNGKey(0), "PRNGKey", r"raido has rd\.random\.key"),
     "dtype of NumPy": (lambda: rd.float32, "float32", r"raido has rd\.f32"),
@@ -90,6 +97,32 @@ MISFITS = {
         r"try +a\[:, None\] .* keepdims=True",
     ),
     "keyword of an algorithm": (lambda: blur(imgs=X), "blur has no parameter 'imgs'", r"try +img=\n +takes +img$"),
+    "option of compile in a call": (
+        lambda: blur(X, schedule=blur.schedule()),
+        "blur has no parameter 'schedule'",
+        r"try +blur\.compile\(schedule=…\), which gives the function to call\n +takes +img$",
+    ),
+    "nearly an option of compile in a call": (
+        lambda: blur(X, scheduel=None),
+        "blur has no parameter 'scheduel'",
+        r"try +blur\.compile\(schedule=…\)",
+    ),
+    "part of a target": (
+        lambda: blur.compile(threads=3),
+        r"blur\.compile has no argument 'threads'",
+        r'try +blur\.compile\(rd\.Target\("llvm", threads=…\)\)\n +takes +target, schedule, sizes, .*img$',
+    ),
+    "sizes without names": (lambda: blur.compile(sizes=[3, 4]), "dict of sizes", r'try +sizes=\{"h": 64, "w": 64\}'),
+    "compiling without types": (
+        lambda: rd.algorithm(lambda x: x).compile(),
+        "the type of 'x' is not declared",
+        r'try +algorithm\.compile\(like=\(rd\.f32\["n"\],\)\)',
+    ),
+    "a schedule without types": (
+        lambda: rd.algorithm(lambda x, y: x).schedule(),
+        "the type of 'x' is not declared",
+        r'try +algorithm\.schedule\(rd\.f32\["n"\], rd\.f32\["n"\]\)',
+    ),
     "missing argument of an algorithm": (lambda: blur(), r"takes 1 argument \(img\), not 0; 'img' is missing", ""),
     "unclosed type": (lambda: rd.algorithm(lambda x: x, x="f32[n").trace(), r"'\[' was never closed", ""),
     "by position": (
@@ -157,6 +190,17 @@ def test_public_functions_are_pickled_by_their_public_names() -> None:
     for function in (rd.sum, rd.amax, rd.cov, rd.fft.fft, rd.linalg.norm, rd.add, rd.load):
         assert pickle.loads(pickle.dumps(function)) is function
     assert rd.fft.fft.__module__ == "raido.fft" and "takes" not in dir(rd) and "near_names" not in dir(rd)
+
+
+def test_errors_print_as_public_classes_and_can_be_pickled() -> None:
+    for call, shown in ((lambda: blur.compil(), "RaidoError"), (lambda: cols().splt("x", 4), "ScheduleError")):
+        with pytest.raises(rd.RaidoError) as caught:
+            call()
+        kind = type(caught.value)
+        assert f"{kind.__module__}.{kind.__qualname__}" == f"raido.{shown}"
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert type(again) is kind and str(again) == str(caught.value)
+    assert rd.ShapeError.__module__ == rd.RaidoError.__module__ == rd.CopyWarning.__module__ == "raido"
 
 
 @pytest.mark.parametrize("module", [rd.fft, rd.linalg, rd.random])

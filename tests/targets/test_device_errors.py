@@ -58,7 +58,7 @@ exe(np.ones(3, np.float32))
     environment = {"PATH": "/usr/bin", "VK_ICD_FILENAMES": "/nowhere.json", "VK_DRIVER_FILES": "/nowhere.json"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("raido.algo.errors.TargetError: ")
+    assert done.stderr.splitlines()[-1].startswith("raido.TargetError: ")
     assert "Vulkan" in done.stderr.splitlines()[-1]
 
 
