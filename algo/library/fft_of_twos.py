@@ -1,7 +1,7 @@
 """Fourier transforms along a last axis whose size is known only when the program runs, which must then be a power of two.
 
 Stockham's steps of radix 2 in a loop, as `fft_steps.py` has them for each radix of a known size; roots of unity are computed in f64, in
-the first octant, and rounded once.
+the first octant, and rounded once. They belong to the state of the loop, which gives them back as they are: so they are made once, before it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def transformed_by_twos(numbers: Any, count: Array) -> Any:
     lead = tuple(size_value(extent) for extent in numbers.real.extents[:-1])
     half, roots = count // 2, _roots(count, numbers.dtype)
 
-    def step(level: Any, given: Any) -> Any:
-        """[2, m, done] to [m, 2, done], with `done` = 2**level."""
+    def step(level: Any, state: Any) -> Any:
+        """[2, m, done] to [m, 2, done], with `done` = 2**level, and the roots."""
+        given, roots = state
         done = left_shift(lift(1), level)
 
         def turned(*indices: Any) -> Complex:
@@ -40,9 +41,15 @@ def transformed_by_twos(numbers: Any, count: Array) -> Any:
             total, rest = a + b, (a - b) * _at(roots, (left_shift(p, level),))
             return Complex._make(where(second, y, x) for x, y in zip(_parts(total), _parts(rest), strict=True))
 
-        return tabulate((*lead, count), turned)
+        return tabulate((*lead, count), turned), roots
 
-    return loop(_levels(count), step, structure(numbers))
+    return loop(_levels(count), step, (structure(numbers), roots))[0]
+
+
+def half_of_whole(whole: Any, count: Array) -> Any:
+    """The first count // 2 + 1 of `count` numbers: a size that other arrays may have, too, where that of a slice may be less for 0 numbers."""
+    lead = tuple(size_value(extent) for extent in whole.real.extents[:-1])
+    return tabulate((*lead, count // 2 + 1), lambda *places: _at(whole, places))
 
 
 def whole_of_half(half: Any, count: Array) -> Any:

@@ -22,7 +22,7 @@ from raido.algo.language.complexes import Complex, as_complex
 from raido.algo.language.joining import concat, stack
 from raido.algo.language.making import array, replicate
 from raido.algo.language.ufuncs import where
-from raido.algo.library.fft_of_twos import transformed_by_twos, whole_of_half
+from raido.algo.library.fft_of_twos import half_of_whole, transformed_by_twos, whole_of_half
 from raido.algo.library.radix_plan import chirps, good_size, radices, roots_at, twiddles
 from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.value import Array, size_value
@@ -64,7 +64,8 @@ def half_of_real(numbers: Array, count: Any) -> Any:
     (Z[k] − conj(Z[m − k])) / 2.
     """
     if not _halved(count):
-        return transformed(as_complex(numbers), count)[..., : count // 2 + 1]
+        whole = transformed(as_complex(numbers), count)
+        return half_of_whole(whole, count) if isinstance(count, Array) else whole[..., : count // 2 + 1]
     m = count // 2
     lead = _lead(numbers)
     pairs = numbers.reshape(*lead, m, 2)

@@ -51,11 +51,13 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
 
 
 def contiguity(var: Var, point: Point) -> int:
-    """How an access moves with a variable: 1 by neighbours, forwards or backwards, 0 not at all, −2 by strides or anywhere."""
+    """How an access moves with a variable: 1 by neighbours, forwards or backwards, 0 not at all, −2 anywhere in a row, −3 from row to
+    row, a cache line for each lane.
+    """
     if not point:
         return 0
     if any(e is not None and moves(e, var) for e in point[:-1]):
-        return -2
+        return -3
     last = point[-1]
     if last is None or last is SEGMENTS:
         return -2

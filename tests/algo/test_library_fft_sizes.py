@@ -116,6 +116,20 @@ def test_powers_of_two_compiled() -> None:
             run(np.ones(12, np.float32))
 
 
+def test_the_roots_of_a_size_that_is_a_symbol_are_made_once() -> None:
+    s = rd.algorithm(x="f32[m, n]")(lambda x: rd.fft.fft(x)).schedule()
+    assert "roots" in s.stages and not any(name.endswith("/roots") for name in s.stages)
+    assert any(step.stage == "roots" and step.directive == "root" for step in s.complete().steps)
+
+
+def test_a_transform_of_no_numbers_is_named_before_the_sizes_beside_it() -> None:
+    """Of 0 real numbers, n // 2 + 1 are wanted: the fault is the transform's, not that of the arrays of this size beside it."""
+    f = rd.algorithm(x="f64[n]")(lambda x: rd.fft.rfft(x) * rd.fft.rfftfreq(x.shape[0]))
+    for run in (f, f.interpret):
+        with pytest.raises(rd.SizeMismatch, match="a Fourier transform of 0 numbers"):
+            run(np.zeros(0))
+
+
 def test_the_work_for_real_numbers_is_half(capsys: pytest.CaptureFixture[str]) -> None:
     """The steps of a transform of 1024 real numbers go over 512 complex ones."""
     for transform, size in ((lambda x: rd.fft.rfft(x), 512), (lambda x: rd.fft.fft(x), 1024)):
