@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
 from raido.algo.graph.facts import Facts
-from raido.schedule.lower.versions import decided
 from raido.schedule.lower.work import Work
 
 
@@ -40,9 +39,9 @@ def strips_of(
     behind it, and the rest."""
     low, high = bounds
     first, behind = interior
-    before = decided(ix.maximum(ix.sub(first, low), 0), facts)
-    start = decided(ix.minimum(ix.add(low, ix.mul(ix.ceildiv(before, step), step)), high), facts)
-    length = decided(ix.maximum(ix.sub(decided(ix.minimum(behind, high), facts), start), 0), facts)
+    before = facts.decided(ix.maximum(ix.sub(first, low), 0))
+    start = facts.decided(ix.minimum(ix.add(low, ix.mul(ix.ceildiv(before, step), step)), high))
+    length = facts.decided(ix.maximum(ix.sub(facts.decided(ix.minimum(behind, high)), start), 0))
     stop = ix.add(start, ix.mul(ix.floordiv(length, step), step))
     for work, kind, begin, end in (
         (border, "serial", low, start),
