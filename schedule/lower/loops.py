@@ -28,7 +28,7 @@ from raido.schedule.lower.folds import in_order
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.lane_blocks import LaneBlocks
 from raido.schedule.lower.partials import PartialFolds
-from raido.schedule.lower.partition import Interior
+from raido.schedule.lower.partition import Boundary, Interior
 from raido.schedule.lower.phases import strips_of
 from raido.schedule.lower.placement import Placement
 from raido.schedule.lower.prefetches import prefetch
@@ -41,7 +41,7 @@ from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.thread_folds import ThreadFolds
 from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.updates import Updates
-from raido.schedule.lower.versions import as_comparison, cut_of, specialised_work
+from raido.schedule.lower.versions import as_comparison, cut_of, specialised_work, vanishing
 from raido.schedule.lower.work import Phase, Work
 from raido.schedule.nest.nodes import Block, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, Read
@@ -300,14 +300,16 @@ class Loops:
             scope.facts = scope.facts.with_known(*known) if known else scope.facts
             self.choose(work, position, [[var]] * len(work.copies))
 
-    def _segments(self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int) -> None:
-        """The loop, cut where boundaries begin and end to vanish if the schedule partitions it."""
+    def _segments(
+        self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int, among: Sequence[Boundary] = ()
+    ) -> None:
+        """The loop, cut where boundaries begin and end to vanish if the schedule partitions it; those given, in a piece of a loop."""
         rows = rows_through(work, position, ix.sub(high, low), self.builder.facts) if step == 1 else None
         if rows is not None:
             with row_by_row(self.builder, replace(work, rows=rows), kind, low, high) as (inner, begin, end):
                 self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
             return
-        cut = cut_of(work, position, low, high, step, self.builder.facts)
+        cut = cut_of(work, position, low, high, step, self.builder.facts, among)
         if step > 1 and kind == "vector" and work.job.in_phases(position):
             self._strips(work, position, cut, low, high, step)
             return
@@ -319,7 +321,7 @@ class Loops:
         narrow = at_boundaries(kind, (low, high), (first, last), self._extent(work, position))
         lines = at_lines(work, kind, (low, high), (first, last))
         if lines is None or (lines.conditions and not _is_inside(inner)):
-            self._pieces(work, inner, position, narrow)
+            self._pieces(work, inner, position, narrow, interior)
         elif not lines.conditions:
             self._pieces(work, inner, position, lines)
         else:
@@ -339,11 +341,21 @@ class Loops:
             inside = replace(work, identity=work.identity | cut[0].identity)
             interior = cut[1], ix.add(cut[2], 1)
         for each in strips_of(work, inside, name, (low, high), interior, step, self.builder.facts):
-            self._plain(each.work, position, each.kind, each.low, each.high, step, cut=True)
+            piece = Piece(False, each.kind, each.low, each.high)
+            self._plain(each.work, position, each.kind, each.low, each.high, step, piece)
 
-    def _pieces(self, border: Work, inner: Work, position: int, cut: Cut) -> None:
-        for piece in cut.pieces(self.builder.facts):
-            self._plain(inner if piece.inside else border, position, piece.kind, piece.low, piece.high, 1, piece)
+    def _pieces(self, border: Work, inner: Work, position: int, cut: Cut, interior: Interior | None = None) -> None:
+        """The pieces of a loop. A border in which some boundaries never vanish is cut again where others do, as where arrays stand one
+        behind the other."""
+        facts = self.builder.facts
+        for piece in cut.pieces(facts):
+            work, rest = (inner if piece.inside else border), ()
+            if interior is not None and piece.beyond is not None and piece.kind == "vector":
+                rest = vanishing(interior, cut, piece.side, facts)
+            if rest:
+                self._segments(replace(work), position, piece.kind, piece.low, piece.high, 1, rest)
+            else:
+                self._plain(work, position, piece.kind, piece.low, piece.high, 1, piece)
 
     def _extent(self, work: Work, position: int) -> Expr:
         """Of the axes that a loop runs over."""

@@ -39,6 +39,7 @@ class Interior:
     lows: list[Expr] = field(default_factory=list)
     highs: list[Expr] = field(default_factory=list)
     identity: set[Node] = field(default_factory=set)
+    along: dict[Boundary, tuple[Expr, Expr]] = field(default_factory=dict)  # where each vanishes along the cut axis
 
 
 def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
@@ -122,7 +123,7 @@ def interior_of(
             rest = None if k is None else interval(ix.sub(b.index, ix.mul(cut, k)), ranges, facts)
             if rest is None or k is None:
                 continue
-            _solve(result, k, rest, last)
+            result.along[b] = _solve(result, k, rest, last)
         result.identity.add(b.node)
     return result
 
@@ -133,8 +134,8 @@ def contradicts(e: Expr, conditions: list[Expr]) -> bool:
     return any(s is not None and s < 0 for s in sums)
 
 
-def _solve(result: Interior, k: int, rest: tuple[Expr, Expr], last: Expr) -> None:
-    """0 <= k·x + rest <= last, for x."""
+def _solve(result: Interior, k: int, rest: tuple[Expr, Expr], last: Expr) -> tuple[Expr, Expr]:
+    """0 <= k·x + rest <= last, for x: the least and the greatest."""
     if k > 0:
         low = ix.ceildiv(ix.mul(rest[0], -1), k)
         high = ix.floordiv(ix.sub(last, rest[1]), k)
@@ -145,6 +146,7 @@ def _solve(result: Interior, k: int, rest: tuple[Expr, Expr], last: Expr) -> Non
         result.lows.append(low)
     if high not in result.highs:
         result.highs.append(high)
+    return low, high
 
 
 def solved(result: Interior) -> tuple[Expr, Expr] | None:

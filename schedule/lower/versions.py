@@ -7,14 +7,17 @@ a tile.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.facts import Facts
+from raido.schedule.lower.builder import begin_of_rounds, end_of_rounds
+from raido.schedule.lower.cuts import Cut
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.partition import Interior, interior_of, solved
+from raido.schedule.lower.partition import Boundary, Interior, interior_of, solved
 from raido.schedule.lower.work import Work, ranges_of
 from raido.schedule.plan import Fuse
 
@@ -77,9 +80,11 @@ def _full_tile(work: Work, position: int, facts: Facts) -> list[Expr]:
 
 
 def cut_of(
-    work: Work, position: int, low: Expr, high: Expr, step: int, facts: Facts
+    work: Work, position: int, low: Expr, high: Expr, step: int, facts: Facts, among: Sequence[Boundary] = ()
 ) -> tuple[Interior, Expr, Expr] | None:
     """The interior along the loop at `position`, inclusive, and what vanishes there; None when the loop is not to be cut.
+
+    among: the boundaries that may vanish in a piece of a loop that has been cut already.
 
     A loop that lies in the interior anyway is not cut either, but the work then knows.
     """
@@ -97,19 +102,35 @@ def cut_of(
     if not whole and not job.in_phases(position):
         return None
     variable = job.variables[axis]
-    if work.copies[0].box(axis)[0] is not low or variable not in job.partitioned():
+    if (not among and work.copies[0].box(axis)[0] is not low) or variable not in job.partitioned():
         return None
-    mine = [b for b in job.boundaries if variable in b.variables]
+    mine = [b for b in among or job.boundaries if variable in b.variables]
     if not mine:
         return None
     interior = interior_of(mine, job.partitioned(), ranges_of(work), variable, facts)
     bounds = solved(interior)
     if bounds is None:
         return None
-    if facts.less_equal(bounds[0], low) and facts.less_equal(ix.sub(high, 1), bounds[1]):
+    begin, end = begin_of_rounds(low, high, facts), end_of_rounds(low, high, facts)
+    if facts.less_equal(bounds[0], begin) and facts.less_equal(ix.sub(end, 1), bounds[1]):
         work.identity = work.identity | interior.identity
         return None
     return interior, bounds[0], bounds[1]
+
+
+def vanishing(interior: Interior, cut: Cut, side: int, facts: Facts) -> tuple[Boundary, ...]:
+    """The boundaries that may vanish somewhere in the border before a cut's interior (side −1) or behind it, if some never do there.
+
+    An interior that is empty has the border behind it begin where the one before it ends.
+    """
+
+    def never(low: Expr, high: Expr) -> bool:
+        if side < 0:
+            return facts.less_equal(cut.first, low)
+        return facts.less_equal(high, cut.last) or facts.less(high, cut.first)
+
+    left = tuple(b for b, ends in interior.along.items() if not never(*ends))
+    return left if len(left) < len(interior.along) else ()
 
 
 def _cut_of_rows(work: Work, name: str, low: Expr, high: Expr, facts: Facts) -> tuple[Interior, Expr, Expr] | None:

@@ -86,13 +86,13 @@ def test_a_mask_by_position_alone_stays_where_it_is():
 def test_arrays_behind_one_another_are_copied_part_by_part():
     @rd.algorithm
     def program(a: rd.i64["n"], b: rd.i64["m"]):
-        return rd.concatenate([a, b])
+        return rd.concatenate([a, b, a[:3], b])
 
     assert "clamp" not in nest_of(program) and " where " not in nest_of(program)
     for n in SIZES:
         for m in (0, 1, 33, 20_000):
             a, b = numbers(n), numbers(m)
-            np.testing.assert_array_equal(program(a, b), np.concatenate([a, b]))
+            np.testing.assert_array_equal(program(a, b), np.concatenate([a, b, a[:3], b]))
 
 
 @pytest.mark.parametrize(
