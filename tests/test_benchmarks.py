@@ -15,6 +15,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 import compile_speed
+import compositions
 import report
 from glsl import glsl_side
 from host import describe, machine
@@ -159,3 +160,11 @@ def test_only_the_fast_variants_of_a_side_stay(monkeypatch: pytest.MonkeyPatch) 
 
     found = [sleeper("a", "fast", 0.005), sleeper("a", "slow", 0.05), sleeper("b", "only", 0.05)]
     assert [c.variant for c in finalists(found)] == ["fast", "only"]
+
+
+def test_compositions_agree_with_their_parts_and_are_timed_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compositions, "ROWS", 30)
+    monkeypatch.setattr(compositions, "COLUMNS", 20)
+    monkeypatch.setattr(compositions, "ROUNDS", 1)
+    found = list(compositions.compositions(0, 12))
+    assert {"first", "second", "ratio"} <= set(dir(found[0])) and all(each.whole > 0 < min(each.parts) for each in found)
