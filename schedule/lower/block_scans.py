@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Reduce, fresh
+from raido.algo.graph.reduction import is_arithmetic
 from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
@@ -68,7 +69,7 @@ class BlockScans:
         loop = work.job.plan.loops[position]
         if is_bound(loop, "block") or self.loops.converter.sites.gpu:
             alone = is_bound(loop, "block") and not self.builder.threaded
-            plain = self.loops.emitter.is_operator(self.reductions.operator(work))
+            plain = is_arithmetic(*_carried(work).combine)
             in_pieces = alone and plain and self.threads.applies(work, position)
             how = self._chain_on_threads if in_pieces else self.three_phase
             how(work, position, follow, end, certificates)

@@ -116,6 +116,23 @@ def test_default_schedules_chain_where_blocks_may_wait_for_one_another() -> None
     assert '.strategy("three_phase", block=4)' in str(Schedule(form_stages(sums.trace()), (), UNORDERED).complete())
 
 
+@rd.algorithm
+def roots(a: rd.f32["n"]):
+    b = rd.stencil(lambda p: rd.sqrt(rd.abs(p[-1] - p[1])), a, boundary="wrap", name="b")
+    return rd.scan(rd.add, 0, b, name="s")
+
+
+@pytest.mark.parametrize("at", ("xo", "xio", "xii"))
+def test_what_a_chain_reads_may_be_computed_in_its_blocks(at: str) -> None:
+    def say(s: Schedule) -> None:
+        s["s"].strategy("chain", block=4).split("xi", 2).bind("xo", "block.x").bind("xio", "thread.x", subgroup=2)
+        s["b"].compute_at("s", at)
+
+    nest = nest_of(roots, ORDERED, say)
+    assert Carry in kinds(nest)
+    hold(nest, [np.random.default_rng(1).random(50, "float32")], seeds=4)
+
+
 def test_a_chain_without_loops_is_dealt_out_to_threads() -> None:
     nest = nest_of(sums, ORDERED, lambda s: s["s"].strategy("chain", block=6))
     assert Carry in kinds(nest)
