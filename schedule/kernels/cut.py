@@ -39,6 +39,7 @@ from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.numbers import divided_up, mentions, minus, plus, times
 from raido.schedule.kernels.plan_writer import named
 from raido.schedule.nest import nodes
+from raido.schedule.nest.carry import carried_in_order
 from raido.schedule.nest.effects import binds, goes_in_order, touched
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.nest.uses import Uses, may_fail
@@ -141,6 +142,9 @@ class _Cutter(Launcher):
             mine.append(self.allocate(s.buffer))
         elif isinstance(s, nodes.Let):
             self._let(s)
+        elif isinstance(s, nodes.Carry):
+            for each in carried_in_order(s):  # of blocks that no kernel holds
+                self._statement(each, mine)
         elif isinstance(s, nodes.Store) and any(s.buffer is count for _, count in self.nest.counts):
             pass  # the plan has the number already
         elif self._is_code(s):

@@ -32,6 +32,8 @@ from raido.targets.target import Target  # noqa: E402
 
 DEFAULTS = 4
 TOGETHER = 40
+IN_FLIGHT = 3
+"""Blocks that run beside one another."""
 """Programs in one library: its compilation takes some seconds."""
 SM_90 = Target("cuda", arch="sm_90")
 
@@ -89,7 +91,9 @@ def check(seeds: Sequence[int], compiler: TwinCompiler) -> Iterator[Broken | Non
     """Checks programs, compiled together; one answer for each."""
     prepared = [prepare(seed) for seed in seeds]
     compiler.build()
+    load_driver().set(workers=IN_FLIGHT)
     yield from map(fault_of, prepared)
+    load_driver().set(workers=1)
 
 
 def fault_of(prepared: Prepared) -> Broken | None:

@@ -18,6 +18,7 @@ import raido as rd
 from raido.algo.errors import ArithmeticFault, ScheduleError
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Op, const
+from raido.schedule.kernels.cut import _Cutter as Cutter
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.kernel import DeviceProgram
@@ -166,6 +167,18 @@ def test_launches_of_a_part_of_the_blocks_and_blocks_in_turn_go_on_with_the_numb
     for seed in range(6):
         got = interpret_program(program, [a], sizes, seed=seed)
         assert got[0].tobytes() == want[0].tobytes()
+
+
+def test_blocks_that_no_kernel_holds_run_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = Cutter._fits
+    monkeypatch.setattr(
+        Cutter, "_fits", lambda self, s: not getattr(s, "level", "").startswith("block") and fits(self, s)
+    )
+    nest, a = nest_of(sums, ORDERED), np.random.default_rng(1).random(30, "float32")
+    program = device_of(nest)
+    assert "await" not in print_program(program)
+    (got,) = interpret_program(program, [a], {"n": len(a)}, seed=1)
+    assert got.tobytes() == interpret_nest(nest, [a])[0].tobytes()
 
 
 def test_launches_draw_numbers_and_publish_what_others_await() -> None:
