@@ -43,10 +43,11 @@ from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import placed_at
+from raido.schedule.state import is_inlined, placed_at
 from raido.schedule.strategy_parts import part_name, totals_part
 
 LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
+REGISTER = 4  # bytes
 LONGEST = 32  # tasks of a thread alone: of 1,024 iterations on GPUs, so half of the 65,535 after which lavapipe ends all loops of a thread
 
 
@@ -314,6 +315,28 @@ def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
     if gpu.branches and lanes > 1 and piece % lanes == 0:  # pieces that are whole move otherwise than the last
         draft.say(stage.name, "vectorize", axis=along.name + "ii")
         draft.say(part_name(stage.name, totals_part(stage)), "vectorize", axis=along.name + "i")
+        hold_pieces(draft, stage, along, piece, gpu)
+
+
+def hold_pieces(draft: Draft, stage: Stage, along: Axis, piece: int, gpu: Gpu) -> None:
+    """Copies of what a chain reads, of which each thread has its piece, in its registers, from when it is totalled until it is scanned: as
+    many as fill half of them."""
+    name, plan, left = stage.name, draft.state.plan(stage.name), gpu.registers // 2 * REGISTER
+    if plan.strategy is None or plan.strategy[0] != "chain":
+        return
+    for array, loads in list(draft.state.uses.loads[name].items()):
+        nbytes = piece * next(iter(loads)).dtype.itemsize
+        inlined = array in draft.state.plans and is_inlined(draft.state, array)
+        if not array or inlined or nbytes > left or any(load.indices != (along.var,) for load in loads):
+            continue
+        before = set(draft.state.plans)
+        if draft.say(name, "cache", array=array, stage=name, axis=along.name + "o"):
+            left -= nbytes
+            (copy,) = set(draft.state.plans) - before
+            (axis,) = draft.state.stage(copy).axes
+            draft.say(copy, "split", axis=axis.name, factor=piece)
+            draft.say(copy, "bind", axis=axis.name + "o", place="thread.x")
+            draft.say(copy, "vectorize", axis=axis.name + "i")
 
 
 def piece_of_thread(draft: Draft) -> int:

@@ -10,7 +10,8 @@ becomes, where `low` is a multiple of 4 whatever the thread, and elements have 4
 Arithmetic stays that of single elements, in order. Arrays of the device and of a block's shared memory begin at multiples of 16 bytes, so an
 index that is a multiple of what moves at once is aligned; the coefficients of the index show it. A row's length that only a launch knows is
 asked there, once for a loop: where it is no multiple, what lies in such rows moves by elements. So do arrays that are updated by indivisible
-steps. Other vectorised loops, and all that is left of these, are serial.
+steps. Loops that go through an array of the thread's own are written out likewise, so that its elements are registers. Other vectorised
+loops, and all that is left of these, are serial.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.kernels.thread_code import map_blocks
 from raido.schedule.machine import WIDEST_ACCESS
-from raido.schedule.nest.effects import buffers_read, writes
+from raido.schedule.nest.effects import buffers_read, loads, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial
 from raido.schedule.nest.walk import expressions_of, statements_within
@@ -43,14 +44,16 @@ def move_wide(code: Block, threads: Mapping[Var, int]) -> Block:
     inside = list(statements_within(code))
     own = {s.buffer for s in inside if isinstance(s, Alloc) and s.buffer.scope != "shared"}
     apart = {access.buffer for s in inside for access in writes(s) if access.atomic}
-    return _block(code, {}, _Around(frozenset(own | apart), threads))
+    arrays = frozenset(buffer for buffer in own if buffer.shape)
+    return _block(code, {}, _Around(frozenset(own | apart), arrays, threads))
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """A kernel: arrays whose elements move one by one, and the threads along each axis."""
+    """A kernel: arrays whose elements move one by one, those of a thread among them, and the threads along each axis."""
 
     by_element: frozenset[Buffer]
+    own: frozenset[Buffer]
     threads: Mapping[Var, int]
 
 
@@ -97,7 +100,7 @@ def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
     serial = replace(s, kind="serial", lanes=0, body=_block(s.body, names, around))
     lanes, rest = _length(s, names, around.threads)
     moves = _Moves(s, lanes, names, around.by_element) if 1 < lanes <= LONGEST and _is_plain(s.body) else None
-    if moves is None or not (moves.loads or moves.stores):
+    if moves is None or not (moves.loads or moves.stores or _reaches_own(s, around.own)):
         yield serial
         return
     whole = moves.written_out()
@@ -107,6 +110,12 @@ def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
         yield whole
     else:
         yield If(Op("le", bool_, (ix.add(s.low, lanes), rest)), whole, Block((_tail(serial, lanes, rest),)))
+
+
+def _reaches_own(s: For, own: frozenset[Buffer]) -> bool:
+    """Whether iterations reach elements of a thread's own array, each its own: once they are written out these are in registers."""
+    found = [access for inner in s.body.statements for access in (*loads(inner), *writes(inner))]
+    return any(access.buffer in own and s.var in topological(*(access.indices or ())) for access in found)
 
 
 def _tail(loop: For, lanes: int, rest: Expr) -> For:

@@ -58,7 +58,7 @@ class Statements:
         self.unit, self.forms, self.steps = unit, forms, steps
         self.threads, self.extent = threads, extent
         self.meanings: dict[Node, Expr] = {}  # of named indices, in terms of places, sizes and loops
-        self.values = Values(unit)
+        self.values = Values(unit, self.meanings)
 
     def block(self, statements: Sequence[Any]) -> None:
         """The statements of a block."""

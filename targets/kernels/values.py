@@ -6,13 +6,14 @@ what would nest too deeply.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i64, u32, unsigned
-from raido.algo.graph.expr import Const, Op, SizeVar, Var
-from raido.algo.graph.index import as_index
+from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
+from raido.algo.graph.index import as_index, canonical, constant_value
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.values import Buffer, Read
 from raido.targets import tvm_corner as T
 from raido.targets.emit.order import is_leaf, operands, order_of, strides_of
@@ -25,10 +26,10 @@ _DEPTH = 24
 
 
 class Values:
-    """Expressions of a kernel's statements."""
+    """Expressions of a kernel's statements. `meanings`: of named indices, in terms of places, sizes and loops."""
 
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
+    def __init__(self, unit: Unit, meanings: Mapping[Node, Expr] | None = None) -> None:
+        self.unit, self.meanings = unit, {} if meanings is None else meanings
         self.memo: dict[Any, Term] = {}
 
     def prepare(self, *roots: Any) -> list[Term]:
@@ -65,7 +66,16 @@ class Values:
 
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Held, Term]:
         """The buffer of an element, and its offset there; the indices have been prepared."""
-        return self.unit.held(buffer), self.offset(buffer, [self.memo[i] for i in indices])
+        held = self.unit.held(buffer)
+        return held, self.offset(buffer, [self._place(i) if held.own else self.memo[i] for i in indices])
+
+    def _place(self, index: Any) -> Term:
+        """An index in an array of the thread's own: the number that it is, if its meaning says so, as registers have no addresses."""
+        term = self.memo[index]
+        if isinstance(term, int):
+            return term
+        number = constant_value(canonical(substitute(index, self.meanings)))
+        return term if number is None else number
 
     def offset(self, buffer: Buffer, indices: Sequence[Term]) -> Term:
         """The element offset of indices."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -113,4 +114,6 @@ def test_pieces_move_sixteen_bytes_at_once_where_they_are_whole() -> None:
     text = compilation_of("sums", 0).text.body
     assert '.part("totals").vectorize("xi")' in str(sums.schedule(target=SM_80).complete())
     assert "raido_load<f32, 4>(&a_" in text and "raido_store(&out_" in text
+    held = re.findall(r"a_copy_\d+\[([^\]]*)\]", text)
+    assert len(held) > 48 and all(re.fullmatch(r"\d+(ll)?", index) for index in held), "registers have no addresses"
     assert "raido_load<" not in compilation_of("kept", 0).text.body

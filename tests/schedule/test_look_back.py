@@ -18,6 +18,7 @@ import raido as rd
 from raido.algo.errors import ArithmeticFault, ScheduleError
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Op, const
+from raido.algo.graph.index import as_index
 from raido.schedule.kernels.cut import _Cutter as Cutter
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
@@ -28,12 +29,13 @@ from raido.schedule.kernels.thread_code import map_statements
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.effects import buffers_read
 from raido.schedule.nest.interpret import interpret_nest, sizes_of
 from raido.schedule.nest.memory import NestError
-from raido.schedule.nest.nodes import Await, Barrier, Carry, Let, Nest, Ordered, Publish, Statement, Store
+from raido.schedule.nest.nodes import Alloc, Await, Barrier, Carry, Let, Nest, Ordered, Publish, Statement, Store
 from raido.schedule.nest.races import find_races
 from raido.schedule.nest.values import Read
-from raido.schedule.nest.walk import statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 
@@ -132,6 +134,19 @@ def test_what_a_chain_reads_may_be_computed_in_its_blocks(at: str) -> None:
     nest = nest_of(roots, ORDERED, say)
     assert Carry in kinds(nest)
     hold(nest, [np.random.default_rng(1).random(50, "float32")], seeds=4)
+
+
+@pytest.mark.parametrize("n", (0, 3, 4, 50, 131))
+def test_threads_hold_their_pieces_from_the_first_pass_to_the_second(n: int) -> None:
+    """The block's copy becomes an array of each thread, of which every index is a number, in code of a device whose branches cost one side."""
+    assert ORDERED.gpu is not None
+    nest = nest_of(sums, replace(ORDERED, task=256, gpu=replace(ORDERED.gpu, branches=True)))
+    program = device_of(nest)
+    held = [s.buffer for k in program.kernels for s in statements_within(k.body) if isinstance(s, Alloc)]
+    assert [b.shape for b in held if b.name == "a_copy" and b.scope == "stack"] == [(as_index(4),)]
+    reads = [b for k in program.kernels for s in statements_within(k.body) for b in buffers_read(expressions_of(s))]
+    assert "a" in {b.name for b in reads}
+    hold(nest, [np.random.default_rng(n).random(n, "float32")], seeds=3)
 
 
 def test_a_chain_without_loops_is_dealt_out_to_threads() -> None:
