@@ -117,3 +117,14 @@ def test_pieces_move_sixteen_bytes_at_once_where_they_are_whole() -> None:
     held = re.findall(r"a_copy_\d+\[([^\]]*)\]", text)
     assert len(held) > 48 and all(re.fullmatch(r"\d+(ll)?", index) for index in held), "registers have no addresses"
     assert "raido_load<" not in compilation_of("kept", 0).text.body
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+def test_chains_are_compiled_without_local_memory(name: str, architecture: str) -> None:
+    target = Target("cuda", arch=architecture)
+    try:
+        code = compile_source(CudaCompilation(PROGRAMS[name].trace(), target, None, {}).text.text, architecture)
+    except TargetError as error:
+        pytest.skip(str(error))
+    assert all(found.local_bytes == found.spill_bytes == 0 for found in code.resources.values())
