@@ -51,7 +51,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.nest.replace_buffers import map_expressions, replace_buffers
 from raido.schedule.nest.values import Buffer, Extract, Read
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
 _STRAIGHT = 8
 _LARGE_BODY = 60
@@ -93,6 +93,7 @@ class _Former:
         self.serials = count(1)
         self.partials: dict[Buffer, Partial] = {}
         self.described: dict[int, tuple[Variability, int, int]] = {}
+        self._folding: dict[Statement, bool] = {}
 
     def describe(self, loop: For) -> tuple[Variability, int, int]:
         """The variability of a vector loop, its lanes, and its interleave."""
@@ -100,6 +101,15 @@ class _Former:
         if known is None:
             info = Variability(loop)
             known = self.described[id(loop)] = info, choose_lanes(loop, info, self.vector_bits), loop.interleave
+        return known
+
+    def has_vector_folds(self, s: Statement) -> bool:
+        """Whether there is a vector loop with folds in a statement."""
+        known = self._folding.get(s)
+        if known is None:
+            known = isinstance(s, For) and s.kind == "vector" and any(isinstance(f, Fold) for f in statements_within(s))
+            inside = s.statements if isinstance(s, Block) else blocks_of(s)
+            known = self._folding[s] = known or any(map(self.has_vector_folds, inside))
         return known
 
     def block(self, block: Block) -> Block:
@@ -111,7 +121,7 @@ class _Former:
         self.registers.bind(s)
         if isinstance(s, Collect):
             return [self.block(collected_in_order(s))]
-        reductions = find_reductions(s, self.describe, set(self.partials)) if _has_vector_folds(s) else []
+        reductions = find_reductions(s, self.describe, set(self.partials)) if self.has_vector_folds(s) else []
         if not reductions:
             return self._inside(s)
         before: list[Statement] = []
@@ -288,13 +298,6 @@ def _serial(s: Statement) -> Statement:
     if isinstance(s, Produce):
         return Produce(s.stage, _serial(s.body))  # type: ignore[arg-type]
     return s
-
-
-def _has_vector_folds(s: Statement) -> bool:
-    return any(
-        isinstance(loop, For) and loop.kind == "vector" and any(isinstance(f, Fold) for f in statements_within(loop))
-        for loop in statements_within(s)
-    )
 
 
 def _may_repeat(loop: For, info: Variability) -> bool:

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from raido.algo.graph.dtypes import i64
+from raido.algo.graph.dtypes import DType, i64
 from raido.algo.graph.expr import Const, Op, SizeVar, Var
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.rewrite import children, post_order
@@ -28,6 +28,7 @@ _NEVER_FAULTING = (
     "maximum",
 )  # computed before a loop though no iteration may need them
 _NAMES = ("name", "serial", "stage", "loop")
+_ATOMS = PLAIN | {DType}
 _GIVEN = ("parameter", "result", "heap")  # memory that a kernel is given by its address, wherever it comes from
 
 
@@ -45,27 +46,25 @@ class KeyRows:
 
     def statement(self, s: Any) -> int:
         """The number of a statement, whose parts come before it."""
-        return self.add(type(s), *[self._part(getattr(s, name)) for name in _nameless_fields(type(s))])
+        values = [getattr(s, name) for name in _nameless_fields(type(s))]
+        return self.add(type(s), *[value if type(value) in _ATOMS else self._part(value) for value in values])
 
     def expression(self, root: Node) -> int:
         """The number of an expression or a buffer."""
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            below = [] if node in self.numbers else [child for child in self._below(node) if child not in self.numbers]
-            if below:
-                stack += reversed(below)
-                continue
-            stack.pop()
-            if node not in self.numbers:
-                self.numbers[node] = self._row(node)
-        return self.numbers[root]
+        numbers = self.numbers
+        if root not in numbers:
+            below = self._below
+            for node in post_order((root,), lambda node: [each for each in below(node) if each not in numbers]):
+                numbers[node] = self._row(node)
+        return numbers[root]
 
     def _below(self, node: Node) -> Sequence[Node]:
         """The nodes whose rows come before that of a node."""
         return children(node)
 
     def _row(self, node: Node) -> int:
+        if isinstance(node, Op):
+            return self.add(Op, node.name, node.dtype, tuple(map(self.numbers.__getitem__, node.args)))
         if not isinstance(node, (Var, VectorVar, SizeVar, Buffer)):
             return self.add(type(node), *[self._part(getattr(node, name)) for name in field_names(type(node))])
         fields = [name for name in field_names(type(node)) if name not in _NAMES]
@@ -75,7 +74,7 @@ class KeyRows:
         return self.add(type(node), *map(self._part, values))
 
     def _part(self, value: Any) -> Any:
-        if type(value) in PLAIN:
+        if type(value) in _ATOMS:
             return value
         if isinstance(value, Node):
             number = self.numbers.get(value)

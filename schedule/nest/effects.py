@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, Var
-from raido.algo.graph.rewrite import topological
+from raido.algo.graph.rewrite import children, topological
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -131,7 +131,17 @@ def touched(*statements: Statement) -> set[Buffer]:
 
 def buffers_read(expressions: Iterable[NestExpr]) -> set[Buffer]:
     """The buffers that expressions read."""
-    return {e.buffer for e in topological(*expressions) if isinstance(e, _READS)}
+    found: set[Buffer] = set()
+    seen: set[Node] = set()
+    stack: list[Node] = list(expressions)
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack += children(node)
+            if isinstance(node, _READS):
+                found.add(node.buffer)
+    return found
 
 
 _READS = (Read, VectorRead, Gather)

@@ -3,6 +3,13 @@
 from counted_calls import calls_of
 
 import raido as rd
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Op, SizeVar, fresh
+from raido.schedule.gang import vectorise
+from raido.schedule.gang.registers import Registers
+from raido.schedule.nest.alike import KeyRows
+from raido.schedule.nest.nodes import Fold, For
+from raido.schedule.nest.walk import statements_within
 from raido.targets.compile import Compilation
 
 
@@ -15,4 +22,32 @@ def test_a_product_is_emitted_in_few_calls():
     works = [Compilation(product.trace(), rd.Target("llvm", cpu="x86-64-v4"), None, {}) for _ in range(2)]
     assert all(work.gang for work in works)
     assert works[0].functions  # what modules and tables are made of is there from here on
-    assert calls_of(lambda: works[1].functions) < 85_000
+    assert calls_of(lambda: works[1].functions) < 82_000
+
+
+@rd.algorithm
+def sums(a: rd.f32["n", "m", "k"]):
+    total = rd.sum(a, axis=2)
+    return rd.sum(rd.exp(total), axis=1), rd.sum(total, axis=0)
+
+
+def test_folds_are_looked_for_once_however_deep_they_stand(monkeypatch):
+    nest, walked = Compilation(sums.trace(), rd.Target("llvm", cpu="x86-64-v4"), None, {}).nest, []
+    monkeypatch.setattr(vectorise, "statements_within", lambda s: walked.append(s) or statements_within(s))
+    former = vectorise._Former(512, Registers(set(), set()))
+    loops = [s for s in statements_within(nest.body) if isinstance(s, For) and s.kind == "vector"]
+    assert former.has_vector_folds(nest.body) == any(
+        isinstance(s, Fold) for loop in loops for s in statements_within(loop)
+    )
+    assert all(former.has_vector_folds(s) in (True, False) for s in statements_within(nest.body))
+    assert len(walked) == len(set(walked)) <= len(loops)
+
+
+def test_rows_of_a_key_number_what_is_shared_once():
+    x, n = fresh("x"), SizeVar("n")
+    total = Op("add", i64, (x, n))
+    rows = KeyRows()
+    number = rows.expression(Op("mul", i64, (total, total)))
+    assert rows.rows[number] == (Op, "mul", i64, (number - 1, number - 1))
+    assert rows.expression(total) == number - 1
+    assert len(rows.rows) == 4
