@@ -99,13 +99,11 @@ def stages_to_check(state: State, before: State) -> list[str]:
     """
     if state.uses is not before.uses:
         return list(state.plans)
-    changed: list[str] = []
+    changed = [name for name, plan in state.plans.items() if name not in before.plans or plan is not before.plans[name]]
     inside: dict[str, list[str]] = {}
     for name, plan in state.plans.items():
-        if plan is not before.plans.get(name):
-            changed.append(name)
         at = plan.compute_with or plan.compute  # the stage in whose loops a stage is computed
-        if isinstance(at, At):
+        if type(at) is At:
             inside.setdefault(at.stage, []).append(name)
     found: dict[str, None] = {}
     grown = list(changed)
