@@ -6,8 +6,8 @@ they come from, what runs inside what), shared by the directives, the defaults a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Load
@@ -31,6 +31,19 @@ class State:
     plans: dict[str, StagePlan]
     asked: frozenset[tuple[str, str]] = frozenset()
     gpu: Gpu | None = None
+    _guests: Mapping[str, Sequence[StagePlan]] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def guests(self) -> Mapping[str, Sequence[StagePlan]]:
+        """By stage, the plans that mention its loops (`places`), in order. Found once."""
+        if self._guests is None:
+            found: dict[str, dict[str, StagePlan]] = {}
+            for plan in self.plans.values():
+                for at in (plan.compute, plan.store, plan.compute_with):
+                    if type(at) is At:
+                        found.setdefault(at.stage, {})[plan.stage] = plan
+            object.__setattr__(self, "_guests", {stage: tuple(plans.values()) for stage, plans in found.items()})
+        return self._guests or {}
 
     def stage(self, name: str) -> Stage:
         """The stage of that full name, which must have loops of its own."""
@@ -214,7 +227,7 @@ def places(plan: StagePlan) -> Iterator[At]:
 def placed_at(state: State, stage: str, loop: str) -> tuple[str, ...]:
     """The stages computed, kept or sharing loops at a loop of `stage`."""
     found = []
-    for plan in state.plans.values():
+    for plan in state.guests.get(stage, ()):
         for at in places(plan):
             shares = plan.compute_with is at and loop in {
                 each.name for each in state.plans[stage].loops[: position(state.plans[at.stage], at.loop) + 1]

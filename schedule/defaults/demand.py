@@ -32,7 +32,7 @@ from raido.schedule.stages.positions import chooses_by_position, is_bounded, is_
 from raido.schedule.stages.reads import array_name, flatten, loads_of, scalars_of, stage_roots
 from raido.schedule.stages.segments import ragged_folds
 from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
-from raido.schedule.state import State, has_loops_said, is_inlined, places, reaches
+from raido.schedule.state import State, has_loops_said, is_inlined, reaches
 from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
@@ -140,7 +140,7 @@ def may_inline(state: State, name: str) -> bool:
         and not has_loops_said(state, name)
         and all(isinstance(state.uses.stages[reader], Stage) for reader in state.uses.readers[name])
         and checked_reader(state, name) is None
-        and not any(at.stage == name for plan in state.plans.values() for at in places(plan))
+        and name not in state.guests
         and not any(state.plans[r].prefetches for r in state.uses.readers[name] if r in state.plans)
         and not reads_old_contents(state, stage)
     )

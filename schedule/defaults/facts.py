@@ -5,8 +5,9 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import dropwhile, takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import takewhile
 from math import prod
 
 from raido.algo.graph import index
@@ -184,10 +185,9 @@ def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
 def _find_chain(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
     state, demand = draft.state, draft.demand
     halos = {stage.name: 0}
-    before = dropwhile(lambda name: name != stage.name, reversed(state.uses.stages))
-    for name in before:  # what comes after the stage, it does not read
+    for name in _read_before(draft, stage, halos):
         readers = demand.readers(name)
-        if not readers or not readers.keys() <= halos.keys() or name in halos:
+        if not readers.keys() <= halos.keys():
             continue
         other = state.uses.stages[name]
         if not isinstance(other, Stage) or name in demand.inlined or is_inlined(state, name):
@@ -204,6 +204,27 @@ def _find_chain(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
         ):
             halos[name] = halo
     return tuple(halos)[1:]
+
+
+def _read_before(draft: Draft, stage: Stage, found: Mapping[str, int]) -> Iterator[str]:
+    """The stages that those found so far read, the last of all stages first: all that may read one have had their turn before it.
+    `found` holds the stage itself to begin with, and grows meanwhile.
+    """
+    arrays, positions = draft.demand.arrays, draft.state.uses.positions
+    seen: set[str] = set()
+    waiting: list[tuple[int, str]] = []
+    name = stage.name
+    while True:
+        if name in found:
+            new = [each for each in arrays.get(name, ()) if each not in seen and each in positions]
+            seen.update(new)
+            for each in new:
+                if positions[each] < positions[stage.name]:
+                    heappush(waiting, (-positions[each], each))
+        if not waiting:
+            return
+        _, name = heappop(waiting)
+        yield name
 
 
 def is_low(halo: int, rows: int) -> bool:

@@ -19,7 +19,6 @@ from raido.schedule.state import (
     is_inlined,
     is_reduction,
     loop_of,
-    places,
     position,
     put,
     reaches,
@@ -121,9 +120,8 @@ def apply_inline(state: State, stage: str) -> State:
     for question in ("store", "layout", "stream", "hints"):
         if (stage, question) in state.asked:
             raise Refusal("something was said about how it is stored, and an inlined stage is not stored")
-    for other in state.plans.values():
-        if any(at.stage == stage for at in places(other)):
-            raise Refusal(f'"{other.stage}" is placed at a loop of it', f'place "{other.stage}" elsewhere')
+    for other in state.guests.get(stage, ()):
+        raise Refusal(f'"{other.stage}" is placed at a loop of it', f'place "{other.stage}" elsewhere')
     return put(state, replace(plan, compute=Inline()), "placement")
 
 

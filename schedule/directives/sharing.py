@@ -13,7 +13,7 @@ from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
-from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, places, position, put, reaches
+from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, position, put, reaches
 from raido.schedule.strategies import strategy_name
 
 
@@ -56,7 +56,7 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
             f'"{guest}" has loop directives of its own, and it takes over those of "{at.stage}"',
             "say compute_with first",
         )
-    if any(each.stage == guest for other in state.plans.values() for each in places(other)):
+    if state.guests.get(guest):
         raise Refusal(f'another stage is placed at a loop of "{guest}"', "say compute_with first")
     if state.uses.scope[guest] != state.uses.scope[at.stage]:
         raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays')

@@ -72,6 +72,10 @@ class Host:
         tables = Tables(graph.program)
         tables.sites = dict(graph.sites)
         self.jobs = make_jobs(graph.stages, plans, tables)
+        self.sharers: dict[str, list[Job]] = {}  # of the loops of a stage, with it
+        for job in self.jobs.values():
+            if job.plan.compute_with is not None:
+                self.sharers.setdefault(job.plan.compute_with.stage, []).append(job)
         sites.known = {**sites.known, **tables.sites}
         names: dict[Node, str] = {job.form: job.stage.name for job in self.jobs.values()}
         names |= {parameter: parameter.name for parameter in graph.program.parameters}
@@ -294,8 +298,7 @@ class Host:
 
     def _root(self, job: Job) -> None:
         """A stage computed whole, and those that share its loops."""
-        hosts = ((each, each.plan.compute_with) for each in self.jobs.values())
-        together = [job, *(each for each, host in hosts if host and host.stage == job.stage.name)]
+        together = [job, *self.sharers.get(job.stage.name, ())]
         for each in together:
             self._within_limits(each)
             self._memory(each)

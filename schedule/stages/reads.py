@@ -89,7 +89,8 @@ class Uses:
 
     `scope[stage]`: the control stage it is in, or "". `readers[stage]`: the stages of its scope that read it; a control stage
     reads whatever its body reads from outside. `sized[stage]`: those that have sizes which it decides. `loads[reader]`: array name ->
-    loads. `outputs`: stages whose values leave their scope. `reached`: what `reached_from` has found.
+    loads. `outputs`: stages whose values leave their scope. `positions`: the places of stages in that order. `reached`: what `reached_from` has
+    found.
     """
 
     stages: dict[str, AnyStage]
@@ -99,6 +100,7 @@ class Uses:
     sized: dict[str, tuple[str, ...]]
     loads: dict[str, dict[str, tuple[Load, ...]]]
     outputs: frozenset[str]
+    positions: dict[str, int]
     reached: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def reached_from(self, producer: str) -> frozenset[str]:
@@ -170,7 +172,8 @@ def find_uses(graph: StageGraph) -> Uses:
     made = (*graph.results, *(counted.array for counted in graph.counts))
     outputs.update(names[r.form] for r in made if isinstance(r, Result) and r.form in names)
     who, whom = ({name: tuple(found) for name, found in table.items()} for table in (readers, sized))
-    return Uses(stages, scope, names, who, whom, loads, frozenset(outputs))
+    positions = {name: position for position, name in enumerate(stages)}
+    return Uses(stages, scope, names, who, whom, loads, frozenset(outputs), positions)
 
 
 def flatten(stages: Iterable[AnyStage], inside: str = "") -> Iterator[tuple[AnyStage, str]]:

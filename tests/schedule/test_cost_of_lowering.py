@@ -43,6 +43,35 @@ def test_a_stencil_is_lowered_in_few_calls():
     assert calls_of_lowering(five_points) < 21_500
 
 
+def smoothed(a, k):
+    rows = rd.stencil(lambda p: (p[0, -1] + p[0, 0] + p[0, 1]) / 3, a, boundary="clamp", name=f"rows_{k}")
+    cols = rd.stencil(lambda p: (p[-1, 0] + p[0, 0] + p[1, 0]) / 3, rows, boundary="clamp", name=f"cols_{k}")
+    lost = rd.subtract(a, cols, name=f"lost_{k}")
+    loss = rd.sum(abs(lost), axis=1, keepdims=True, name=f"loss_{k}")
+    return rd.add(cols, lost / (1 + loss), name=f"put_back_{k}")
+
+
+def calls_of_steps(count):
+    """Of forming stages, completing the schedule and lowering, for a program of five times as many stages."""
+
+    @rd.algorithm
+    def repeated(a: rd.f32["h", "w"]):
+        for k in range(count):
+            a = smoothed(a, k)
+        return a
+
+    program, found = repeated.trace(), []
+    stages = calls_of(lambda: found.append(form_stages(program)))
+    complete = calls_of(lambda: found.append(Schedule(found[0]).complete(Machine())))
+    return stages, complete, calls_of(lambda: lower(found[1].graph, found[1].variants()))
+
+
+def test_the_work_of_the_compiler_grows_with_the_program_and_not_with_its_square():
+    calls_of_steps(1)
+    few, many = calls_of_steps(10), calls_of_steps(40)
+    assert all(b / a < 4.5 for a, b in zip(few, many, strict=True)), (few, many)
+
+
 def test_a_proof_that_is_known_with_a_lesser_constant_is_not_searched_for(monkeypatch):
     n, y = SizeVar("n"), fresh("y")
     facts = Facts().with_range(y, 0, n).with_known(ix.sub(n, ix.add(ix.mul(y, 12), 12)))
