@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from raido.autotune.space.factors import powers
 from raido.autotune.space.walk import DEFAULT, Option, Walk
-from raido.schedule.defaults.facts import WRITTEN_OUT
 from raido.schedule.defaults.gpu import line_axis
+from raido.schedule.defaults.short import WRITTEN_OUT
 from raido.schedule.plan import At
 from raido.schedule.state import has_loops_said, is_reduction
 

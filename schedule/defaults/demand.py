@@ -5,7 +5,7 @@
 fold, begun where the segment does. `inlined` are the stages that are computed
 where they are read: those the user said so of, and those that cost least that way:
 
-- each element read once, as far as can be seen, or only in one set of loops that several stages share (`joins`);
+- each element read once, as far as can be seen (once for all indices of a short axis that is written out), or only in one set of loops that several stages share (`joins`);
 - or cheap, and pointwise, or a stencil over arrays that are there, read at neighbouring rows by a stage that makes some rows at a time
   (`is_shared_by_rows`): doing it again at the other points costs at most `AGAIN` operations for each element.
 """
@@ -25,6 +25,7 @@ from raido.algo.graph.expr import Array, Axis, Cond, Expr, Item, Load, Loop, Op,
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers, join_twins
+from raido.schedule.defaults.short import written_out_axes
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.levels import is_scanned_in_pieces
 from raido.schedule.remember import remembered
@@ -168,7 +169,7 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     ):  # whose strategy makes pieces that are even, and takes their values in lanes
         return False
     times = sum(
-        max(iterations(state.stage(reader), point), repeats(stage, state.stage(reader), point))
+        max(evaluations(state.stage(reader), point), repeats(stage, state.stage(reader), point))
         for reader, points in readers.items()
         for point in points
     )
@@ -312,6 +313,12 @@ def iterations(reader: Stage, point: Point) -> int:
         return 1
     left_out = (index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside)
     return prod(MANY if count is None else max(1, count) for count in left_out)
+
+
+def evaluations(reader: Stage, point: Point) -> int:
+    """How often an element that is computed where it is read is: as often as it is read, but by a short axis that is written out once."""
+    shared = [axis.var for axis in written_out_axes(reader)]
+    return iterations(reader, (*point, *shared)) if None not in point else iterations(reader, point)
 
 
 def repeats(stage: Stage, reader: Stage, point: Point) -> int:

@@ -19,14 +19,13 @@ from raido.schedule.defaults.demand import SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.neighbours import are_apart, offsets
+from raido.schedule.defaults.short import SMALL, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8
-SMALL = 8
-WRITTEN_OUT = 32  # bodies of short axes, at most: as many values as the largest files of vector registers hold, or half of a thread's
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
@@ -126,12 +125,6 @@ def row_axis(draft: Draft, stage: Stage) -> Axis | None:
     axes = stage.axes or stage.all_axes
     large = [axis for axis in axes if not is_small(axis.extent)]
     return (large or list(axes) or [None])[0]
-
-
-def is_small(e: Expr) -> bool:
-    """Whether a size is a constant of a few."""
-    value = index.constant_value(e)
-    return value is not None and value < SMALL
 
 
 def reads_by_rows(draft: Draft, reader: str, name: str, points: set[Point]) -> bool:

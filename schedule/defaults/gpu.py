@@ -22,11 +22,9 @@ from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.demand import Point, is_long_scan, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
-    WRITTEN_OUT,
     axes_of_private_loops,
     contiguity,
     function_axes,
-    is_small,
     vector_axis,
 )
 from raido.schedule.defaults.gpu_updates import (
@@ -38,6 +36,7 @@ from raido.schedule.defaults.gpu_updates import (
 )
 from raido.schedule.defaults.long_folds import is_often_few, say_long_columns, say_long_rows
 from raido.schedule.defaults.matrix_products import say_matrix_products
+from raido.schedule.defaults.short import WRITTEN_OUT, is_small
 from raido.schedule.defaults.streams import elements_of_fold, elements_of_scan, elements_of_thread
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import At

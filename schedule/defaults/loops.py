@@ -11,14 +11,12 @@ from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
-    WRITTEN_OUT,
     chain_rows,
     chain_work,
     fits_strips,
     folds_columns,
     has_chain,
     is_product_of_rows,
-    is_small,
     is_tiled_product,
     longest_chunk,
     panels,
@@ -34,6 +32,7 @@ from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.pixels import joins_colours
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
+from raido.schedule.defaults.short import WRITTEN_OUT, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops

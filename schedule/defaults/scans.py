@@ -14,7 +14,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.demand import is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.facts import is_small
+from raido.schedule.defaults.short import is_small
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of

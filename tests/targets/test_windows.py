@@ -41,3 +41,19 @@ def test_reads_less_than_a_stride_apart_load_the_same_vectors():
     text = pairs.source("tir")
     windows = set(re.findall(r"rd\.window2\.\d+\.1\.f32x\d+", text))
     assert {name.split(".")[2] for name in windows} == {"0", "1"}, windows
+
+
+def test_planes_of_one_image_are_made_in_one_pass():
+    """A level of Haar's transform: four planes, which share sums that each reads once."""
+
+    def made(a):
+        p, q, r, s = a[::2, ::2], a[::2, 1::2], a[1::2, ::2], a[1::2, 1::2]
+        return rd.stack([p + q + r + s, p - q + r - s, p + q - r - s, p - q - r + s])
+
+    compiled = rd.algorithm(made, a="i32[2*h, 2*w]").compile()
+    assert "heap" not in compiled.source("nest")
+    for width in (1, 7, 16, 40, 133):
+        a = np.random.default_rng(width).integers(-99, 99, (6, 2 * width)).astype(np.int32)
+        p, q, r, s = a[::2, ::2], a[::2, 1::2], a[1::2, ::2], a[1::2, 1::2]
+        wanted = np.stack([p + q + r + s, p - q + r - s, p + q - r - s, p - q - r + s])
+        assert np.array_equal(compiled(a), wanted)
