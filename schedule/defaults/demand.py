@@ -5,7 +5,8 @@
 fold, begun where the segment does. `inlined` are the stages that are computed
 where they are read: those the user said so of, and those that cost least that way:
 
-- each element read once, as far as can be seen (once for all indices of a short axis that is written out), or only in one set of loops that several stages share (`joins`);
+- each element read once, as far as can be seen (once for all indices of a short axis that is written out), or only in one set of loops
+  that several stages share (`joins`);
 - or cheap, and pointwise, or a stencil over arrays that are there, read at neighbouring rows by a stage that makes some rows at a time
   (`is_shared_by_rows`): doing it again at the other points costs at most `AGAIN` operations for each element.
 """
