@@ -62,17 +62,16 @@ class Cut:
             yield Piece(False, behind, stop, self.high, 1, ix.sub(-1, self.last))
 
 
-def at_boundaries(kind: str, bounds: tuple[Expr, Expr], interior: tuple[Expr, Expr], extent: Expr) -> Cut:
+def at_boundaries(kind: str, bounds: tuple[Expr, Expr], interior: tuple[Expr, Expr], extent: Expr, facts: Facts) -> Cut:
     """The cut where boundaries begin and end to vanish, of an axis of so many elements."""
     (low, high), (first, last) = bounds, interior
     after = ix.sub(ix.sub(extent, 1), last)
-    return Cut(low, first, last, high, (_border_kind(kind, first), kind, _border_kind(kind, after)))
+    return Cut(low, first, last, high, (_border_kind(kind, first, facts), kind, _border_kind(kind, after, facts)))
 
 
-def _border_kind(kind: str, width: Expr) -> str:
+def _border_kind(kind: str, width: Expr, facts: Facts) -> str:
     """How a border runs: lanes are for borders that may be wider than a gang."""
-    most = ix.constant_value(width)
-    return "serial" if kind == "vector" and most is not None and most <= NARROW else kind
+    return "serial" if kind == "vector" and facts.less_equal(width, NARROW) else kind
 
 
 def at_lines(work: Work, kind: str, bounds: tuple[Expr, Expr], interior: tuple[Expr, Expr]) -> Cut | None:

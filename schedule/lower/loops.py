@@ -318,7 +318,7 @@ class Loops:
             return
         interior, first, last = cut
         inner = replace(work, identity=work.identity | interior.identity)
-        narrow = at_boundaries(kind, (low, high), (first, last), self._extent(work, position))
+        narrow = at_boundaries(kind, (low, high), (first, last), self._extent(work, position), self.builder.facts)
         lines = at_lines(work, kind, (low, high), (first, last))
         if lines is None or (lines.conditions and not _is_inside(inner)):
             self._pieces(work, inner, position, narrow, interior)

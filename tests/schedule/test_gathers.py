@@ -59,6 +59,11 @@ def test_the_default_makes_a_map_of_a_large_box_whose_values_read_it():
     assert "swap" in nest
 
 
+def test_a_border_of_one_column_has_no_lanes_though_the_length_of_rows_is_unknown():
+    rows = [line.strip() for line in plate.compile().source("nest").splitlines() if "for x in" in line]
+    assert [line.endswith("by vector:") for line in rows[:3]] == [False, True, False]
+
+
 @pytest.mark.parametrize("algorithm", [edge, shrinking, every_other])
 def test_the_default_leaves_updates_that_move_less_in_place(algorithm):
     assert not gathers(algorithm)
