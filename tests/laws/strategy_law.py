@@ -28,15 +28,14 @@ def drawn_schedule(traced, draw, strategy):
     """A schedule with that strategy for the scans that take it, and some random legal steps."""
     schedule = Schedule(form_stages(traced))
     for stage in schedule.stages:
-        if strategy and strategy in schedule[stage].strategies():
-            numbers = schedule[stage].strategies()[strategy].numbers
+        chosen = schedule[stage].strategies().get(strategy)
+        if chosen is not None:
+            numbers = {name: _drawn(draw, name, value) for name, value in chosen.numbers.items()}
             try:
-                schedule[stage].strategy(
-                    strategy, **{name: _drawn(draw, name, value) for name, value in numbers.items()}
-                )
+                schedule[stage].strategy(strategy, **numbers)
             except ScheduleError:
                 continue
-            for part in schedule[stage].strategies()[strategy].parts:
+            for part in chosen.parts:
                 for _ in range(draw.randint(0, 3)):
                     legal = schedule[stage].part(part).legal()
                     if legal:

@@ -21,7 +21,7 @@ from raido.targets.compile import compile_program
 from raido.targets.native import set_threads
 from raido.targets.target import Target
 
-STRATEGIES = ("", "serial", "private", "sorted")
+STRATEGIES = ("", "serial", "private", "sorted", "gather")
 
 
 def hold(seed: int, compiled: bool) -> None:
