@@ -13,6 +13,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
+from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.bindings import bind, bind_fold, bind_planes, fold_alone
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import is_tiled_product
@@ -27,9 +28,9 @@ def elements_of_part(draft: Draft) -> int:
 
 
 def is_often_few(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
-    """Whether a product's results are known to be fewer than the threads of a device, or may well be: a square of unknown size, as a
-    tall matrix's product with its transpose is, of a sum of another length. Others have tiles in shared memory, whose copies a stage
-    with branches cannot have."""
+    """Whether a product's results are known to be fewer than the threads of a device, or may well be: those of tall matrices, which are
+    summed along their rows (aᵀ b), and squares of a sum of another length (a aᵀ). Others have tiles in shared memory, whose copies a
+    stage with branches cannot have."""
     fold = stage.reduction
     if fold is None or len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
         return False
@@ -37,7 +38,12 @@ def is_often_few(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     counts = [index.constant_value(n) for n in extents]
     few = None not in counts and prod(c or 0 for c in counts) < gpu.processors * gpu.resident
     lengths = [known(draft, axis.extent) for axis in stage.reduction_axes]
-    return few or (None in counts and extents[-1] is extents[-2] and extents[-1] not in lengths)
+    if few or None not in counts:
+        return few
+    reduced = {axis.var for axis in stage.reduction_axes}
+    lines = [point[-1] for points in draft.demand.reads(stage.name).values() for point in points if point]
+    across = not any(reduced & free_variables(line) for line in lines)
+    return across or (extents[-1] is extents[-2] and extents[-1] not in lengths)
 
 
 def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
