@@ -36,8 +36,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
+from raido.algo.graph import index
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
-from raido.schedule.defaults.draft import Draft
+from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import (
     FEWEST_ROWS,
     is_low,
@@ -63,6 +64,7 @@ from raido.schedule.lanes_along_folds import is_plain_fold
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
 from raido.schedule.replay import IN_BRANCHES, apply_step, branch_state, in_branch, taken_steps, test_of
+from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage, StageGraph
 from raido.schedule.state import (
     State,
@@ -225,13 +227,25 @@ def nested_place(draft: Draft, name: str) -> At | None:
     state = draft.state
     stage = state.stage(name)
     readers = draft.demand.readers(name)
-    if stage.outer == 0 or not readers:
+    if stage.outer == 0 or not readers or (draft.machine.gpu is not None and is_fold_of_rows(draft, stage)):
         return None
     if len(readers) == 1 and (at := beside_reader(draft, stage, *readers)) is not None:
         return at
     around = [deciding_loops(draft, reader, outer_axes(draft, stage, reader)) for reader in readers]
     common = [loops[0] for loops in takewhile(lambda loops: len(set(loops)) == 1, zip(*around, strict=False))]
     return At(*common[-1]) if common else None
+
+
+def is_fold_of_rows(draft: Draft, stage: Stage) -> bool:
+    """Whether a stage is one value for each element of the functions around it, folded of as many elements as nobody knows, which are there
+    for all: threads of a GPU share these, where one thread would be alone with them inside the reader's loops."""
+    if stage.reduction is None or not stage.reduction.commutative or len(stage.axes) != stage.outer:
+        return False
+    state = draft.state
+    reads = [state.uses.stages.get(array) for array in draft.demand.reads(stage.name)]
+    there = all(not isinstance(read, Stage) or len(read.axes) == read.outer or read.outer == 0 for read in reads)
+    lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.reduction_axes]
+    return there and None in lengths and segments_of(stage) is None
 
 
 def beside_reader(draft: Draft, stage: Stage, reader: str) -> At | None:

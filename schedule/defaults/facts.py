@@ -77,7 +77,7 @@ def function_axes(draft: Draft, stage: Stage) -> set[str]:
     """Axes inside whose iterations whole arrays are made (by stages of a mapped function): lanes would need an array each."""
     found: set[str] = set()
     for array in draft.demand.reads(stage.name):
-        inner = draft.state.uses.stages.get(array)
+        inner = None if array in draft.demand.inlined else draft.state.uses.stages.get(array)
         if isinstance(inner, Stage) and any(extent(draft, axis.extent) > SMALL for axis in inner.axes[inner.outer :]):
             chosen = outer_axes(draft, inner, stage.name)
             found.update(takewhile(chosen.__contains__, (axis.name for axis in stage.all_axes)))

@@ -27,6 +27,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "column means and deviations": lambda a: (rd.mean(a, axis=0), rd.std(a, axis=0)),
     "places of the largest of columns": lambda a: rd.argmax(a, axis=0),
     "row sums": lambda a: rd.sum(a, axis=1),
+    "rows made alike by a function": lambda a: rd.map(lambda row: (row - rd.mean(row)) / (rd.std(row) + 1), a),
     "running column sums": lambda a: rd.cumsum(a, axis=0),
     "running row sums": lambda a: rd.cumsum(a, axis=1),
     "sorted columns": lambda a: rd.sort(a, axis=0),
