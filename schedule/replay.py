@@ -124,7 +124,11 @@ def check_arguments(entry: Rule, arguments: Mapping[str, object]) -> None:
         if name in WORDS and not isinstance(value, str):
             raise Refusal(f"`{name}` is a name, not {value!r}")
         if name in LISTS and not (isinstance(value, tuple) and all(isinstance(each, str) for each in value)):
-            raise Refusal(f"`{name}` is a sequence of names, not {value!r}")
+            given = value[0] if isinstance(value, tuple) and len(value) == 1 and name == entry.spread else ()
+            names = ", ".join(f'"{each}"' for each in given) if isinstance(given, tuple) else ""
+            raise Refusal(
+                f"`{name}` is a sequence of names, not {value!r}", f"{entry.name}({names})" if names else None
+            )
 
 
 def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:

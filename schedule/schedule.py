@@ -21,13 +21,14 @@ from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.tracebacks import bordered
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
+from raido.schedule.directives.misfits import FROM_HALIDE
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import check_filling, fill, fillings, holes_of
 from raido.schedule.legal import is_legal, legal_steps, loop_steps, open_strategies
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.parts import plan_of_part
 from raido.schedule.plan import StagePlan, Variant
-from raido.schedule.refusal import Refusal, listed, refused
+from raido.schedule.refusal import Refusal, listed, place, refused
 from raido.schedule.replay import apply_step, branch_state, check_in_branch, replay, run, run_with_branches, variant_of
 from raido.schedule.size_texts import parse_test, sizes_of
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
@@ -45,9 +46,9 @@ class Schedule(NearAttributes):
 
     >>> s = blur.schedule()
     >>> s["cols"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()
-    <stage "cols": axes yo, xo, yi, xi>
+    <stage "cols": axes yo, xo, yi, xi; ...>
     >>> s["rows"].compute_at("cols", "yo")
-    <stage "rows": axes y, x>
+    <stage "rows": axes y, x; ...>
     """
 
     __slots__ = ("_graph", "_only", "_parent", "_prefix", "_state", "_steps", "_witness", "target")
@@ -278,9 +279,11 @@ class Schedule(NearAttributes):
     def _repr_html_(self) -> str:
         steps = self.explicit_steps
         said = {name: "".join(call_text(step) for step in steps if step.stage == name) for name in self.stages}
-        rows = [(name, ", ".join(self[name].axes), said[name] or "by default") for name in self.stages]
+        rows = [(name, self[name].line, ", ".join(self[name].axes), said[name] or "by default") for name in self.stages]
         whole = listing(str(self)) if any(step.stage not in said for step in steps) else ""  # branches, parts, holes
-        return titled(f"Schedule of {self._graph.program.name}", table(("stage", "axes", "directives"), rows), whole)
+        return titled(
+            f"Schedule of {self._graph.program.name}", table(("stage", "line", "axes", "directives"), rows), whole
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         steps = self.explicit_steps  # a branch becomes a schedule of its own, as in `copy`
@@ -343,6 +346,12 @@ class StageView(Directives):
         return tuple(loop.name for loop in self._schedule.state.plans[self.name].loops)
 
     @property
+    def line(self) -> str:
+        """The line of the algorithm that the stage comes from, `blur.py:12`; "" for one of raido's own."""
+        site = getattr(self.stage, "site", None)
+        return "" if site is None else place(site)
+
+    @property
     def plan(self) -> StagePlan:
         """The decisions about the stage so far."""
         return self._schedule.state.plan(self.name)
@@ -370,7 +379,7 @@ class StageView(Directives):
         >>> s = blur.schedule()
         >>> narrow = s["cols"].when("x < 64").unroll("y", 2)
         >>> s["cols"].vectorize("x").parallel("y")
-        <stage "cols": axes y, x>
+        <stage "cols": axes y, x; ...>
         """
         return StageView(self._schedule._branch(test, self.name), self.name)
 
@@ -390,11 +399,12 @@ class StageView(Directives):
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(name)
-            refusal = Refusal(f'there is no directive "{name}"', nearest(name, RULES), directives=listed(sorted(RULES)))
+            meant = FROM_HALIDE[name] if name in FROM_HALIDE else nearest(name, RULES)
+            refusal = Refusal(f'there is no directive "{name}"', meant, directives=listed(sorted(RULES)))
             raise refused(f'cannot {name} stage "{self.name}"', refusal, f".{name}(…)", user_site())
 
     def __repr__(self) -> str:
-        return f'<stage "{self.name}": axes {", ".join(self.axes)}>'
+        return f'<stage "{self.name}": axes {", ".join(self.axes)}{"; " * bool(self.line)}{self.line}>'
 
     def _record(self, directive: str, /, **arguments: object) -> StageView:
         entry = RULES[directive]

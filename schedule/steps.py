@@ -50,6 +50,8 @@ def plain(value: object) -> Value:
     index = getattr(value, "__index__", None)
     if index is not None:
         return int(index())
+    if isinstance(value, float) and value.is_integer():
+        raise TypeError(f"a number of iterations is a whole number, not {value!r}: write {int(value)}")
     raise TypeError(f"an argument of a directive is a name, a number or a hole, not {value!r}")
 
 

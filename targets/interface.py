@@ -48,7 +48,7 @@ class Interface(NearAttributes):
         return text if isinstance(text, str) else text()
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{value.name}: {value}" for value in self.signature.inputs)
+        inputs = ", ".join(f"{name}: {kind}" for name, kind in self.signature.arguments)
         outputs = ", ".join(str(value) for value in self.signature.outputs)
         ghosts = "".join(
             f", {e.name}" + ("" if e.bound is None else f" <= {size_text(e.bound)}")
@@ -57,8 +57,9 @@ class Interface(NearAttributes):
         return f"<Executable {self.signature.name}({inputs}) -> {outputs}{ghosts}>"
 
     def _repr_html_(self) -> str:
-        rows = [("argument", value.name, str(value)) for value in self.signature.inputs]
-        rows += [("size", name, "i64") for name in self.signature.sizes]
+        rows = [("argument", name, kind) for name, kind in self.signature.arguments]
+        given = [name for name, kind in self.signature.arguments if kind == "size"]
+        rows += [("size", name, "i64") for name in self.signature.sizes if name not in given]
         rows += [("result", "", str(value)) for value in self.signature.outputs]
         return titled(f"Executable {self.signature.name}{self._described()}", table(("", "name", "type"), rows))
 

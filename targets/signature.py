@@ -16,7 +16,7 @@ Trees say how arrays nest: an int is a position in `inputs` (or `outputs`), {"tu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -109,6 +109,19 @@ class FaultSite:
     array: str = ""
 
 
+def _leaves(tree: Tree) -> Iterator[int | str]:
+    """The positions of arrays, and the names of sizes, in a tree of arguments."""
+    if isinstance(tree, int):
+        yield tree
+        return
+    ((kind, body),) = tree.items()
+    if kind == "size":
+        yield body
+        return
+    for branch in branches(kind, body):
+        yield from _leaves(branch)
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """The interface of one compiled program; `entry` is the symbol of its entry function, `requires` the CPU features it needs."""
@@ -130,6 +143,18 @@ class Signature:
         """For each output, whether the program allocates it."""
         loose = {existential.name for existential in self.existentials if existential.bound is None}
         return tuple(any(name in loose for size in v.shape for name in size_names(size)) for v in self.outputs)
+
+    @property
+    def arguments(self) -> list[tuple[str, str]]:
+        """The names and the types of the arguments in their order, structures flattened: `("img", "f32[h, w]")`, `("steps", "size")`."""
+        return [
+            (leaf, "size") if isinstance(leaf, str) else (self.inputs[leaf].name, str(self.inputs[leaf]))
+            for leaf in _leaves(self.input_tree)
+        ]
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{name}: {kind}" for name, kind in self.arguments)
+        return f"<Signature {self.name}({takes}) -> {', '.join(map(str, self.outputs))}>"
 
     def to_json(self) -> str:
         """The signature as one line of JSON."""

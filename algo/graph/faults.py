@@ -9,6 +9,7 @@ only one, size), "bounds" (start, stop, size), "negative" (size), "limit_0" … 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from raido.algo.errors import ArithmeticFault, ArrayTooLarge, IndexOutOfRange, RaidoError, SizeMismatch, explain
@@ -102,14 +103,27 @@ def unsigned_kind(kind: str, *values: Node) -> str:
     return f"unsigned_{kind}" if wide else kind
 
 
-def index_lines(dimension: int, index: int, size: int) -> dict[str, str]:
-    """The reason why an index is out of range, and the remedy, as labelled lines of an error."""
+def index_lines(dimension: int, index: int, size: int, text: str = "") -> dict[str, str]:
+    """The reason why an index is out of range, and the remedy, as labelled lines of an error; `text` is the user's line."""
     if not size:
         return {"why": "it is empty"}
     why = f"dimension {dimension} has size {size}, so its indices are 0 … {size - 1}"
     if index < 0:
         why += "; one that is computed does not count from the end, as a literal -1 does"
-    return {"why": why, "try": 'rd.gather(a, i, mode="clamp") for the nearest element, mode="wrap" or rd.constant(0)'}
+    return {"why": why, "try": _remedy_for_index(text)}
+
+
+def _remedy_for_index(text: str) -> str:
+    """The remedy for an index out of range in a line that reads by it, changes an array there by `.at`, or both."""
+    read = 'rd.gather(a, i, mode="clamp") for the nearest element, mode="wrap" or rd.constant(0)'
+    change = re.search(r"\.at\[.*\]\s*\.(set|add|multiply|min|max)\(", text)
+    if change is None:
+        return read
+    name = change.group(1)
+    operator = {"min": "minimum", "max": "maximum"}.get(name, name)
+    form = "scatter(a, i, v)" if name == "set" else f"reduce_by_index(a, rd.{operator}, neutral, i, v)"
+    written = f"rd.{form}, which leaves out what lies outside"
+    return f"{written}; where it reads, {read}" if re.search(r"(?<!\.at)(?<=[\w)\]])\[", text) else written
 
 
 def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoError:
@@ -125,7 +139,9 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
         dimension, index, size = (int(v) for v in values[:3])
         headline = f"index {index} is out of range for dimension {dimension} of size {size}"
         array = site.array or None if site else None
-        return IndexOutOfRange(explain(headline, algorithm=where, array=array, **index_lines(dimension, index, size)))
+        return IndexOutOfRange(
+            explain(headline, algorithm=where, array=array, **index_lines(dimension, index, size, where or ""))
+        )
     if kind == "division":
         dividend = "".join(f" of {int(v)}" for v in values[:1])
         return ArithmeticFault(explain(f"integer division{dividend} by zero", algorithm=where))

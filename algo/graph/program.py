@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from raido.algo.graph import index
 from raido.algo.graph.expr import Array, ArrayForm, Expr, Node, Parameter, SizeVar, Var
 
 
@@ -70,7 +71,17 @@ class Program:
     known: Mapping[str, int] = field(default_factory=dict)
     sized_sorts: frozenset[ArrayForm] = frozenset()
 
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{parameter.name}: {_type_text(parameter)}" for parameter in self.parameters)
+        return f"<Program {self.name}({takes}) -> {', '.join(map(_type_text, self.results))}>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         from raido.algo.graph.packing import pack, unpack
 
         return unpack, pack(self)
+
+
+def _type_text(array: Array) -> str:
+    """The type of an array as a person writes it, `f32[h, w]`."""
+    sizes = ", ".join(index.text(extent) for extent in array.shape)
+    return f"{array.dtype}[{sizes}]" if array.shape else str(array.dtype)

@@ -213,6 +213,9 @@ def shape_of(shape: Shape) -> list[Expr]:
 def extent_of(dim: Any) -> Expr:
     """One size as an expression; of a traced integer, one that data decides."""
     if isinstance(dim, (bool, tuple)) or not (isinstance(dim, (int, Array)) or hasattr(dim, "__index__")):
+        if callable(dim):
+            remedy = "the sizes first: rd.tabulate(shape, f), rd.full(shape, value)"
+            raise ShapeError(complaint("a function where a size is expected", remedy=remedy))
         raise ShapeError(complaint(f"a size is an int or a size of an array, not {dim!r}"))
     if not isinstance(dim, Array):
         value = plain_size(dim, "a size")

@@ -26,6 +26,7 @@ from raido.algo.trace.locations import complaint, plain_int, plain_size
 from raido.algo.trace.promotion import common_type
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
+from raido.algo.trace.types import describe
 from raido.algo.trace.value import STRONG, WEAK, Array, computed
 from raido.algo.trace.whole_numbers import FAR, brought_near, saturated
 
@@ -72,7 +73,11 @@ def concat(arrays: Any, axis: int | None = 0, *, dtype: DTypeLike | None = None,
         axis, parts = 0, [flatten(part) for part in parts]
     rank = parts[0].ndim
     if rank == 0 or any(part.ndim != rank for part in parts):
-        raise ShapeError(complaint("rd.concat takes arrays of one rank, at least 1"))
+        ranks = ", ".join(describe(part.dtype, part.extents) for part in parts)
+        remedy = "a[None] makes an array the only row of one of more dimensions; rd.append(a, x) adds a number"
+        raise ShapeError(
+            complaint("rd.concat takes arrays of one rank, at least 1", why=f"these are {ranks}", remedy=remedy)
+        )
     place = normal_axis(axis, rank)
     shape = list(parts[0].extents)
     for part in parts[1:]:
@@ -131,7 +136,8 @@ def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None, name: s
     extents = list(parts[0].extents)
     for part in parts[1:]:
         if part.ndim != parts[0].ndim:
-            raise ShapeError(complaint("rd.stack takes arrays of one shape"))
+            ranks = ", ".join(describe(each.dtype, each.extents) for each in parts)
+            raise ShapeError(complaint("rd.stack takes arrays of one shape", why=f"these are {ranks}"))
         for k, (m, n) in enumerate(zip(extents, part.extents, strict=True)):
             extents[k] = joined_size(m, n, owner(parts[0], k, "one array"), owner(part, k, "another array"))
     dtype, weak = common_type(parts)

@@ -32,6 +32,7 @@ from raido.algo.trace.existential import checked, counted, decided_by_data, join
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.scalars import cast
+from raido.algo.trace.tracebacks import border
 from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
@@ -421,6 +422,7 @@ def convert(dtype: DType, value: Any) -> Any:
 
 
 DType.convert = convert
+DType.__call__ = border(DType.__call__)  # type: ignore[method-assign]
 
 
 def view(a: Any, dtype: DTypeLike, *, name: str | None = None) -> Array:
@@ -434,7 +436,14 @@ def view(a: Any, dtype: DTypeLike, *, name: str | None = None) -> Array:
 
     array, dtype = array_of(a, "view"), read_dtype(dtype)
     if not isinstance(dtype, DType) or dtype.bits != array.dtype.bits or bool_ in (dtype, array.dtype):
-        raise DTypeError(complaint(f"a view of {array.dtype} as {dtype!r}: both must have the same width"))
+        same = (
+            None
+            if array.dtype is bool_
+            else f"rd.i{array.dtype.bits}, rd.u{array.dtype.bits}, or .astype for the numbers"
+        )
+        raise DTypeError(
+            complaint(f"a view of {array.dtype} as {dtype!r}: both must have the same width", remedy=same or ".astype")
+        )
     return elementwise(lambda x: Array(Op("bitcast", dtype, (x.node,))), [array], kind="elementwise", name=name)
 
 

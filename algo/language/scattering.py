@@ -215,6 +215,6 @@ def _fitting(value: Array, dest: Array, extents: list[Expr], what: str) -> list[
     known = list(extents)
     for k, extent in enumerate(value.extents, len(extents) - value.ndim):
         if ix.constant_value(extent) != 1:
-            owners = "that of the indices and rows", f"a dimension of the values of {what}"
+            owners = "a dimension of the indices or rows", f"a dimension of the values of {what}"
             known[k] = joined_size(known[k], extent, *owners, f"{actual} and {expected}")
     return known

@@ -19,6 +19,7 @@ from raido.algo.graph.size_numbers import is_size
 from raido.algo.trace.context import current
 from raido.algo.trace.existential import checked, counted
 from raido.algo.trace.locations import complaint, plain_int
+from raido.algo.trace.remedies import ROUNDED_SIZE
 from raido.algo.trace.value import Array
 from raido.algo.trace.whole_numbers import FAR, same_bits
 
@@ -86,7 +87,8 @@ def _plain_step(step: Any) -> int:
     try:
         value = operator.index(step)
     except TypeError as error:
-        raise TraceError(complaint("the step of a slice must be an int constant")) from error
+        remedy = "a[rd.iota((n + k - 1) // k) * k] for each k-th of n elements"
+        raise TraceError(complaint("the step of a slice must be an int constant", remedy=remedy)) from error
     if value == 0:
         raise ShapeError(complaint("the step of a slice cannot be 0"))
     return max(-FAR, min(FAR, value))
@@ -109,5 +111,9 @@ def _bound(bound: Any, n: Expr) -> Expr:
 def index_value(value: Array) -> Expr:
     """A scalar index as an i64 expression."""
     if value.ndim or not value.dtype.is_integer:
-        raise DTypeError(complaint("the bound of a slice is an integer"))
+        raise DTypeError(
+            complaint(
+                "the bound of a slice is an integer", remedy=f"of sizes {ROUNDED_SIZE}; of another value, rd.i64(x)"
+            )
+        )
     return same_bits(value)

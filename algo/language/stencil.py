@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -23,6 +23,7 @@ from raido.algo.trace.building import Number, Single, Value, call, collect, elem
 from raido.algo.trace.context import current, load, load_chosen
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
+from raido.algo.trace.operators import Operators
 from raido.algo.trace.promotion import lift
 from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import leaves, map_leaves
@@ -35,6 +36,9 @@ class Fill:
     """`rd.constant(v)`: outside the array, the value is v."""
 
     value: Any
+
+    def __repr__(self) -> str:
+        return f"rd.constant({self.value!r})"
 
 
 def constant(value: Any) -> Fill:
@@ -165,8 +169,22 @@ class Window(NearAttributes):
         node = load_with_boundary(self.array, places, self.rules, [step == 0 for step in steps])
         return Array(node, self.array.weak)
 
+    def refuse(self, *operands: Any) -> NoReturn:
+        """TraceError: the window is used as a value."""
+        here = f"p[{', '.join('0' * len(self.base))}]"
+        raise TraceError(
+            complaint("a window is used as a value", why="it is no array", remedy=f"{here}, its element at an offset")
+        )
+
     def __iter__(self) -> Any:
         raise TraceError(complaint("cannot iterate over a window", remedy="p[dy, dx] with constant offsets"))
+
+    __bool__ = __array__ = __float__ = __int__ = __len__ = refuse
+
+
+for _operator in vars(Operators):
+    if _operator.startswith("__") and callable(getattr(Operators, _operator)):
+        setattr(Window, _operator, Window.refuse)
 
 
 @overload

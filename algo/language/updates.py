@@ -10,7 +10,7 @@ An index that is not provably inside is read through a checked load of 0, 1, …
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.errors import DTypeError, ShapeError, TraceError
 from raido.algo.graph import index
@@ -34,7 +34,7 @@ from raido.algo.trace.building import (
 from raido.algo.trace.combining import trace_operator
 from raido.algo.trace.context import current, load
 from raido.algo.trace.existential import checked, counted, joined_size
-from raido.algo.trace.locations import complaint
+from raido.algo.trace.locations import complaint, is_dropped, user_frame
 from raido.algo.trace.promotion import takes
 from raido.algo.trace.tracebacks import bordered
 from raido.algo.trace.types import describe
@@ -62,6 +62,11 @@ class At(Unfinished):
 
     def __getitem__(self, key: Any) -> Changed:
         return Changed(self.array, key)
+
+    if not TYPE_CHECKING:  # an assignment is an error for checkers of types, too
+
+        def __setitem__(self, key: Any, value: Any) -> None:
+            raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
 
 
 @bordered
@@ -97,6 +102,10 @@ class Changed(Unfinished):
 
 
 def _updated(array: Array, key: Any, value: Any, operation: Callable[..., Any] | None, name: str | None) -> Array:
+    if is_dropped(user_frame()):
+        raise TraceError(
+            complaint("the changed array is dropped", why="arrays do not change", remedy="a = a.at[i].set(v)")
+        )
     given = value if isinstance(value, Zipped) else structure(value)
     if isinstance(given, (tuple, Zipped)):
         raise TraceError(complaint(f"{kind_of(given)} where one array of {array.dtype} is updated"))

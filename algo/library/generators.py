@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from raido.algo.errors import DTypeError, ShapeError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import u32, u64
@@ -127,6 +129,8 @@ def opened(key: Any, what: str) -> tuple[Generator, Words]:
 
     A key whose length is not known while tracing is the default generator's, which the call checks.
     """
+    if not isinstance(key, (Array, tuple, list, int, np.ndarray, np.generic)):
+        raise DTypeError(complaint(f"{what} needs a key, not {type(key).__name__}", remedy="rd.random.key(seed)"))
     given = structure(key)
     if not isinstance(given, Array) or given.dtype is not u32:
         kind = given.dtype if isinstance(given, Array) else "a tuple"

@@ -415,7 +415,9 @@ def _dtype(dtype: Any, what: str, kinds: str) -> DType:
     found = find_dtype(dtype)
     if not isinstance(found, DType) or found.kind not in kinds:
         words = {"u": "unsigned integers", "f": "floats", "iu": "integers"}[kinds]
-        raise DTypeError(complaint(f"{what} gives {words}, not {dtype!r}"))
+        order = "shape, low, high, dtype" if what.endswith("integers") else "shape, dtype"
+        order = f"{what}(key, {order}), with key = rd.random.key(seed)"
+        raise DTypeError(complaint(f"{what} gives {words}, not {dtype!r}", remedy=order))
     return found
 
 

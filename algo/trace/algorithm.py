@@ -32,6 +32,7 @@ from raido.algo.passes.finish import finish_program
 from raido.algo.trace.arguments import arrange, match_arguments
 from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.building import new_form, structure
+from raido.algo.trace.calling import EndlessCall, endless_call
 from raido.algo.trace.context import Trace, current, load, running, tracing
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift, takes
@@ -55,6 +56,8 @@ from raido.algo.trace.trees import build_tree, describe_tree, leaves, map_leaves
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, describe
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
 from raido.algo.trace.weak import strengthened
+
+DEEPEST_CALLS = 50  # of an algorithm inside itself: by a static parameter that is halved, there are fewer
 
 Kind = TypeVar("Kind", bound="Algorithm")
 
@@ -190,6 +193,8 @@ class Algorithm(NearAttributes):
         if name is not None and not is_stage_name(name):
             raise TraceError(complaint(f"{RULE}, not {name!r}"))
         trace = current()
+        if trace.prefix.count(name or self.name) >= DEEPEST_CALLS:
+            raise EndlessCall(endless_call(self.name))
         before, trace.prefix = trace.prefix, (*trace.prefix, name or self.name)
         try:
             return structure(as_records(self.function(*bound, **values)))
@@ -240,12 +245,14 @@ class Algorithm(NearAttributes):
             _require_solvable(flat, given)
             value = _called(self.function, values, static)
             if value is None:
-                raise TraceError(f"{self.name} returned None: an algorithm returns arrays")
+                remedy = "return an array, a tuple of results, or a dict of them"
+                raise TraceError(explain(f"{self.name} returned None", **{"try": remedy}))
             result = structure(as_records(value))
             if self.signature.result is not None:
                 _check_result(self.signature.result, result, self.name)
             result, complex_outputs = interleave_complex(result)
             outputs = [_output(leaf) for leaf in leaves(result)]
+            _refuse_foreign(self.name, outputs, flat)
         complex_inputs = [isinstance(leaf, ComplexArrayType) for t in types for leaf in _arrays_of(t)]
         program = Program(
             name=self.name,
@@ -319,12 +326,23 @@ def _called(function: Callable[..., Any], values: Sequence[Any], static: Mapping
     except RaidoError:
         raise
     except Exception as error:
-        from raido.algo.trace.libraries import failure_of_library  # only in trouble
+        from raido.algo.trace.libraries import failure_of_library, failure_of_python  # only in trouble
 
-        failure = failure_of_library(error)
+        failure = failure_of_library(error) or failure_of_python(error)
         if failure is None:
             raise
         raise failure from None
+
+
+def _refuse_foreign(name: str, outputs: Sequence[Node], own: Sequence[Parameter]) -> None:
+    """TraceError where results depend on a parameter of another algorithm, whose value was kept outside of it."""
+    for node in topological(*outputs):
+        if isinstance(node, Parameter) and not node.serial and node not in own:
+            labelled = {
+                "why": f"it was made of {node.name!r}, a parameter of that one, and means nothing outside of its trace",
+                "try": "pass arrays as arguments, and return what another algorithm needs",
+            }
+            raise TraceError(explain(f"{name} uses a traced value of another algorithm", **labelled))
 
 
 def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:

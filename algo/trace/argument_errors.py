@@ -27,12 +27,31 @@ def describe(takes: Takes, tree: Tree) -> str:
     ((kind, body),) = tree.items()
     if kind == "size":
         return f"{body}: size"
+    if kind in ("record", "namedtuple"):
+        fields = body if kind == "record" else body["fields"]
+        return f"({', '.join(f'{name}: {_type_text(takes, part)}' for name, part in fields.items())})"
     return f"({', '.join(describe(takes, part) for part in branches(kind, body))})"
 
 
+def _type_text(takes: Takes, tree: Tree) -> str:
+    """The type of a field: that of its array, or of the parts of a record."""
+    return str(takes.inputs[tree]) if isinstance(tree, int) else describe(takes, tree)
+
+
+def _sequence(argument: Any) -> str | None:
+    """A list of numbers as a message names it, by NumPy's dtype for it; None where it has no one dtype."""
+    try:
+        array = np.array(argument)
+    except (ValueError, OverflowError):
+        return None
+    return f"a {type(argument).__name__} of {array.dtype}, of shape {array.shape}"
+
+
 def _came(argument: Any) -> str:
+    if isinstance(argument, (list, tuple, range)) and (said := _sequence(argument)) is not None:
+        return said
     if isinstance(argument, str):
-        return argument if argument.startswith("the fields") else f"the string {argument[:40]!r}"
+        return argument if argument.startswith(("the fields", "a traced value")) else f"the string {argument[:40]!r}"
     if isinstance(argument, np.ndarray):
         return f"an array of dtype {argument.dtype} and shape {argument.shape}"
     if isinstance(argument, np.generic):

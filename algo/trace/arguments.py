@@ -179,6 +179,11 @@ def fields_of(argument: Any) -> Mapping[str, Any] | None:
     return None
 
 
+def is_traced(argument: Any) -> bool:
+    """Whether an argument is a traced value: an array of raido's, such as `rd.array([1.0])` gives."""
+    return hasattr(argument, "weak") and hasattr(argument, "extents")
+
+
 def read_array(argument: Any) -> np.ndarray | None:
     """An argument as a NumPy array of its own dtype, without a copy where that is possible; None for what is none.
 
@@ -201,6 +206,8 @@ def _check_placed(takes: Takes, leaf: Leaf, name: str, argument: Placed) -> Plac
 
 def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
     dtype = numpy_dtype(leaf.dtype)
+    if is_traced(argument):
+        raise misfit(takes, leaf, name, "a traced value", "np.array(…): functions of raido work inside of algorithms")
     if isinstance(argument, np.ma.MaskedArray):
         hint = ".filled(…) gives its masked elements a value"
         raise misfit(takes, leaf, name, argument, hint, "it is a masked array")
@@ -246,11 +253,14 @@ def _literal(takes: Takes, leaf: Leaf, name: str, argument: Any, dtype: np.dtype
     if array.size == 0:
         return array.astype(dtype)
     if _KIND_RANK.get(kind_of(array.dtype), 9) > _KIND_RANK[kind_of(dtype)]:
-        raise misfit(takes, leaf, name, argument, "int(…) makes it one" if isinstance(argument, float) else None)
+        hint = "int(…) makes it one" if isinstance(argument, float) else None
+        if isinstance(argument, (list, tuple)) and kind_of(array.dtype) in "biuf":
+            hint = f'np.array({name.partition(".")[0]}, "{leaf.dtype}") converts it'
+        raise misfit(takes, leaf, name, argument, hint)
     if dtype.kind in "iu" and array.dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
-            raise misfit(takes, leaf, name, argument, f"{leaf.dtype} holds {limits.min} to {limits.max}")
+            raise misfit(takes, leaf, name, argument, why=f"{leaf.dtype} holds {limits.min} to {limits.max}")
     return convert(array, dtype)
 
 

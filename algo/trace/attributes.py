@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from raido.algo.errors import RaidoError, explain
@@ -12,6 +13,12 @@ from raido.algo.trace.tracebacks import border
 
 class UnknownAttribute(RaidoError, AttributeError):
     """No attribute has that name."""
+
+
+def _called(name: str, text: str, otherwise: str) -> str:
+    """The variable whose attribute a line of code asks for, where it is one variable; otherwise the name for such values."""
+    found = set(re.findall(rf"(?<![\w.\])])(\w+)\.{name}\b", text))
+    return found.pop() if len(found) == 1 else otherwise
 
 
 class NearAttributes:
@@ -39,9 +46,11 @@ class NearAttributes:
                 name, [own for own in dir(type(self)) if not own.startswith("_") and own not in self._internal]
             )
             forms = [*filter(None, [self._meant(name)]), *(f".{own}" for own in near)]
-            site = {} if self._site is None else {self._site: str(user_site())}
+            place = None if self._site is None else user_site()
+            site = {} if self._site is None else {self._site: str(place)}
+            called = (
+                self._spoken if place is None or self._site != "algorithm" else _called(name, place.text, self._spoken)
+            )
             raise UnknownAttribute(
-                explain(
-                    f"{self._spoken}.{name}: there is no such attribute", **site, **{"try": ", ".join(forms) or None}
-                )
+                explain(f"{called}.{name}: there is no such attribute", **site, **{"try": ", ".join(forms) or None})
             )

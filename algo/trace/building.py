@@ -6,7 +6,7 @@ row: a view that is itself a `Generate` of kind "move" open in the axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -90,10 +90,23 @@ def reduction_names(rank: int) -> list[str]:
 
 def make_axes(extents: Sequence[Expr], names: Sequence[str] | None = None) -> tuple[Axis, ...]:
     """New axes of those extents; `names` are the user's, which stay whatever stage the axes end up in."""
+    if names is not None and not _are_names(names):
+        remedy = _axes_text(len(extents))
+        raise TraceError(complaint(f"`axes` is a sequence of names, one for each axis, not {names!r}", remedy=remedy))
     axes = plain_axes(extents, axis_names(len(extents)) if names is None else names)
     if names is not None and list(names) != reduction_names(len(extents)):
         current().named_axes.update(axis.var for axis in axes)
     return axes
+
+
+def _axes_text(count: int) -> str:
+    """The argument `axes` with a name for each of some axes."""
+    names = [f'"{name}"' for name in axis_names(count)]
+    return f"axes=({', '.join(names)}{',' * (count == 1)})" if names else "no axes=: the result is one number"
+
+
+def _are_names(names: Any) -> bool:
+    return isinstance(names, Iterable) and all(isinstance(name, str) for name in names)
 
 
 def plain_axes(extents: Sequence[Expr], names: Sequence[str]) -> tuple[Axis, ...]:
@@ -101,7 +114,8 @@ def plain_axes(extents: Sequence[Expr], names: Sequence[str]) -> tuple[Axis, ...
     trace = current()
     chosen = list(names)
     if len(chosen) != len(extents):
-        raise TraceError(complaint(f"{len(chosen)} axis names for {len(extents)} axes"))
+        head = f"{len(chosen)} axis names for {len(extents)} axes"
+        raise TraceError(complaint(head, remedy=_axes_text(len(extents))))
     if len(set(chosen)) != len(chosen):
         raise TraceError(complaint(f"axis names repeat: {', '.join(chosen)}"))
     return tuple(trace.axis(name, extent) for name, extent in zip(chosen, extents, strict=True))
@@ -145,7 +159,8 @@ def wrap(result: Result, weak: int = STRONG) -> Array:
 def check_result(value: Any) -> Any:
     """The result of a function of elements, as a structure of values."""
     if value is None:
-        raise TraceError(complaint("the function returned None", remedy="return the value of the element"))
+        remedy = "return the value: of an element, or, in a loop, of the state"
+        raise TraceError(complaint("the function returned None", remedy=remedy))
     return structure(value)
 
 

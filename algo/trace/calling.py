@@ -7,7 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from raido.algo.errors import TraceError
+from raido.algo.graph.program import Site
 from raido.algo.trace.locations import complaint
+
+
+class EndlessCall(TraceError, RecursionError):
+    """A function called itself without end."""
 
 
 def run(function: Callable[..., Any], *arguments: Any, form: str | None = None) -> Any:
@@ -45,3 +50,10 @@ def _remedy(form: str | None) -> str | None:
     if form is None or "state" not in form:
         return None
     return "one parameter for the state, which is a tuple where it has several values: lambda s: s[0] + s[1]"
+
+
+def endless_call(name: str, site: Site | None = None) -> str:
+    """The error message for a function that calls itself without end."""
+    why = "it is called while tracing, where no condition on traced values can end it"
+    remedy = "rd.while_loop(condition, body, state), or a condition on plain values"
+    return complaint(f"{name} calls itself without end", why=why, remedy=remedy, site=site)

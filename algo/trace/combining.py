@@ -6,9 +6,13 @@ by itself becomes an operator on those elements: it then holds at every index of
 
 from __future__ import annotations
 
+import builtins
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from raido.algo.errors import DTypeError, RaidoError, ShapeError, TraceError
 from raido.algo.graph import index
@@ -56,6 +60,7 @@ class Operator:
 
 def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], what: str) -> Operator:
     """The operator on operands that look like `like`, a structure of scalars: the elements at an index of `rows`."""
+    _refuse_reduction(op, what)
     flat = leaves(like)
     left = tuple(fresh("a", leaf.dtype) for leaf in flat)
     right = tuple(fresh("b", leaf.dtype) for leaf in flat)
@@ -75,6 +80,29 @@ def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], wh
     if not any(leaf.weak == STRONG for leaf in flat):
         weak = [WEAK] if monoid else _weakness(op, like, left, right, rows, what)
     return Operator(left, right, bodies, monoid, tuple(weak))
+
+
+_OPERATORS = {  # of the reductions that users take for them
+    "sum": "add",
+    "prod": "multiply",
+    "any": "logical_or",
+    "all": "logical_and",
+    "max": "maximum",
+    "min": "minimum",
+    "amax": "maximum",
+    "amin": "minimum",
+    "cumsum": "add",
+    "cumprod": "multiply",
+}
+
+
+def _refuse_reduction(op: Any, what: str) -> None:
+    """TraceError for a reduction where an operator stands: Python's, NumPy's or raido's `sum`, `max` …"""
+    name = getattr(op, "__name__", "")
+    if name in _OPERATORS and any(op is getattr(home, name, None) for home in (builtins, np, sys.modules.get("raido"))):
+        why = f"the operator of {what} takes two elements, and `{name}` one array"
+        remedy = f"rd.{_OPERATORS[name]}, or rd.{name}(a)"
+        raise TraceError(complaint(f"`{name}` as the operator of {what}", why=why, remedy=remedy))
 
 
 def _combined(

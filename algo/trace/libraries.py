@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from raido.algo.errors import TraceError
 from raido.algo.graph.program import Site
+from raido.algo.trace.calling import EndlessCall, endless_call
 from raido.algo.trace.locations import complaint, is_passed, library_module, public_module, site_in, user_site
-from raido.algo.trace.remedies import rd_form
+from raido.algo.trace.remedies import rd_form, remedy_in
 from raido.algo.trace.value import Array
 
+_DEEP = 50  # calls of one function of the user's: no nesting that is meant
 _OUTSIDE = "the call outside of the algorithm, of an argument or a result"
 _WINDOWS = 'rd.stencil(lambda p: …, a, boundary="symmetric")'
 _OF_SCIPY = {
@@ -55,6 +58,42 @@ def failure_of_library(error: Exception) -> TraceError | None:
         return None
     site = site_in(steps[called].tb_frame, steps[called].tb_lineno)
     return TraceError(_complaint(module, _name_in(site.text, module), site))
+
+
+def failure_of_python(error: Exception) -> TraceError | None:
+    """The error to raise in place of one by which Python, or NumPy's own code, refused a traced value, or by which a function called
+    itself without end; None for other errors.
+    """
+    steps, link = [], error.__traceback__
+    while link is not None:
+        steps.append(link)
+        link = link.tb_next
+    users = [
+        s
+        for s in steps
+        if not is_passed(s.tb_frame) and not s.tb_frame.f_globals.get("__name__", "").startswith("numpy")
+    ]
+    if not users:
+        return None
+    site = site_in(users[-1].tb_frame, users[-1].tb_lineno)
+    if isinstance(error, RecursionError):
+        code, count = Counter(step.tb_frame.f_code for step in users).most_common(1)[0]
+        if 10 * len(users) < len(steps) and count < _DEEP:
+            return None
+        return EndlessCall(endless_call(code.co_name, site))
+    text = str(error)
+    if isinstance(error, TypeError) and text.startswith("unhashable type: 'Array'"):
+        remedy = "rd.array(values)[i] for a table; rd.unique(a) for a set of elements"
+        return TraceError(
+            complaint("a traced value as a key of a dict or an element of a set", remedy=remedy, site=site)
+        )
+    if isinstance(error, TypeError) and "<traced " in text:
+        head, remedy = remedy_in(site.text, "np", "numpy") or ("a function outside of raido", None)
+        head = f"`{head}`" if remedy else head
+        return TraceError(
+            complaint(f"{head} of a traced value", why=None if remedy else text, remedy=remedy, site=site)
+        )
+    return None
 
 
 def _complaint(module: str, name: str | None, site: Site | None = None) -> str:

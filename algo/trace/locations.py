@@ -7,6 +7,7 @@ import operator
 import os
 import sys
 import warnings
+from opcode import opmap
 from types import FrameType
 from typing import Any
 
@@ -25,6 +26,9 @@ _INTERNAL = [
 _LIBRARIES = frozenset(
     ("pandas", "scipy", "skimage", "sklearn")
 )  # whose functions call methods of what they are given, too
+
+
+_CACHE = opmap.get("CACHE", 0)  # of an instruction, behind it: from Python 3.11 on
 
 
 def mark_internal(file: str) -> None:
@@ -68,6 +72,15 @@ def _module(frame: FrameType) -> str:
 
 def _is_of_library(frame: FrameType) -> bool:
     return _module(frame).partition(".")[0] in _LIBRARIES
+
+
+def is_dropped(frame: FrameType | None) -> bool:
+    """Whether the result of the call that a frame makes is no one's: the call is a statement of its own."""
+    if frame is None or frame.f_lasti < 0:
+        return False
+    code = frame.f_code.co_code
+    following = (code[k] for k in range(frame.f_lasti + 2, len(code), 2))
+    return next((opcode for opcode in following if opcode != _CACHE), None) == opmap["POP_TOP"]
 
 
 def user_site() -> Site:

@@ -47,9 +47,15 @@ def lift(value: Any) -> Array:
         value.refuse()
     if callable(value):
         remedy = (
-            "functions come first: rd.map(f, a), rd.stencil(f, a), rd.reduce(op, neutral, a), rd.loop(n, body, init)"
+            "this order: rd.map(f, a), rd.stencil(f, a), rd.tabulate(shape, f), rd.reduce(op, neutral, a), "
+            "rd.loop(n, body, init), rd.while_loop(condition, body, init)"
         )
         raise TraceError(complaint("a function where a value is expected", remedy=remedy))
+    if value is None:
+        remedy = "a function that returns its value; of the results of an algorithm, leave it out"
+        raise TraceError(complaint("None where a value is expected", remedy=remedy))
+    if (refuse := getattr(type(value), "refuse", None)) is not None:  # a window
+        refuse(value)
     remedy = next((words for kind, words in _REMEDIES.items() if isinstance(value, kind)), None)
     raise TraceError(complaint(f"{type(value).__name__} in an expression: {_short(value)}", remedy=remedy))
 
@@ -58,7 +64,6 @@ _REMEDIES = {
     list: "rd.array([...]) for one array of its values, a tuple (a, b) for several values",
     dict: "a tuple, or a record: Vec = rd.record(x=rd.f32); an algorithm itself may return a dict",
     str: "a string in the metaprogram only: outside of expressions",
-    type(None): "a function that returns its value",
     range: "rd.iota(n)",
     set: "rd.array([...]) of its values",
 }

@@ -43,5 +43,5 @@ def refuse_name(module: str, name: str, names: Sequence[str]) -> NoReturn:
     said = f"; near: {', '.join(f'{prefix}.{word}' for word in near)}" if near else ""
     if not said and len(names) < _LISTED and not name.startswith("_"):
         said = f"; it has {', '.join(sorted(names))}"
-    said = said if meant is None else f"; raido has {meant}"
+    said = said if meant is None else f"; {'it is' if meant.startswith('np.') else 'raido has'} {meant}"
     raise UnknownAttribute(f"module {module!r} has no attribute {name!r}{said}")

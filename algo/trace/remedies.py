@@ -53,6 +53,13 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
         name: f"rd.linalg.{name}"
         for name in ("eigh", "eigvalsh", "lstsq", "matrix_rank", "pinv", "qr", "svd", "svdvals")
     },
+    "argtopk": "rd.argsort(x, descending=True)[:k]",
+    "expit": "1 / (1 + rd.exp(-x))",
+    "gelu": "x * rd.erfc(-x / math.sqrt(2)) / 2",
+    "leaky_relu": "rd.where(x > 0, x, slope * x)",
+    "logit": "rd.log(x / (1 - x))",
+    "silu": "x / (1 + rd.exp(-x))",
+    "softplus": "rd.logaddexp(x, 0)",
     "exponential": "-rd.log1p(-rd.random.uniform(key, shape))",
     "jit": "rd.algorithm",
     "lax": "rd.loop, rd.scan, rd.cond",
@@ -159,9 +166,19 @@ def numpy_name(function: Any) -> str:
     return name if not home or home.startswith("_") or home in ("core", "lib", "ma") else f"{home}.{name}"
 
 
+def _is_function(found: re.Match[str]) -> bool:
+    """Whether a name behind that of a module is a function's."""
+    home = sys.modules.get({"np": "numpy"}.get(found.group(1), found.group(1)))
+    return callable(getattr(home, found.group(2), None))
+
+
 def remedy_in(line: str, *modules: str) -> tuple[str, str] | None:
     """The call of a function of some modules in a line of code, and what to write instead of it; None where there is none."""
     found = re.search(rf"\b({'|'.join(modules)})\.([a-z_0-9.]+)\(", line)
+    if found is None:  # a function that is passed on: `rd.map(math.sin, a)`
+        found = next(
+            (m for m in re.finditer(rf"\b({'|'.join(modules)})\.([a-z_0-9.]+)\b", line) if _is_function(m)), None
+        )
     if found is None:
         return None
     name = found.group(2)

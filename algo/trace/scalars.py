@@ -98,9 +98,17 @@ def arithmetic(name: str, *values: Array) -> Array:
     if name == "positive":
         return Array(args[0], weak)
     if dtype.is_float and name.startswith(("bit_", "sh")):
-        raise DTypeError(complaint(f"a bit operation on {dtype}", remedy="x.view(rd.i32) for the bits of a float"))
+        raise DTypeError(complaint(f"a bit operation on {dtype}", remedy=_remedy_for_bits(name, dtype, values)))
     known = _folded(name, dtype, args, weak)
     return Array(Op(name, dtype, tuple(args)), weak) if known is None else known
+
+
+def _remedy_for_bits(name: str, dtype: DType, values: tuple[Array, ...]) -> str:
+    """What to write for a bit operation on floats: a comparison, of which there is one beside them or should be, or the bits."""
+    if any(value.dtype is bool_ for value in values):
+        return "x != 0 for the float, and each comparison in parentheses: (a < b) & (b < c)"
+    truth = "x == 0 for `not x`, " if name == "bit_not" else ""
+    return f"{truth}x.view(rd.i{dtype.bits}) for the bits of a float"
 
 
 def _counted(name: str, args: list[Expr]) -> Expr:

@@ -126,6 +126,9 @@ def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
     if isinstance(argument, tuple):
         make = getattr(type(argument), "_make", tuple)  # records and named tuples keep their names
         return make(type_of(part, f"{name}_{k}", call) for k, part in enumerate(argument))
+    if isinstance(argument, Array) and call:
+        remedy = "np.array(…): functions of raido work inside of algorithms"
+        raise ArgumentError(explain(f"argument {name!r} is a traced value; an array is expected", **{"try": remedy}))
     if isinstance(argument, Array):
         return ArrayType(argument.dtype, argument.extents)
     fields = fields_of(argument)
@@ -151,7 +154,8 @@ def as_array(argument: Any, name: str) -> np.ndarray:
     except (ArgumentError, ValueError, OverflowError) as error:
         raise ArgumentError(explain(f"argument {name!r} is a {type(argument).__name__}", why=str(error))) from error
     if array is None or array.dtype.kind in "OSU":
-        raise ArgumentError(f"argument {name!r} is a {type(argument).__name__}; an array is expected")
+        came = f"{type(argument).__name__}{'' if array is None else f' of dtype {array.dtype}'}"
+        raise ArgumentError(f"argument {name!r} is a {came}; an array of numbers is expected")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

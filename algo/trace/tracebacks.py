@@ -72,7 +72,7 @@ def border(function: Function, wrong: Wrong = _wrong_arguments) -> Function:
             try:
                 return function(*arguments, **options)
             except RecursionError as error:
-                if _is_raidos_own(error):
+                if not isinstance(error, RaidoError) and _is_raidos_own(error):
                     raise CompileError(TOO_DEEP) from None
                 raise
             except TypeError as error:

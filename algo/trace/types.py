@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import functools
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_args, get_origin
 
 from raido.algo.documents import shown
-from raido.algo.errors import ShapeError, TraceError
+from raido.algo.errors import ArgumentError, ShapeError, TraceError, explain
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Expr, SizeVar
@@ -59,6 +59,11 @@ class SizeType:
         for k in normal_axes(axis, len(shape)):
             count = count * shape[k]
         return count
+
+    if not TYPE_CHECKING:  # a size with sizes is an error for checkers of types, too
+
+        def __getitem__(self, shape: Any) -> NoReturn:
+            raise ArgumentError(explain("rd.size is one number", **{"try": 'rd.i64["n"] for an array of them'}))
 
     def __repr__(self) -> str:
         return "size"

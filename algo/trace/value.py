@@ -239,6 +239,9 @@ class Array(Methods, Operators):
         def __setitem__(self, key: Any, value: Any) -> NoReturn:
             raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
 
+        def __delitem__(self, key: Any) -> NoReturn:
+            raise TraceError(complaint("arrays do not change", remedy="b = rd.delete(a, i)"))
+
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
         from raido.algo.trace.libraries import library_complaint
 
@@ -261,6 +264,21 @@ class Array(Methods, Operators):
         return f"<traced {describe(self.dtype, self.extents)}>"
 
 
+def _refuse_assignment(name: str, remedy: str) -> None:
+    """Answers the assignment to a property of arrays with what to write instead."""
+    found: property = vars(Array)[name]
+
+    def assign(self: Array, value: Any) -> NoReturn:
+        raise TraceError(complaint(f"arrays do not change: `.{name}` is assigned", remedy=remedy))
+
+    setattr(Array, name, property(found.fget, assign, doc=found.__doc__))
+
+
+for _name, _remedy in (
+    ("shape", "b = a.reshape(shape)"),
+    ("dtype", "b = a.astype(dtype), or a.view(dtype) of its bits"),
+):
+    _refuse_assignment(_name, _remedy)
 bordered(Array, special=())
 
 

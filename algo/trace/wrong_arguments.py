@@ -9,14 +9,26 @@ from typing import Any
 
 from raido.algo.errors import ArgumentError, RaidoError, TraceError, explain
 
+_OTHER_LIBRARIES = {  # names of torch, JAX and Python for what NumPy calls otherwise
+    "dim": ("axis",),
+    "dims": ("axis", "axes"),
+    "keepdim": ("keepdims",),
+    "reverse": ("descending",),
+}
+_MEANT = {
+    "in_axes": "rd.swapaxes(a, 0, 1): functions go over the first axis; rd.elementwise over all",
+    "out_axes": "rd.swapaxes(result, 0, 1)",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why arguments do not fit, the parameters as text, and names of parameters near to one that there is not."""
+    """Why arguments do not fit, the parameters as text, names of parameters near to one that there is not, or what else was meant by it."""
 
     why: str
     takes: str
     near: tuple[str, ...] = ()
+    meant: str | None = None
 
 
 def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> Misfit | None:
@@ -37,7 +49,10 @@ def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: M
     if unknown is not None and all(p.kind is not p.VAR_KEYWORD for p in parameters):
         from raido.algo.trace.remedies import near_names
 
-        return Misfit(f'there is no argument "{unknown}"', takes, tuple(near_names(unknown, named)))
+        meant = [word for word in _OTHER_LIBRARIES.get(unknown, ()) if word in named]
+        return Misfit(
+            f'there is no argument "{unknown}"', takes, tuple(meant or near_names(unknown, named)), _MEANT.get(unknown)
+        )
     return Misfit(_said(problem), takes)
 
 
@@ -52,7 +67,7 @@ def wrong_arguments(
     if misfit is None:
         return None
     name = spoken_name(function, arguments)
-    near = ", ".join(f"{word}=" for word in misfit.near)
+    near = misfit.meant or ", ".join(f"{word}=" for word in misfit.near)
     traced = running() is not None
     text = explain(
         f"{name}: {misfit.why}",
@@ -67,6 +82,8 @@ def spoken_name(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
     if not owner:
         parts = function.__module__.split(".")
         return ".".join(["rd", *(parts[1:] if len(parts) < 3 else []), name])
+    if name == "__call__" and owner == "DType":
+        return f"rd.{arguments[0]}"
     if name == "__init__":
         return f"rd.{type(arguments[0]).__name__}"
     return ".".join([getattr(arguments[0], "_spoken", owner), name])

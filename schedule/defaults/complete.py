@@ -92,7 +92,13 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
 
     open_ = holes_of(schedule.steps)
     if open_:
-        raise ScheduleError(explain("cannot complete a schedule with holes", holes=", ".join(open_)))
+        raise ScheduleError(
+            explain(
+                "cannot complete a schedule with holes",
+                **{"try": f"s.with_({', '.join(f'{name}={options[0]!r}' for name, options in open_.items())})"},
+                holes=", ".join(open_),
+            )
+        )
     state = initial_state(schedule.graph, machine.gpu)
     steps: list[Step] = []
     for step in taken_steps(schedule.graph, schedule.explicit_steps):

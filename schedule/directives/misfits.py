@@ -10,6 +10,24 @@ from raido.algo.trace.locations import user_site
 from raido.algo.trace.wrong_arguments import misfit_of
 from raido.schedule.refusal import Refusal, refused
 
+FROM_HALIDE = {  # Halide's directives as raido's; None for what there is nothing like
+    "async_": None,
+    "bound": None,
+    "compute_inline": "inline()",
+    "compute_root": "root()",
+    "fold_storage": 'store_at("reader", "loop")',
+    "gpu_blocks": 'bind("y", "block.x")',
+    "gpu_threads": 'bind("x", "thread.x")',
+    "gpu_tile": 'tile(y=8, x=32), bind("yo", "block.y") and its like for each loop',
+    "hoist_storage": None,
+    "in_": 'clone("reader")',
+    "memoize": None,
+    "reorder_storage": 'store(layout=("x", "y"))',
+    "rfactor": 'split("r", 1024).parallel("ro"), whose partial results are combined in order',
+    "specialize": 's.when("w >= 64")',
+    "store_root": 'root(), or store_at("reader", "loop")',
+}
+
 
 class WrongArguments(ScheduleError, TypeError):
     """A directive was given arguments that it does not take, or too few."""
@@ -25,7 +43,7 @@ def wrong_directive(
     stage, *given = arguments
     name = method.__name__
     words = [*map(_text, given), *(f"{key}={_text(value)}" for key, value in options.items())]
-    meant = _MEANT.get(name, lambda given, axes: None)(given, stage.axes)
+    meant = _MEANT.get(name, lambda given, axes: None)(given or list(next(iter(options.items()), ())), stage.axes)
     near = ", ".join(f"{word}=" for word in misfit.near)
     refusal = Refusal(misfit.why, near or meant or None, takes=misfit.takes)
     said = f".{name}({', '.join(words)})"
@@ -41,6 +59,8 @@ def _meant_split(given: Sequence[Any], axes: Sequence[str]) -> str | None:
     match given:
         case [str(axis), str(outer), str(inner), factor, *_]:
             return f'split("{axis}", {factor}, names=("{outer}", "{inner}"))'
+        case [str(axis), int(factor)]:  # split(y=32)
+            return f'split("{axis}", {factor})'
         case [str(axis)]:
             return f'split("{axis}", 8)'
     return None
@@ -55,4 +75,16 @@ def _meant_tile(given: Sequence[Any], axes: Sequence[str]) -> str:
     return f"tile({', '.join(f'{axis}={factors[axis]}' for axis in ordered)})"
 
 
-_MEANT: dict[str, Callable[[Sequence[Any], Sequence[str]], str | None]] = {"split": _meant_split, "tile": _meant_tile}
+def _meant_fuse(given: Sequence[Any], axes: Sequence[str]) -> str | None:
+    """A list of axes as two arguments."""
+    match given:
+        case [[str(a), str(b), *_] | (str(a), str(b), *_)]:
+            return f'fuse("{a}", "{b}")'
+    return None
+
+
+_MEANT: dict[str, Callable[[Sequence[Any], Sequence[str]], str | None]] = {
+    "split": _meant_split,
+    "fuse": _meant_fuse,
+    "tile": _meant_tile,
+}

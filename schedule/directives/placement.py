@@ -215,6 +215,12 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
         raise Refusal(f'nothing reads "{producer}"', f's["{producer}"].root()')
     if state.uses.scope[producer] != state.uses.scope[at.stage]:
         raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays', stages=listed(readers))
+    if reaches(state, producer, at.stage):
+        reverse = legal_places(state, at.stage) if at.stage not in state.uses.outputs else ""
+        remedy = f's["{at.stage}"].compute_at(…) at one of its own places: {reverse}' if reverse else None
+        raise Refusal(
+            f'"{at.stage}" runs before "{producer}", which needs it', remedy, places=legal_places(state, producer)
+        )
     outside = [r for r in readers if r != at.stage and (at.stage, at.loop) not in enclosing(state, r)]
     if outside:
         reader = outside[0]
@@ -229,8 +235,6 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
             )
         remedy = f'place "{reader}" inside the same loop first' if reader not in state.uses.outputs else None
         raise Refusal(why, remedy, places=legal)
-    if reaches(state, producer, at.stage):
-        raise Refusal(f'"{producer}" needs "{at.stage}" itself', places=legal_places(state, producer))
     if at.stage in readers:
         check_not_after_reduction(state, producer, at)
 

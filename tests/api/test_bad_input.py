@@ -168,7 +168,7 @@ CALLS = table(
     ("out is read-only", lambda: add(A, B, out=TAKEN["read-only"]), rd.ArgumentError, "read-only"),
     ("out has another shape", lambda: add(A, B, out=A[:4].copy()), rd.ArgumentError, r"shape \(5, 7\), got .*\(4, 7\)"),
     ("out has another dtype", lambda: add(A, B, out=np.zeros((5, 7))), rd.ArgumentError, "float32.*got float64"),
-    ("out is a list", lambda: add(A, B, out=[1]), rd.ArgumentError, "must be an array, got list"),
+    ("out is a list", lambda: add(A, B, out=[1]), rd.ArgumentError, "must be an array, got a list of int64"),
     ("out is on a GPU", lambda: add(A, B, out=Producer(A.copy(), 10)), rd.ArgumentError, "rocm:0"),
     (
         "out overlaps itself",

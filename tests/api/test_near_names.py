@@ -53,7 +53,7 @@ UNKNOWN = {
     "executable": (lambda: blur.compile().tim(X), r"exe\.tim: ", r"try +\.time"),
     "name of JAX": (lambda: rd.random.PRNGKey(0), "PRNGKey", r"raido has rd\.random\.key"),
     "dtype of NumPy": (lambda: rd.float32, "float32", r"raido has rd\.f32"),
-    "number of NumPy": (lambda: rd.pi, "pi", r"raido has np\.pi"),
+    "number of NumPy": (lambda: rd.pi, "pi", r"it is np\.pi"),
     "NumPy's order": (lambda: rd.argpartition, "argpartition", r"raido has rd\.argsort"),
     "function of JAX": (lambda: rd.cummax, "cummax", r"raido has rd\.scan\(rd\.maximum, -np\.inf, a\)"),
     "decomposition of NumPy's": (lambda: rd.linalg.eig, "eig", r"raido has rd\.linalg\.svd.* np\.linalg\.eig"),

@@ -1,0 +1,238 @@
+"""Mistakes that a newcomer makes: each is answered by one message of raido's, whose remedy exists and runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+V = np.arange(5.0)
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+GENERATOR = np.random.default_rng(0)
+Pair = rd.record(a=rd.f64, b=rd.f64)
+
+
+@rd.algorithm
+def blur(img: rd.f32["h", "w"]):
+    rows = rd.stencil(lambda p: (p[0, -1] + p[0, 0] + p[0, 1]) / 3, img, name="rows")
+    return rd.stencil(lambda p: (p[-1, 0] + p[0, 0] + p[1, 0]) / 3, rows, name="cols")
+
+
+@rd.algorithm
+def nearest(points: rd.f32["n", "d"], centres: rd.f32["k", "d"]):
+    difference = points[:, None, :] - centres[None, :, :]
+    distances = rd.sum(difference * difference, axis=2, name="distances")
+    return rd.min(distances, axis=1, name="least") + 1
+
+
+def of(function: Callable[..., Any], *arguments: Any, **types: Any) -> Callable[[], Any]:
+    """A call of an algorithm; without arguments, of five floats."""
+    return lambda: rd.algorithm(function, **types)(*(arguments or (V,)))
+
+
+def cols() -> Any:
+    return blur.schedule()["cols"]
+
+
+def foreign() -> Any:
+    kept: list[Any] = []
+    rd.algorithm(lambda x: kept.append(x) or x * 2)(V)
+    return rd.algorithm(lambda y: y + kept[0])(V[:3])
+
+
+@rd.algorithm
+def endless(x: rd.f64["n"]):
+    return endless(x)
+
+
+def dropped(x: Any) -> Any:
+    x.at[0].set(1)
+    return x
+
+
+def at_assigned(x: Any) -> Any:
+    x.at[0] = 1
+    return x
+
+
+def deleted(x: Any) -> Any:
+    del x[0]
+    return x
+
+
+def reshaped(x: Any) -> Any:
+    x.shape = (1, 5)
+    return x
+
+
+def with_hole() -> Any:
+    s = blur.schedule()
+    s["cols"].split("y", rd.choose("strip", [4, 8]))
+    return blur.compile(schedule=s)
+
+
+SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
+    # remedies
+    "a write out of range": (
+        of(lambda x, i: x.at[i].set(1), V, 9),
+        "index 9",
+        r"rd\.scatter\(a, i, v\), which leaves out what lies outside$",
+    ),
+    "a sum out of range": (
+        of(lambda x, i: x.at[i].min(1.0), V, 9),
+        "index 9",
+        r"rd\.reduce_by_index\(a, rd\.minimum, ",
+    ),
+    "a list of ints for bools": (
+        of(lambda x: ~x, [1, 0, 1], x="bool[n]"),
+        r"a list of int64, of shape \(3,\)",
+        r'np\.array\(x, "bool"\) converts it',
+    ),
+    "a list of floats for ints": (
+        of(lambda x: x, [1.5, 2], x="i64[n]"),
+        "a list of float64",
+        r'np\.array\(x, "int64"\)',
+    ),
+    "a number too large": (of(lambda x: x, [1, 300], x="u8[n]"), "a list of int64", "why +uint8 holds 0 to 255"),
+    "fields of a record": (of(lambda p: p.a, {"p_a": V}, p=Pair["n"]), r"\(a: f64\[n\], b: f64\[n\]\)", "p_a"),
+    "a comparison without parentheses": (of(lambda x: (x > 0) & x), "bit operation on f64", r"x != 0 .*parentheses"),
+    "the bits of f64": (of(lambda x: ~x), "bit operation on f64", r"x == 0 .*x\.view\(rd\.i64\)"),
+    "a view of another width": (of(lambda x: x.view(rd.i32)), "same width", r"rd\.i64, rd\.u64"),
+    "a function of math": (of(lambda x: rd.map(math.sin, x)), r"`math\.sin` of a traced value", r"rd\.sin$"),
+    "in_axes": (of(lambda x: rd.map(lambda a: a, x, in_axes=1)), '"in_axes"', r"rd\.swapaxes\(a, 0, 1\)"),
+    "an axis for its name": (of(lambda x: rd.map(lambda a: a, x, axes=1)), "sequence of names", r'axes=\("x",\)$'),
+    "axes for their names": (of(lambda x: rd.scan(rd.add, 0.0, x, axes=(1,))), "sequence of names", r'axes=\("x",\)$'),
+    "names for no axes": (
+        of(lambda x: rd.reduce(rd.add, 0.0, x, axes="ab")),
+        "2 axis names for 0 axes",
+        "no axes=: .*number",
+    ),
+    "root of Halide": (lambda: cols().compute_root(), "compute_root", r"try +root\(\)$"),
+    "memoize of Halide": (lambda: cols().memoize(), "memoize", r'directive "memoize"\n +directives'),
+    "places in reverse": (
+        lambda: nearest.schedule()["least"].compute_at("distances", "x"),
+        'cannot compute stage "least" at loop',
+        r'"distances" runs before "least", which needs it\n +try +s\["distances"\]\.compute_at.*"least" x',
+    ),
+    "a loop with the body first": (
+        of(lambda x: rd.loop(lambda i, s: s, x, 3)),
+        "a function where a value",
+        r"rd\.loop\(n, body, init\), rd\.while_loop\(condition, body, init\)$",
+    ),
+    "a reduction as an operator": (
+        of(lambda x: rd.reduce(rd.sum, 0, x)),
+        "`sum` as the operator",
+        r"rd\.add, or rd\.sum",
+    ),
+    "Python's max as an operator": (
+        of(lambda x: rd.scan(max, 0, x)),
+        "`max` as the operator",
+        r"rd\.maximum, or rd\.max",
+    ),
+    # Python's errors
+    "a value of another trace": (foreign, "traced value of another algorithm", "try +pass arrays as arguments"),
+    "a window as a value": (of(lambda x: rd.stencil(lambda p: p * 2, x)), "a window is used", r"p\[0\], its element"),
+    "a window in a function": (of(lambda x: rd.stencil(lambda p: rd.sin(p), x)), "a window is used", r"p\[0\], its"),
+    "an assignment to at": (of(at_assigned), "arrays do not change", r"b = a\.at\[i\]\.set\(v\)"),
+    "an element deleted": (of(deleted), "arrays do not change", r"b = rd\.delete\(a, i\)"),
+    "a shape assigned": (of(reshaped), "arrays do not change: `.shape`", r"b = a\.reshape\(shape\)"),
+    "zeros of NumPy": (of(lambda x: x + np.zeros(x.shape[0])), r"`np\.zeros` of a traced value", r"try +rd\.zeros$"),
+    "random numbers of NumPy": (
+        of(lambda x: x + GENERATOR.random(x.shape[0])),
+        "a function outside of raido of a traced value",
+        "algorithm .*test_messages",
+    ),
+    "a cast of two": (of(lambda x: rd.f32(x, x)), r"rd\.f32: too many positional", r"takes +\(value\)"),
+    "sizes of a size": (lambda: rd.size[3], r"rd\.size is one number", r'rd\.i64\["n"\]'),
+    "a key of a dict": (of(lambda x: {1: 2}[x[0]]), "a traced value as a key", r"rd\.array\(values\)\[i\]"),
+    "a traced argument": (lambda: of(lambda x: x, rd.array([1.0]))(), "'x' is a traced value", r"np\.array\(…\)"),
+    "a traced argument of a type": (
+        of(lambda x: x, rd.array([1.0]), x="f64[n]"),
+        "got a traced value",
+        r"np\.array\(…\)",
+    ),
+    "a call of itself": (lambda: endless(V), "endless calls itself without end", r"rd\.while_loop"),
+    # clearer ones
+    "objects": (of(lambda x: x, np.array([1, None])), "a ndarray of dtype object", ""),
+    "a function before the sizes": (
+        of(lambda x: rd.tabulate(lambda i: x[i], 3)),
+        "a size is expected",
+        r"rd\.tabulate\(shape, f\)",
+    ),
+    "values of scatter": (
+        of(lambda x: rd.scatter(x, rd.iota(3), x), x="f64[5]"),
+        "a dimension of the indices or rows is 3",
+        "",
+    ),
+    "a float as a factor": (lambda: cols().split("y", 32.0), "cannot split", "whole number, not 32.0: write 32"),
+    "a list of axes": (lambda: cols().reorder(["x", "y"]), "cannot reorder", r'try +reorder\("x", "y"\)'),
+    "a list to fuse": (lambda: cols().fuse(["y", "x"]), "cannot fuse", r'try +fuse\("y", "x"\)'),
+    "an axis as a keyword": (lambda: cols().split(y=32), "cannot split", r'try +split\("y", 32\)'),
+    "a body without a value": (
+        of(lambda x: rd.loop(3, lambda i, s: None, x)),
+        "returned None",
+        "in a loop, of the state",
+    ),
+    "no key": (
+        of(lambda x: rd.random.normal(0, 1, 5)),
+        "gives floats, not 5",
+        r"rd\.random\.normal\(key, shape, dtype\)",
+    ),
+    "a generator": (
+        of(lambda x: rd.random.normal(np.random.default_rng(0), 5)),
+        "needs a key",
+        r"rd\.random\.key\(seed\)",
+    ),
+    "two ranks": (of(lambda x: rd.concatenate([x, x[0]])), "of one rank", r"these are f64\[x_0\], f64\n +try"),
+    "two shapes": (of(lambda x: rd.stack([x, x[0]])), "of one shape", r"these are f64\[x_0\], f64"),
+    "pi": (lambda: rd.pi, "it is np.pi", ""),
+    "dim": (of(lambda x: rd.sum(x, dim=0)), '"dim"', "try +axis=$"),
+    "reverse": (of(lambda x: rd.sort(x, reverse=True)), '"reverse"', "try +descending=$"),
+    "half a size": (of(lambda x: x[: x.shape[0] / 2]), "the bound of a slice", "n // k"),
+    "a traced step": (of(lambda x: x[:: x.shape[0]]), "the step of a slice", r"rd\.iota"),
+    "None among results": (of(lambda x: {"a": x, "b": None}), "None where a value", "leave it out"),
+    "a schedule with holes": (with_hole, "with holes", r"try +s\.with_\(strip=4\)"),
+    "an attribute": (of(lambda data: data.foo), r"data\.foo: ", "algorithm"),
+    "a change that is dropped": (of(dropped), "the changed array is dropped", r"a = a\.at\[i\]\.set\(v\)"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_mistake_is_answered(name: str) -> None:
+    call, head, rest = SAID[name]
+    with pytest.raises(rd.RaidoError) as caught:
+        call()
+    text = str(caught.value)
+    assert re.search(head, text.splitlines()[0]) and re.search(rest, text, re.MULTILINE), text
+
+
+def test_remedies_run() -> None:
+    scattered = rd.algorithm(lambda x, i: rd.scatter(x, i, 1.0))
+    assert scattered(V, 9).tolist() == V.tolist() and scattered(V, 2)[2] == 1
+    lowered = rd.algorithm(lambda x, i: rd.reduce_by_index(x, rd.minimum, np.inf, i, -1.0))
+    assert lowered(V, 9).tolist() == V.tolist() and lowered(V, 2)[2] == -1
+    every = rd.algorithm(lambda x, k: x[rd.iota((x.shape[0] + k - 1) // k) * k], k="size")
+    assert every(V, 2).tolist() == V[::2].tolist()
+    assert rd.algorithm(lambda x: rd.logaddexp(x, 0))(V[1]) == pytest.approx(math.log1p(math.e))
+    assert rd.algorithm(lambda x: x * rd.erfc(-x / math.sqrt(2)) / 2)(V[1]) == pytest.approx(0.8413447460685429)
+
+
+def test_representations_name_arguments_and_lines() -> None:
+    @rd.algorithm
+    def steps(x: rd.f64["n"], count: rd.size):
+        return rd.loop(count, lambda i, s: s + 1, x)
+
+    exe = steps.compile()
+    assert repr(exe) == "<Executable steps(x: f64[n], count: size) -> f64[n]>"
+    assert repr(exe.signature) == "<Signature steps(x: f64[n], count: size) -> f64[n]>"
+    assert repr(steps.trace()) == "<Program steps(x: f64[n]) -> f64[n]>"
+    assert "<code>count</code></td><td><code>size</code>" in exe._repr_html_()
+    assert repr(rd.constant(0)) == "rd.constant(0)"
+    assert re.fullmatch(r'<stage "cols": axes y, x; test_messages\.py:\d+>', repr(cols()))
+    assert re.search(r"test_messages\.py:\d+", blur.schedule()._repr_html_())
