@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from raido.targets.c_text import c_comment
 from raido.targets.devices.export import DevicePart
 from raido.targets.export_functions import Function, prototype
-from raido.targets.signature import SizeExpr, size_text
+from raido.targets.signature import SizeExpr, size_names, size_text
 
 ABI_VERSION = 2
 _REMARKS = {
@@ -109,18 +109,33 @@ def _document(function: Function) -> str:
     }
     for parameter in function.parameters:
         if parameter.value is not None:
-            most = {name: f"({bound})" for name, bound in capacities.items() if bound is not None}
+            most = {name: bound for name, bound in capacities.items() if bound is not None}
             renamed = {**function.sizes, **called, **(most if parameter.role != "made" else {})}
             dims = "".join(f"[{size_text(_rename(size, renamed))}]" for size in parameter.value.shape)
             role = {"scalar": "input", "made": "output, allocated here"}.get(parameter.role, parameter.role)
-            text = f"{role}, {parameter.value.dtype}{dims}"
+            own = (
+                {n for size in parameter.value.shape for n in size_names(size)} & {*called}
+                if parameter.role != "made"
+                else set()
+            )
+            written = ", ".join(called[name] for name in existentials if name in own and capacities[name] is not None)
+            text = f"{role}, {parameter.value.dtype}{dims}" + (f", of which {written} are written" if written else "")
             if remark := _REMARKS.get(parameter.value.dtype):
                 text += f" ({remark})"
         elif parameter.role == "size":
             text = "size, at least 0"
         else:
-            most = capacities[existentials[counts.index(parameter.name)]]
-            text = "output: how many there are" + ("" if most is None else f", at most {most}")
+            name = existentials[counts.index(parameter.name)]
+            most = capacities[name]
+            theirs = [
+                p.name
+                for p in function.parameters
+                if p.value is not None and name in {n for size in p.value.shape for n in size_names(size)}
+            ]
+            ranks = [len(p.value.shape) for p in function.parameters if p.value is not None and p.name in theirs]
+            noun = "rows" if max(ranks, default=1) > 1 else "elements"
+            text = f"output: the number of {noun} of {' and '.join(theirs)}" if theirs else "output: how many there are"
+            text += "" if most is None else f", at most {most}"
         lines.append(f" *   {parameter.name:<{width}}  {c_comment(text)}")
     for check in function.signature.checks:
         left, right = (size_text(_rename(size, function.sizes)) for size in (check.left, check.right))

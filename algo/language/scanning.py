@@ -68,7 +68,8 @@ def scan(
     takes part whether or not it is neutral. Leading dimensions are mapped over, trailing ones belong to the element. An `op` on rows
     that mixes their elements is combined in registers where rows are small and of constant size (2 × 2 matrices), else one row after
     the other. With k arrays, operands, `neutral` and the result are k-tuples: `op((a, b), (c, d))`. DTypeError when `op` returns
-    another type than it takes; ShapeError for an axis there is not.
+    another type than it takes; ShapeError for an axis there is not. `axes`: the names of the stage's axes for schedules, outermost first,
+    one for each dimension.
 
     Example:
         >>> import numpy as np, raido as rd

@@ -44,7 +44,8 @@ def reduce_by_index(
 ) -> Value:
     """`dest` with `dest[index[i]] = op(dest[index[i]], values[i])` for every i; a histogram, with any operator.
 
-    `op` is associative and commutative, and `neutral` is neutral for it. `index` is an integer array (any rank), or a tuple of them
+    `op` is associative and commutative, and `neutral` is neutral for it, at least beside the values that occur (`n` for the minimum of
+    numbers below n). `index` is an integer array (any rank), or a tuple of them
     for the leading dimensions of `dest`; an index out of range is ignored. Values are elements or, where `dest` has more
     dimensions, rows; they have the shape of `index` followed by that of a row, or broadcast to it, and the dtype of `dest`.
     With a tuple of arrays as `dest`, `neutral` and the operands of `op` are tuples too. Results have the shapes of `dest`.

@@ -34,7 +34,8 @@ def segmented_reduce(
 
     `offsets` is an integer array with one element more than there are segments; it may not decrease and lies in 0 … n, which is
     checked, of a lone offset too: IndexOutOfRange. `values` is an array or a tuple of arrays of one shape; trailing dimensions belong to the
-    element. An empty segment gives `neutral`, which takes part.
+    element. An empty segment gives `neutral`, which takes part. `axes`: the names of the axes of `values` for schedules, outermost first;
+    that of the segments is `s` instead of the first.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -58,7 +59,7 @@ def segmented_scan(
 ) -> Value:
     """The inclusive prefixes of every segment, from `neutral`; arguments as for `rd.segmented_reduce`.
 
-    The result has the shape of `values`; elements that are in no segment become `neutral`.
+    The result has the shape of `values`; elements that are in no segment become `neutral`. `axes` names the axes of the result.
 
     Example:
         >>> import numpy as np, raido as rd

@@ -34,7 +34,10 @@ _ARRAY_NODES = (Parameter, Constant, Result)
 
 
 class Array(Methods, Operators):
-    """An array or scalar inside an algorithm: `.dtype`, `.shape`, `.ndim`, `.T`, NumPy's operators and indexing.
+    """An array or scalar inside an algorithm: NumPy's operators, indexing, and `.dtype .shape .ndim .size .T .mT .real .imag`.
+
+    Methods have the names of the functions that they stand for: `.sum() .mean() .min() .argmax() .clip() .round() .reshape() .ravel()
+    .transpose() .astype() .take() .dot() …`; `.at[key].set(v)` gives a changed array, `.named("rows")` names the stage.
 
     Example:
         >>> import raido as rd

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -236,3 +237,14 @@ def test_representations_name_arguments_and_lines() -> None:
     assert repr(rd.constant(0)) == "rd.constant(0)"
     assert re.fullmatch(r'<stage "cols": axes y, x; test_messages\.py:\d+>', repr(cols()))
     assert re.search(r"test_messages\.py:\d+", blur.schedule()._repr_html_())
+
+
+def test_a_header_says_to_which_results_a_count_belongs(tmp_path: Path) -> None:
+    @rd.algorithm
+    def positive(x: rd.f64["n"]):
+        kept = rd.filter(lambda v: v > 0, x)
+        return kept, kept * 2, rd.sum(x)
+
+    header = Path(positive.compile().export(tmp_path / "libpositive.so")).with_name("positive.h").read_text()
+    assert "result_1  output, float64[n], of which count_1 are written" in header
+    assert "count_1   output: the number of elements of result_0 and result_1, at most n" in header
