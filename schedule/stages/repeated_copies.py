@@ -23,7 +23,10 @@ SHARED_LOOPS = "others share its loops"
 OVERLAPPING = "strips that overlap would take some steps twice"
 CONFLICT = "its steps read what others of them change"
 
-_ELEMENTS = "read the elements of {array} that change in an expression without the changed array, which runs before, and all others there"
+_ELEMENTS = (
+    "take what is needed of {array} before the change, and of the elements alone that change: old = {array}[i], or "
+    "rd.any({array}[i] != v) for whether any does; of all others, read the changed array"
+)
 _CHOICE = "where it is only read, rd.where(index == i, new, {array}) makes no array; to change it for good, make it a state of the loop"
 _DEFAULTS = "leave the loops of that stage to the default schedule"
 

@@ -109,11 +109,11 @@ def turned_before(x: rd.i64["n"]):
 @pytest.mark.parametrize(
     ("program", "name", "remedy", "remedied"),
     [
-        (turned, "s[0]", "read the elements of s[0] that change in an expression without", turned_before),
+        (turned, "s[0]", "take what is needed of s[0] before the change", turned_before),
         (
             compared,
             "table",
-            "read the elements of table that change in an expression without the changed array",
+            "take what is needed of table before the change",
             compared_where_it_changes,
         ),
         (without_each, "x", "rd.where(index == i, new, x) makes no array", without_each_by_choice),
