@@ -103,6 +103,8 @@ class Algorithm(NearAttributes):
         self._lock = threading.RLock()
         self._programs: dict[Any, Program] = {}
 
+    _internal = frozenset(("arrange", "captured", "executable", "flatten", "inline", "program_for"))
+
     @property
     def _spoken(self) -> str:  # type: ignore[override]
         return self.__dict__.get("name", "algorithm")

@@ -261,7 +261,8 @@ def _literal(takes: Takes, leaf: Leaf, name: str, argument: Any, dtype: np.dtype
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise misfit(takes, leaf, name, argument, why=f"{leaf.dtype} holds {limits.min} to {limits.max}")
-    return convert(array, dtype)
+    with np.errstate(over="ignore"):  # infinity, as in an algorithm
+        return convert(array, dtype)
 
 
 def _to_size(takes: Takes, name: str, argument: Any) -> int:

@@ -32,6 +32,9 @@ class NearAttributes:
     _site: ClassVar[str | None] = None
     _internal: ClassVar[frozenset[str]] = frozenset()  # attributes that are no users'
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in self._internal]
+
     def _meant(self, name: str) -> str | None:
         """The remedy for a missing attribute of that name, apart from names of similar spelling."""
         return None

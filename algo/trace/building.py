@@ -34,6 +34,14 @@ Single: TypeAlias = (
     "Array | Number | np.ndarray[Any, Any] | np.generic"  # a value that is one array inside an algorithm
 )
 Tuples: TypeAlias = "tuple[Any, ...] | Zipped"  # several values, numbers among them
+Of = TypeVar("Of")
+Elementwise: TypeAlias = (
+    Callable[[Array], Of]
+    | Callable[[Array, Array], Of]
+    | Callable[[Array, Array, Array], Of]
+    | Callable[[Array, Array, Array, Array], Of]
+    | Callable[..., Of]
+)  # a function of as many elements as it has parameters: checkers give those of a `lambda` their type
 Several = TypeVar("Several", bound=tuple[Any, ...])  # a tuple of values, such as the state of a loop
 
 

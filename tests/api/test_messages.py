@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -248,3 +249,18 @@ def test_a_header_says_to_which_results_a_count_belongs(tmp_path: Path) -> None:
     header = Path(positive.compile().export(tmp_path / "libpositive.so")).with_name("positive.h").read_text()
     assert "result_1  output, float64[n], of which count_1 are written" in header
     assert "count_1   output: the number of elements of result_0 and result_1, at most n" in header
+
+
+def test_dir_lists_what_users_may_use() -> None:
+    assert {"compile", "interpret", "schedule", "trace"} <= {*dir(blur)} and not {"arrange", "inline"} & {*dir(blur)}
+    seen: list[str] = []
+    rd.algorithm(lambda x: seen.extend(dir(x)) or x)(V)
+    assert {"dtype", "shape", "at", "named"} <= {*seen} and not {"node", "weak", "extents"} & {*seen}
+
+
+def test_a_number_beyond_its_type_is_infinite_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isinf(rd.algorithm(lambda x: x, x="f32")(1e300))
+        assert np.isinf(rd.algorithm(lambda x: x, x="f32[n]")([1e300])).all()
+        assert np.isinf(rd.algorithm(lambda x: x, x="f32").interpret(1e300))
