@@ -107,6 +107,18 @@ def lambdas(a: rd.Array, b: rd.Array) -> rd.Array:
     return rd.where(window, rows, rd.filter(lambda row: row.max() > 0, b).sum() + sums[:, None])
 
 
+@rd.algorithm(x="f32[c, h, w]", weights="f32[o, c, 3, 3]")
+def any_number_of_axes(x: rd.Array, weights: rd.Array) -> rd.Array:
+    def at(o: rd.Array, y: rd.Array, z: rd.Array) -> rd.Array:
+        taps = rd.tabulate(weights.shape[1:], lambda c, dy, dx: weights[o, c, dy, dx] * x[c, y + dy, z + dx])
+        return rd.sum(taps)
+
+    whole = rd.tabulate(x.shape, lambda c, i, j: x[c, i, j] + 1) + rd.stencil(lambda p, q: p[0, 0, 0] + q, x, invariant=x)
+    three = rd.stencil(lambda p, q, r: p[0, 0, 0] + q[0, 0, 1] + r[0, 1, 0], x, x, whole)
+    kept = rd.filter(lambda u, v, w: (u > v) & (w > 0), x[0, 0], x[0, 1], x[0, 2])
+    return rd.tabulate((weights.shape[0], *x.shape[1:]), at) + rd.sum(three) + rd.sum(kept[0])
+
+
 def outside(anything: Any, key: np.ndarray[Any, Any]) -> float:
     results = [states(anything), states(key), both((anything, key))[0], dot(a=anything, b=key), rd.random.key(0)]
     number: float = states(anything)

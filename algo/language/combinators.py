@@ -21,6 +21,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.size_numbers import is_size
 from raido.algo.trace.building import (
+    Elementwise,
     Number,
     Several,
     Single,
@@ -105,7 +106,7 @@ def map(
     """`f` of every element along the outermost dimension of the arrays: `[f(a[0], b[0]), f(a[1], b[1]), …]`.
 
     Elements are scalars, or rows of arrays of higher rank. `f` may return a scalar, an array (its shape is appended) or a tuple.
-    ShapeError when the outer sizes provably differ.
+    ShapeError when the outer sizes provably differ. `axes`: the name of the stage's own axis for schedules, as in `axes=("row",)`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -125,6 +126,8 @@ def elementwise(
     f: Callable[..., Value | Number], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
     """`f` of the elements at every index of all dimensions, with broadcasting of dimensions whose size is the literal 1.
+
+    `axes`: the names of the stage's axes for schedules, outermost first, one for each dimension, as in `axes=("row", "column")`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -166,7 +169,7 @@ def tabulate(
 @overload
 def tabulate(
     shape: Shape,
-    f: Callable[..., Value | Number],
+    f: Elementwise[Value | Number],
     *,
     name: str | None = None,
     axes: Sequence[str] | None = None,
@@ -174,7 +177,8 @@ def tabulate(
 def tabulate(
     shape: Shape, f: Callable[..., Value | Number], *, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
-    """The array of `shape` with `f(i, j, …)` at index i, j, …. The parameter names of `f` name the axes.
+    """The array of `shape` with `f(i, j, …)` at index i, j, …. The parameter names of `f` name the axes, or `axes` does: a
+    sequence of names, one for each.
 
     Example:
         >>> import raido as rd
@@ -287,7 +291,8 @@ def reduce(
     Leading dimensions are mapped over, trailing ones belong to the element. With k arrays, operands and `neutral` are k-tuples:
     `op((a, b), (c, d))`. The type of the elements is kept. `commutative` promises that operands may also be exchanged; it is known
     for single operators such as `rd.add`. An `op` on rows that mixes their elements is folded in registers where rows are small and
-    of constant size (2 × 2 matrices), else one row after the other.
+    of constant size (2 × 2 matrices), else one row after the other. `axes`: the names of the axes of the result for schedules, outermost
+    first; the reduced one is `r`.
 
     Example:
         >>> import numpy as np, raido as rd

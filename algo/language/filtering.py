@@ -12,6 +12,7 @@ from raido.algo.graph.expr import Axis, Count, Expr, Filter, Result
 from raido.algo.language.complexes import kind_of
 from raido.algo.language.moves import flatten, moved, reshape
 from raido.algo.trace.building import (
+    Elementwise,
     Single,
     Tuples,
     call,
@@ -36,7 +37,7 @@ def filter(pred: Callable[[Array], Any], array: Single, /, *, name: str | None =
 @overload
 def filter(pred: Callable[..., Any], first: Tuples | list[Any], /, *arrays: Any, name: str | None = None) -> Any: ...
 @overload
-def filter(pred: Callable[..., Any], first: Any, second: Any, /, *arrays: Any, name: str | None = None) -> Any: ...
+def filter(pred: Elementwise[Any], first: Any, second: Any, /, *arrays: Any, name: str | None = None) -> Any: ...
 def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> Any:
     """The elements for which `pred` holds, in order: one array, or as many as are given, all of one size.
 
@@ -66,7 +67,7 @@ def partition(
 ) -> tuple[Any, Any]: ...
 @overload
 def partition(
-    pred: Callable[..., Any], first: Any, second: Any, /, *arrays: Any, name: str | None = None
+    pred: Elementwise[Any], first: Any, second: Any, /, *arrays: Any, name: str | None = None
 ) -> tuple[Any, Any]: ...
 def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str | None = None) -> Any:
     """`(kept, rest)`: the elements for which `pred` holds and those for which it does not, both in order, as `rd.filter` gives them.

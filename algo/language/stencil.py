@@ -19,7 +19,18 @@ from raido.algo.graph.expr import Axis, Const, Expr, Op, fresh
 from raido.algo.language.complexes import spread
 from raido.algo.language.moves import moved as moved_array
 from raido.algo.trace.attributes import NearAttributes
-from raido.algo.trace.building import Number, Single, Value, call, collect, element, make_axes, owner, structure
+from raido.algo.trace.building import (
+    Elementwise,
+    Number,
+    Single,
+    Value,
+    call,
+    collect,
+    element,
+    make_axes,
+    owner,
+    structure,
+)
 from raido.algo.trace.context import current, load, load_chosen
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
@@ -212,7 +223,7 @@ def stencil(
 ) -> Value: ...
 @overload
 def stencil(
-    f: Callable[..., Value | Number],
+    f: Elementwise[Value | Number],
     *arrays: Any,
     invariant: Any,
     boundary: Any = "clamp",
@@ -222,7 +233,7 @@ def stencil(
 ) -> Value: ...
 @overload
 def stencil(
-    f: Callable[..., Value | Number],
+    f: Elementwise[Value | Number],
     first: Any,
     second: Any,
     third: Any,
@@ -246,7 +257,8 @@ def stencil(
 
     `boundary`: "clamp", "wrap", "mirror" (NumPy's reflect), "symmetric", "valid" (only where the whole neighbourhood is inside) or
     `rd.constant(v)`; a tuple gives one per axis. `invariant` arrays arrive after the windows as plain elements. `stride` keeps
-    every stride-th position (a tuple: per axis). The arrays have one shape. A tuple result is one stage.
+    every stride-th position (a tuple: per axis). The arrays have one shape. A tuple result is one stage. `axes`: the names of the
+    stage's axes for schedules, outermost first, one for each dimension.
 
     Example:
         >>> import numpy as np, raido as rd
