@@ -37,6 +37,7 @@ from raido.schedule.nest.nodes import (
     While,
 )
 from raido.schedule.nest.values import Buffer, Splat, lanes_of
+from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.emit.atomics import emit_atomic
 from raido.targets.emit.deinterleave import find_windows
@@ -84,6 +85,11 @@ def is_taken(s: Alloc) -> bool:
     )
 
 
+def may_fail(s: Any) -> bool:
+    """Whether a statement checks something."""
+    return any(isinstance(each, Check) for each in statements_within(s))
+
+
 class Statements:
     """Appends statements to a unit."""
 
@@ -114,6 +120,17 @@ class Statements:
                 stored.update(map(id, together))
             else:
                 self.statement(s)
+                if isinstance(s, Produce) and may_fail(s):
+                    self._unless_failed(statements[position + 1 :])
+                    return
+
+    def _unless_failed(self, rest: Sequence[Any]) -> None:
+        """Appends statements that run only while nothing is on record: stages rely on what those before them have checked."""
+        if rest:
+            outer = self.unit.block()
+            self.block(rest)
+            inner = self.unit.end_block(outer)
+            self.unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
 
     def nested(self, block: Block) -> Any:
         """A block of its own, as one TIR statement."""
@@ -239,7 +256,10 @@ class Statements:
         around = self.values.by_products
         if unit.helpers.can.fused and unit.helpers.can.vector_bits == LANES * 32:
             self.values.by_products = roots_by_products(s.body.statements)
-        self.block(s.body.statements)
+        if any(isinstance(stage, Produce) and may_fail(stage) for stage in s.body.statements):
+            self._unless_failed(s.body.statements)
+        else:
+            self.block(s.body.statements)
         self.values.by_products = around
         if not copied or unit.vector_operations - before > _LARGE_BODY or self._is_short(s):
             unit.effect(unit.helpers.runtime.once())

@@ -81,9 +81,11 @@ def test_a_loop_around_stages_of_one_thread_is_one_kernel():
 
 def test_a_loop_whose_stages_may_fail_ends_with_the_first_that_does():
     a, at = np.zeros(4, np.int64), np.array([3, 2, 9, 0])
-    with pytest.raises(rd.IndexOutOfRange):
+    with pytest.raises(rd.IndexOutOfRange, match="index 9"):
         checked_cells(a, at)
-    assert "raido_checked_cells.loop_1" not in functions_of(checked_cells)
+    assert functions_of(checked_cells) == {"raido_checked_cells", "raido_checked_cells.loop_1"}
+    kernel = checked_cells.compile().source("tir").split("def raido_checked_cells.loop_1")[-1]
+    assert "rd.failed" in kernel
 
 
 SQUARE = [(dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1)]
