@@ -54,6 +54,7 @@ from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.private_loops import keep_loops_private, write_changes
 from raido.schedule.stages.reads_before import read_before_changes
+from raido.schedule.stages.shared_states import share_states
 from raido.schedule.stages.sort_networks import sort_by_networks
 from raido.schedule.stages.stage import (
     AnyStage,
@@ -80,6 +81,7 @@ NORMALISE = (
     choose_changes,
     read_before_changes,
     change_in_place,
+    share_states,
     lift_reductions,
     write_changes,
 )

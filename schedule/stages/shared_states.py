@@ -1,0 +1,87 @@
+"""Next states of array loops that an update of the same iteration evaluates too: the update reads them.
+
+    for t: level' = f(level, x[t]);  out with [t] = f(level, x[t])      →      for t: level' = f(level, x[t]);  out with [t] = level'
+
+`rd.loop` over a scalar and an array that keeps its values is written so, and a mapped one becomes the same over arrays. The state is made in
+any case; where `f` costs more than to keep a value for two readers (`is_cheaper_made_twice`), as a loop inside does, it is not made twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
+from raido.algo.graph.expr import Array, ArrayLoop, ArrayWhile, Expr, Generate, Load, Node, Result, Update
+from raido.algo.graph.rewrite import rebuild, rewritten, scalar_nodes, topological
+from raido.schedule.stages.tables import Tables
+
+
+def share_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph in which updates read the next states that they would evaluate again."""
+    for _ in topological(*roots):  # each turn replaces an update that stays as it is afterwards
+        nodes = topological(*roots)
+        loops = [node for node in nodes if isinstance(node, ArrayLoop | ArrayWhile)]
+        states = [state for loop in loops for state in dict.fromkeys(loop.results) if _is_worth_keeping(state)]
+        updates = [node for node in nodes if isinstance(node, Update)] if states else []
+        found = ((update, _reading(update, states, tables)) for update in updates)  # type: ignore[arg-type]
+        change = next(((old, new) for old, new in found if old is not new), None)
+        if change is None:
+            break
+        roots = _replaced(roots, *change, tables)
+    return roots
+
+
+def _is_worth_keeping(state: Array) -> bool:
+    """Whether a next state is made by a map, of more operations than keeping it for another reader takes."""
+    if not isinstance(state, Result) or not isinstance(state.form, Generate) or len(state.form.axes) > 2:
+        return False
+    return not is_cheaper_made_twice(cost_of_element((state.form.bodies[state.index],)))
+
+
+def _reading(update: Update, states: list[Result], tables: Tables) -> Update:
+    """An update that reads these states where it evaluated their elements."""
+    within = scalar_nodes(*update.values)
+    every = set(within)
+    instead: dict[Node, Node] = {}
+    for state in states:
+        for element, load in _elements(state, update, tables):
+            if element in every:
+                instead.setdefault(element, load)
+    if not instead:
+        return update
+    for node in within:
+        if node not in instead:
+            instead[node] = rebuild(node, lambda child: instead.get(child, child))
+        tables.carry(node, instead[node])
+    values = tuple(instead[value] for value in update.values)
+    new = rebuild(update, lambda child: values[update.values.index(child)] if child in update.values else child)
+    assert isinstance(new, Update)
+    tables.carry(update, new)
+    return new
+
+
+def _elements(state: Result, update: Update, tables: Tables) -> Iterator[tuple[Expr, Load]]:
+    """The elements of a state at the axes of an update, as they are evaluated and as they are read."""
+    form = state.form
+    assert isinstance(form, Generate)
+    for axes in permutations(update.axes, len(form.axes)):
+        if all(own.extent is other.extent for own, other in zip(form.axes, axes, strict=True)):
+            names: dict[Node, Node] = {own.var: other.var for own, other in zip(form.axes, axes, strict=True)}
+            (element,) = (
+                tables.rewrite((form.bodies[state.index],), lambda node: node, names)
+                if names
+                else (form.bodies[state.index],)
+            )
+            yield element, Load(state, tuple(axis.var for axis in axes), False)
+
+
+def _replaced(roots: tuple[Array, ...], old: Update, new: Update, tables: Tables) -> tuple[Array, ...]:
+    """The graph with one form in another's place, which does not depend on it."""
+    memo: dict[Node, Node] = {}
+    for node in (*topological(new), *topological(*roots)):
+        if node in memo:
+            continue
+        memo[node] = memo[new] if node is old else rebuild(node, memo.__getitem__)
+        tables.carry(node, memo[node])
+    return rewritten(roots, memo)
