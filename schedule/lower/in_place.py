@@ -113,8 +113,10 @@ class Body:
         needed: Iterable[Array],
         own: Collection[Array],
         host: Ways,
+        states: Mapping[Array, Array] | None = None,
     ) -> None:
         self.stages, self.host, self.jobs = stages, host, host.jobs
+        self.states = states or {}  # of a loop: for what a state becomes, that state
         self.changing = host.changing(stages)
         self.needed = set(needed)
         self.own: set[Array] = set(own) | {array for stage in stages for array in self._made_by(stage)}
@@ -179,7 +181,8 @@ class Body:
                 continue
             if isinstance(stage, ControlStage):
                 inner = self.host.ordered(stage.body)
-                Body(inner, stage.results, self.host.lasting(stage), self.host).decide(hands)
+                states: dict[Array, Array] = dict(zip(stage.results, stage.state, strict=True))
+                Body(inner, stage.results, self.host.lasting(stage), self.host, states).decide(hands)
             whys = [self._why_not(array, k, stage.name, gone, hands) for _, array in pairs]
             if isinstance(stage, Stage) and any(whys):
                 pairs = []
@@ -244,14 +247,18 @@ class Body:
         return [(Result(job.form, k), start) for k, start in enumerate(starts)]  # type: ignore[arg-type]
 
     def _map(self, job: Job, position: int, hands: Hands, gone: set[Array]) -> None:
-        """A map that makes the next state of a loop may leave it in the memory of a state, if its elements read their own there alone."""
+        """A map that makes the next state of a loop may leave it in the memory of a state, if its elements read their own there alone.
+
+        The state's own memory comes first, which then need not change places.
+        """
         result = Result(job.form, 0)  # type: ignore[arg-type]
         if result not in self.needed or not _is_plain_map(job) or _runs_with_others(job, self.jobs):
             return
         own = tuple(axis.var for axis in job.stage.axes)
         shape = tuple(axis.extent for axis in job.stage.axes)
         loads = loads_in(*job.bodies)
-        for array in dict.fromkeys(load.array for load in loads):
+        own_state = [self.states[result]] if result in self.states else []
+        for array in dict.fromkeys((*own_state, *(load.array for load in loads))):
             alike = isinstance(array, Parameter) and array.dtype is result.dtype and array.shape == shape
             if (
                 alike

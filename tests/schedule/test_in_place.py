@@ -109,7 +109,7 @@ def halved_in_a_branch(a: rd.i64["n"]):
         (two_states, 0),
         (read_before, 0),
         (read_by_later_steps, 1),
-        (read_by_a_later_stage, 2),
+        (read_by_a_later_stage, 1),
         (kept_by_another_state, 2),
     ],
     ids=lambda value: getattr(value, "name", ""),
@@ -132,3 +132,28 @@ def test_state_changes_in_place_when_nobody_looks(algorithm, swaps):
     compiled = algorithm.compile(schedule=schedule)(a)
     for result, want in zip(compiled if isinstance(compiled, tuple) else (compiled,), expected, strict=True):
         np.testing.assert_array_equal(result, want)
+
+
+def test_a_state_that_is_read_before_its_next_is_made_changes_in_its_own_memory():
+    @rd.algorithm
+    def biquads(x: rd.f32["t", "c"]):
+        def step(i, state):
+            first, second, out = state
+            y = 0.25 * x[i] + first
+            return 0.5 * x[i] + 0.25 * y + second, 0.5 * x[i] - 0.25 * y, out.at[i].set(y)
+
+        zero = rd.zeros(x.shape[1], rd.f32)
+        return rd.loop(x.shape[0], step, (zero, zero, rd.zeros_like(x)))[2]
+
+    text = biquads.compile().source("nest")
+    assert "swap" not in text and "_next" not in text
+    x = np.random.default_rng(0).integers(-8, 8, (7, 37)).astype(np.float32)
+    first, second, expected = np.zeros(37, np.float32), np.zeros(37, np.float32), []
+    for row in x:
+        expected.append(np.float32(0.25) * row + first)
+        first, second = (
+            np.float32(0.5) * row + np.float32(0.25) * expected[-1] + second,
+            np.float32(0.5) * row - np.float32(0.25) * expected[-1],
+        )
+    assert np.allclose(biquads(x), expected)
+    assert np.array_equal(biquads(x), biquads.interpret(x))
