@@ -10,6 +10,7 @@
     reductions    accumulators, partials                                              (lane_blocks, thread_folds)
     rows_outside  array loops whose iterations keep to rows run row by row
     rows_together successive changes of one array are made row by row in one loop
+    row_registers numbers that rows keep from iteration to iteration are in registers
     serial_loops  array loops that one thread runs are a kernel each, their scalar states in registers
     share_buffers arrays that are never alive together share memory
     convert, emit expressions: substitution, then statements with shared values named      (emit_values, emit_private)
@@ -31,6 +32,7 @@ from raido.schedule.lower.share_buffers import share_buffers
 from raido.schedule.lower.shared_memory import check_shared
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, If, Nest, Statement, View
+from raido.schedule.nest.row_registers import row_registers
 from raido.schedule.nest.rows_outside import rows_outside
 from raido.schedule.nest.rows_together import rows_together
 from raido.schedule.nest.serial_loops import serial_loops
@@ -79,7 +81,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     used = tuple(sites.used)
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
     if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
-        nest = serial_loops(rows_together(rows_outside(nest, machine)))
+        nest = serial_loops(row_registers(rows_together(rows_outside(nest, machine))))
     else:
         check_shared(nest, machine.gpu)
     return share_buffers(nest)

@@ -1,0 +1,220 @@
+"""States of rows whose iterations follow one another: numbers of one row, kept in registers from iteration to iteration.
+
+    for y in 0..n:                                   for y in 0..n:
+      for t in 0..k:                                   level: f64 register;  level = s[y]
+        s[y] = f(s[y], x[y, t])           becomes      for t in 0..k: level = f(level, x[y, t]);  out[y, t] = level
+        out[y, t] = s[y]                               s[y] = level
+
+This is what `rows_outside` leaves of `rd.map(lambda row: rd.loop(…), rows)`; rows in lanes have registers with lanes. A number is kept if every
+access in the loop over rows is at one index, the row's own, and it is first read, or always stored first, in every row; what is stored first
+in an inner loop is kept if nobody needs it afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from operator import is_
+
+from raido.algo.graph.expr import Const, Expr, Node, Op, Var
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.effects import bound_within, touched, writes, written
+from raido.schedule.nest.nodes import Alloc, Block, Copy, For, If, Let, Nest, Statement, Store, Swap, View, While
+from raido.schedule.nest.replace_buffers import map_expressions
+from raido.schedule.nest.rows import is_equal
+from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial, replaced
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
+
+_MOST = 16  # numbers of a row: with lanes, half of the registers of AVX-512
+
+Place = tuple[NestExpr, ...]
+
+
+def row_registers(nest: Nest) -> Nest:
+    """The nest in which rows keep their numbers in registers while their iterations run."""
+    viewed = {b for s in statements_within(nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
+    counts = {}
+    for s in statements_within(nest.body):
+        for buffer in _own(s):
+            counts[buffer] = counts.get(buffer, 0) + 1
+    kept = _Kept(viewed, counts, {*nest.inputs, *nest.outputs})
+    body = _block(nest.body, kept)
+    return nest if body is nest.body else replace(nest, body=_without_unused(body, touched(body)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The memory of two names, the number of statements that reach each buffer, and the caller's memory."""
+
+    viewed: Set[Buffer]
+    counts: Mapping[Buffer, int]
+    given: Set[Buffer]
+
+
+def _without_unused(block: Block, used: Set[Buffer]) -> Block:
+    """A block of the host's level without the memory that nobody reaches any more."""
+    statements: list[Statement] = []
+    for s in block.statements:
+        if isinstance(s, Alloc) and s.buffer not in used:
+            continue
+        if isinstance(s, (For, While)):
+            statements.append(replace(s, body=_without_unused(s.body, used)))
+        else:
+            statements.append(s)
+    return Block(tuple(statements))
+
+
+def _own(s: Statement) -> set[Buffer]:
+    """The buffers that a statement itself reaches."""
+    found = {write.buffer for write in writes(s)}
+    found |= {e.buffer for e in topological(*expressions_of(s)) if hasattr(e, "buffer")}  # type: ignore[attr-defined]
+    if isinstance(s, (Swap, Copy)):
+        found |= {s.left, s.right} if isinstance(s, Swap) else {s.source, s.destination}
+    return found
+
+
+def _block(block: Block, kept: _Kept) -> Block:
+    statements = [_statement(s, kept) for s in block.statements]
+    return block if all(map(is_, statements, block.statements)) else Block(tuple(statements))
+
+
+def _statement(s: Statement, kept: _Kept) -> Statement:
+    if isinstance(s, Block):
+        return _block(s, kept)
+    if isinstance(s, For):
+        loop = _with_registers(s, kept)
+        body = _block(loop.body, kept)
+        return loop if body is loop.body else replace(loop, body=body)
+    if isinstance(s, If):
+        then, orelse = _block(s.then, kept), None if s.orelse is None else _block(s.orelse, kept)
+        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
+    if blocks := list(blocks_of(s)):
+        (*_, body) = blocks
+        new = _block(body, kept)
+        return s if new is body else replace(s, body=new)  # type: ignore[call-arg]
+    return s
+
+
+def _with_registers(loop: For, kept: _Kept) -> For:
+    """A loop over rows with the numbers that its rows keep in registers; the same loop where there are none."""
+    if loop.kind == "unroll" or not any(isinstance(s, (For, While)) for s in loop.body.statements):
+        return loop
+    every = list(statements_within(loop.body))
+    if any(
+        isinstance(s, (Swap, Copy, View)) or (isinstance(s, For) and s.kind in ("parallel", "vector")) for s in every
+    ):
+        return loop
+    names: dict[Node, Node] = {}
+    for s in every:
+        if isinstance(s, Let) and isinstance(s.value, Var):
+            names[s.var] = names.get(s.value, s.value)
+    places = _places(loop, every, names, kept)
+    registers: dict[Buffer, Buffer] = {}
+    before: list[Statement] = []
+    after: list[Statement] = []
+    for buffer, place in places.items():
+        first = _first(buffer, loop.body)
+        dead = buffer not in kept.given and sum(buffer in _own(s) for s in every) == kept.counts[buffer]
+        if first is None or (first == "stored in a loop" and not (dead and _is_in_one_loop(buffer, loop.body))):
+            continue
+        held = replaced(buffer, shape=(), strides=(), scope="register", serial=new_serial())
+        registers[buffer] = held
+        before.append(Alloc(held))
+        if first == "read":
+            before.append(Store(held, (), Read(buffer, place, None)))
+        if not dead or first == "read":
+            after.append(Store(buffer, place, Read(held, (), None)))
+        if len(registers) == _MOST:
+            break
+    if not registers:
+        return loop
+    body = [_moved(s, registers) for s in loop.body.statements]
+    return replace(loop, body=Block((*before, *body, *after)))
+
+
+def _places(loop: For, every: Sequence[Statement], names: Mapping[Node, Node], kept: _Kept) -> dict[Buffer, Place]:
+    """The buffers that the rows of a loop change at one index alone, which is the row's, in no other way than by plain stores."""
+    inside = bound_within(loop.body) - names.keys()
+    in_turn = written(*(s for s in loop.body.statements if isinstance(s, (For, While))))
+    made = {s.buffer for s in every if isinstance(s, Alloc)}
+    found: dict[Buffer, Place | None] = {}
+    stored: set[Buffer] = set()
+    for s in every:
+        for write in writes(s):
+            if isinstance(s, Store) and s.stream is None:
+                stored.add(s.buffer)
+                _note(found, s.buffer, s.indices, names)
+            else:
+                found[write.buffer] = None
+        for e in topological(*expressions_of(s)):
+            if isinstance(e, Read):
+                _note(found, e.buffer, e.indices, names)
+    return {
+        buffer: place
+        for buffer, place in found.items()
+        if place
+        and buffer in stored & in_turn
+        and buffer.scope in ("heap", "parameter")
+        and buffer not in kept.viewed
+        and buffer not in made
+        and loop.var in place
+        and all(_is_inside(index, extent, loop) for index, extent in zip(place, buffer.shape, strict=True))
+        and inside.isdisjoint(topological(*place))
+    }
+
+
+def _note(found: dict[Buffer, Place | None], buffer: Buffer, indices: Place, names: Mapping[Node, Node]) -> None:
+    place: Place = tuple(names.get(index, index) for index in indices)  # type: ignore[misc]
+    if found.setdefault(buffer, place) != place:
+        found[buffer] = None
+
+
+def _is_inside(index: NestExpr, extent: Expr, loop: For) -> bool:
+    """Whether an index is one of an extent's in every iteration of a loop, whatever the loops inside do."""
+    if index is not loop.var:
+        return isinstance(index, Const) and isinstance(extent, Const) and 0 <= index.value < extent.value
+    high = loop.high
+    ends = [high, *(high.args if isinstance(high, Op) and high.name == "minimum" else ())]
+    return any(is_equal(end, extent) for end in ends)  # type: ignore[arg-type]
+
+
+def _first(buffer: Buffer, block: Block, looped: bool = False) -> str | None:
+    """The first access in a block: "read", "stored", or "stored in a loop"; None where that depends on a condition."""
+    for s in block.statements:
+        if isinstance(s, While) and buffer in touched(*s.setup.statements):
+            return _first(buffer, s.setup, looped)
+        reads = (e for e in topological(*expressions_of(s)) if isinstance(e, Read) and e.buffer is buffer)
+        if any(e.predicate is None for e in reads):
+            return "read"
+        if isinstance(s, Store) and s.buffer is buffer:
+            return None if s.predicate is not None else "stored in a loop" if looped else "stored"
+        if buffer in touched(s):
+            if isinstance(s, (For, While)):
+                return _first(buffer, s.body, True)
+            return _first(buffer, s, looped) if isinstance(s, Block) else None
+    return None
+
+
+def _is_in_one_loop(buffer: Buffer, block: Block) -> bool:
+    """Whether all accesses are in one of the statements of a block."""
+    return sum(buffer in touched(s) for s in block.statements) == 1
+
+
+def _moved(s: Statement, registers: Mapping[Buffer, Buffer]) -> Statement:
+    """A statement that reads and stores registers in place of a row's numbers."""
+
+    def read(e: Node) -> Node:
+        return Read(registers[e.buffer], (), e.predicate) if isinstance(e, Read) and e.buffer in registers else e
+
+    def stores(s: Statement) -> Statement:
+        if isinstance(s, Store) and s.buffer in registers:
+            return replace(s, buffer=registers[s.buffer], indices=())
+        if isinstance(s, Block):
+            return Block(tuple(map(stores, s.statements)))
+        if isinstance(s, While):
+            return replace(s, setup=stores(s.setup), body=stores(s.body))
+        if isinstance(s, If):
+            return replace(s, then=stores(s.then), orelse=None if s.orelse is None else stores(s.orelse))
+        return replace(s, body=stores(s.body)) if list(blocks_of(s)) else s  # type: ignore[call-arg]
+
+    return map_expressions(stores(s), read, lambda b: b)
