@@ -46,12 +46,12 @@ class Registers:
     left: set[Buffer] = field(default_factory=set)
 
     def vectors(self, buffer: Buffer, dimension: int, lanes: int) -> Buffer:
-        """The buffer of vectors that stands for `buffer`, or NotRegisters."""
+        """The buffer of vectors that stands for `buffer`, or NotRegisters. Lanes behind the last element are in no loop but off."""
         extent = ix.constant_value(buffer.shape[dimension])
-        if extent is None or extent % lanes:
+        if extent is None:
             raise NotRegisters(buffer)
         shape = list(buffer.shape)
-        shape[dimension] = const(i64, extent // lanes)
+        shape[dimension] = const(i64, -(-extent // lanes))
         made = Buffer(buffer.name, buffer.dtype, tuple(shape), "register", buffer.serial, (), lanes, None)
         if self.split.setdefault(buffer, (dimension, made)) != (dimension, made):
             raise NotRegisters(buffer)
@@ -66,11 +66,22 @@ class Registers:
 
     def look(self, buffer: Buffer, span: Span) -> None:
         """Notes that these lanes are looked at."""
-        self.spans.setdefault(buffer, set()).add(span)
+        self.spans.setdefault(buffer, set()).add(None if self.is_whole(buffer, span) else span)
+
+    def is_whole(self, buffer: Buffer, span: Span) -> bool:
+        """Whether the lanes that are off lie behind the last element: of 10 sums in 16 lanes, the last 6."""
+        if span is None:
+            return False
+        dimension, made = self.split[buffer]
+        end = ix.add(ix.mul(span[1], made.lanes), span[0])
+        behind = ix.constant_value(ix.sub(end, buffer.shape[dimension]))
+        return behind is not None and behind >= 0
 
     def may_leave(self, buffer: Buffer, span: Span) -> bool:
         """Whether the lanes that are off here may lose what they have: until others are seen to look at them. The span must be one while the
         buffer lives."""
+        if self.is_whole(buffer, span):
+            return True
         if span is None or buffer in self.keep or buffer not in self.bound:
             return False
         if any(self.bound.get(v, -1) > self.bound[buffer] for e in span for v in free_variables(e)):

@@ -183,7 +183,7 @@ def test_register_tiles_become_vectors():
     hold(program, arrays, n=6, w=64, look=look)
 
 
-def test_register_tiles_that_vectors_do_not_fit_go_to_memory():
+def test_register_tiles_that_vectors_do_not_fill_have_lanes_to_spare():
     a, out = parameter("a", f32, n), parameter("out", f32, n)
     xo, x, x2 = fresh("xo"), fresh("x"), fresh("x")
     acc = scratch("acc", f32, 12)
@@ -193,7 +193,7 @@ def test_register_tiles_that_vectors_do_not_fit_go_to_memory():
         loop(x2, const(i64, 12), put(out, add(xo, x2), at(acc, x2)), kind="vector", lanes=8),
     )
     program = nest([a], [out], loop(xo, n, *body, step=12))
-    hold(program, [rng.random(24, np.float32)], n=24, look=lambda text: "acc: f32[12] stack" in text or 1 / 0)
+    hold(program, [rng.random(24, np.float32)], n=24, look=lambda text: "acc: f32x8[2] register" in text or 1 / 0)
 
 
 def test_a_branch_that_is_the_same_in_all_lanes_stays_one():
