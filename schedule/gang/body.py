@@ -157,8 +157,10 @@ class GangBody(GangSteps):
     def _for(self, s: For) -> None:
         kind = "unroll" if s.kind == "unroll" else "serial"
         if not self.info.varies(s.low, s.high):
+            promoted = self._promote(s)
             body = self._nested(s.body, self.mask)
             self.out.append(For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop))
+            self._store_promoted(promoted)
             return
         low, high = self.vector(s.low), self.vector(s.high)
         span = tuple(Op("sub", i64, pair) for pair in zip(high, low, strict=True))

@@ -8,11 +8,24 @@ from typing import TypeAlias
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Op, Var, const
 from raido.algo.graph.rewrite import free_variables, rebuild
-from raido.schedule.gang.lanes import Vectors, choose, shared_parts
+from raido.schedule.gang.lanes import Vectors, choose, lane_mask, shared_parts
+from raido.schedule.gang.promotion import Place, Promoted, sums_to_promote
 from raido.schedule.gang.scan_lanes import ScanLanes
 from raido.schedule.gang.stores import GangStores
 from raido.schedule.nest.effects import is_scan
-from raido.schedule.nest.nodes import Append, AtomicUpdate, Block, Fold, If, Let, Statement, Store, VectorStore
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Append,
+    AtomicUpdate,
+    Block,
+    Fold,
+    For,
+    If,
+    Let,
+    Statement,
+    Store,
+    VectorStore,
+)
 from raido.schedule.nest.values import Buffer, Extract, LaneCompress, LaneCount, NestExpr, Ramp, Read, Splat
 
 _Store: TypeAlias = Callable[[Buffer, Sequence[NestExpr], Vectors], None]
@@ -34,6 +47,8 @@ class GangSteps(GangStores):
                 self._fold_partials(s)
             else:
                 self._fold_each_lane(s)
+        elif (s.buffers, s.indices) in self.promoted:
+            self._fold_promoted(s, self.promoted[s.buffers, s.indices])
         elif is_scan(s) or self._flat_motion(s.buffers[0], s.indices) is not None:
             self._fold_into(s, self._store_shared)
         else:
@@ -70,6 +85,44 @@ class GangSteps(GangStores):
             for g, buffer in enumerate(buffers):
                 value = new[g] if self.mask is None else choose(self.mask[g], new[g], old[g])
                 self.out.append(Store(buffer, indices, value))
+
+    def _promote(self, loop: For) -> dict[Place, Promoted]:
+        """Loads the sums under a mask that all iterations of a loop add to, before it."""
+        made: dict[Place, Promoted] = {}
+        for fold in sums_to_promote(loop) if self.mask is not None else ():
+            mine = any(b in self.info.private or b.scope == "register" or b in self.partials for b in fold.buffers)
+            if mine or (fold.buffers, fold.indices) in self.promoted or not self.info.varies(*fold.indices):
+                continue
+            flat = [self._flat_motion(b, fold.indices) for b in fold.buffers]
+            if any(motion is None or motion.stride != 1 for motion in flat):
+                continue
+            registers = []
+            for b in fold.buffers:
+                values = self._read(Read(b, fold.indices, None))
+                serial = -next(self.serials)
+                names = [self._gang_name(b.name, g) for g in range(self.gangs)]
+                held = tuple(Buffer(name, b.dtype, (), "register", serial, (), self.lanes, None) for name in names)
+                for register, value in zip(held, values, strict=True):
+                    self.out += [Alloc(register), Store(register, (), value)]
+                registers.append(held)
+            made[fold.buffers, fold.indices] = Promoted(tuple(registers), self.mask)
+        self.promoted.update(made)
+        return made
+
+    def _store_promoted(self, promoted: Mapping[Place, Promoted]) -> None:
+        """Stores those sums, behind the loop."""
+        for (buffers, indices), made in promoted.items():
+            del self.promoted[buffers, indices]
+            for buffer, registers in zip(buffers, made.registers, strict=True):
+                self._store_outside(buffer, indices, tuple(Read(r, (), None) for r in registers), made.mask)
+
+    def _fold_promoted(self, s: Fold, promoted: Promoted) -> None:
+        """A step of a fold whose sums are in registers; lanes that were off before the loop may have anything."""
+        held = [tuple(Read(r, (), None) for r in registers) for registers in promoted.registers]
+        for registers, old, new in zip(promoted.registers, held, self._steps(s, held), strict=True):
+            for g, register in enumerate(registers):
+                on = None if self.mask is promoted.mask else lane_mask(self.mask, g)
+                self.out.append(Store(register, (), new[g] if on is None else choose(on, new[g], old[g])))
 
     def _fold_each_lane(self, s: Fold) -> None:
         """One lane after the other folds into shared memory: for places that only the data knows."""

@@ -14,6 +14,7 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
+from raido.schedule.gang.promotion import Place, Promoted
 from raido.schedule.gang.registers import NotRegisters, Registers
 from raido.schedule.gang.values import GangValues, Motion, Partial
 from raido.schedule.gang.variability import Variability
@@ -37,6 +38,7 @@ class GangStores(GangValues):
         super().__init__(loop, info, lanes, gangs, base, registers)
         self.partials = partials
         self.born: dict[Buffer, Mask] = {}
+        self.promoted: dict[Place, Promoted] = {}
         self.serials = count(1)
         self.out: list[Statement] = []
 

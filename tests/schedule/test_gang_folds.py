@@ -163,3 +163,35 @@ def test_two_reductions_in_one_loop():
     program = nest([a], [least, most], *make_low, *make_high, vector, put(least, at(low)), put(most, at(high)))
     for length in LENGTHS:
         hold(program, [rng.integers(-9, 9, length).astype(np.int32)], n=length)
+
+
+def test_sums_under_a_mask_are_in_registers_while_a_loop_inside_adds_to_them():
+    a, out = parameter("a", i32, n, w), parameter("out", i32, w)
+    x, r = fresh("x"), fresh("r")
+    start = fresh("x")
+    inner = loop(x, w, loop(r, n, add_up(out, (x,), at(a, r, x))), kind="vector", interleave=2)
+    program = nest([a], [out], loop(start, w, put(out, start, const(i32, 1))), inner, sizes=(n, w))
+
+    def look(text):
+        loaded, stored = text.index("out_2 = out[x +: 8] where on"), text.index("out[x +: 8] = out_2 where on")
+        assert loaded < text.index("out_2 = out_2 + ", loaded) < stored
+
+    for rows, width in ((5, 21), (0, 3), (3, 16), (2, 0)):
+        hold(program, [rng.integers(-9, 9, (rows, width)).astype(np.int32)], bits=(256,), n=rows, w=width, look=look)
+
+
+def test_sums_that_something_else_in_the_loop_reads_stay_in_memory():
+    a, out, last = parameter("a", i32, n, w), parameter("out", i32, w), parameter("last", i32, w)
+    x, r, start = fresh("x"), fresh("r"), fresh("x")
+    body = (add_up(out, (x,), at(a, r, x)), put(last, x, at(out, x)))
+    inner = loop(x, w, loop(r, n, *body), kind="vector")
+    clear = loop(start, w, put(out, start, const(i32, 1)), put(last, start, const(i32, 0)))
+    program = nest([a], [out, last], clear, inner, sizes=(n, w))
+    hold(
+        program,
+        [rng.integers(-9, 9, (4, 21)).astype(np.int32)],
+        bits=(256,),
+        n=4,
+        w=21,
+        look=lambda text: "out[x_rest +: 8] = (out[x_rest +: 8] where on)" in text or 1 / 0,
+    )

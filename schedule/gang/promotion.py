@@ -1,0 +1,51 @@
+"""Register promotion of sums that lanes add to in memory, for loops under a mask (Cooper & Lu: Register promotion in C programs, 1997).
+
+    for r in 0..8: sum[x +: 16] = sum[x +: 16] + a[r, x +: 16] where on
+
+Each iteration loads what the one before has stored. LLVM keeps such sums in registers, but not where loads and stores are masked, and a
+masked load waits until the masked store before it has left the core. So they are loaded before the loop and stored after it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from raido.algo.graph.rewrite import free_variables
+from raido.schedule.gang.lanes import Mask
+from raido.schedule.nest.effects import bound_within, is_scan, loads, reads, writes
+from raido.schedule.nest.nodes import Fold, For
+from raido.schedule.nest.values import Buffer, NestExpr
+from raido.schedule.nest.walk import statements_within
+
+Place: TypeAlias = tuple[tuple[Buffer, ...], tuple[NestExpr, ...]]
+"""The buffers of a fold, and the indices in them."""
+
+
+class Promoted(NamedTuple):
+    """Sums that a loop has in registers: of each buffer one for each gang, and the mask under which they were loaded."""
+
+    registers: tuple[tuple[Buffer, ...], ...]
+    mask: Mask
+
+
+def sums_to_promote(loop: For) -> list[Fold]:
+    """The folds of a loop into elements that its iterations share, and nothing else in it reads or writes; one for each element."""
+    bound = bound_within(loop)
+    places: dict[Buffer, set[tuple[NestExpr, ...] | None]] = {}
+    folds: dict[tuple[Buffer, ...], Fold] = {}
+    for s in statements_within(loop):
+        for access in () if isinstance(s, Fold) else reads(s):
+            places.setdefault(access.buffer, set()).add(None)
+        for access in loads(s):
+            places.setdefault(access.buffer, set()).add(None)
+        for access in writes(s):
+            places.setdefault(access.buffer, set()).add(access.indices if isinstance(s, Fold) else None)
+        if isinstance(s, Fold) and not is_scan(s):
+            folds.setdefault(s.buffers, s)
+    return [
+        fold
+        for buffers, fold in folds.items()
+        if all(places[b] == {fold.indices} for b in buffers)
+        and not any(b in bound for b in buffers)
+        and all(free_variables(i).isdisjoint(bound) for i in fold.indices)
+    ]
