@@ -23,3 +23,40 @@ def test_products_with_results_as_narrow_as_a_register_or_less(dtype, width):
     for n, k in ((1, 3), (12, 20), (37, 21), (0, 5), (5, 0), (50, 100)):
         a, b = numbers(rng, dtype, n, k), numbers(rng, dtype, k, width)
         np.testing.assert_array_equal(product(a, b), a @ b)
+
+
+@pytest.mark.parametrize("dtype", ("i8", "u8", "i32", "u64", "f16", "f32", "f64"))
+@pytest.mark.parametrize("which", ("argmax", "argmin"))
+def test_first_extremes(dtype, which):
+    """Of equal elements, of NaN, of zeros of both signs, and of arrays of neutral elements alone the first counts, whatever the block."""
+    rng, of_numpy = np.random.default_rng(4), getattr(np, which)
+    line = rd.algorithm(lambda a: getattr(rd, which)(a), a=f"{dtype}[n]")
+    rows = rd.algorithm(lambda a: (getattr(rd, which)(a, axis=1), getattr(rd, which)(a)), a=f"{dtype}[n, m]")
+    own = np.dtype(getattr(rd, dtype).numpy)
+    ends = np.array([-np.inf, np.inf]) if own.kind == "f" else np.array([np.iinfo(own).min, np.iinfo(own).max])
+    for shape in ((1,), (64,), (700,), (4095,), (4097,), (9000,), (70001,), (1, 1), (40, 65), (7, 9001), (300, 3)):
+        size = int(np.prod(shape))
+        few, rising = rng.integers(0, 3, size), np.arange(size) % 120
+        for data in (
+            np.zeros(size),
+            few,
+            rising,
+            rising[::-1],
+            np.full(size, ends[int(which == "argmin")], ends.dtype),
+        ):
+            data = data.astype(own)
+            if own.kind == "f" and rng.random() < 0.6:
+                data[rng.integers(0, size, 3)] = rng.choice([np.nan, -0.0])
+            data = data.reshape(shape)
+            if data.ndim == 1:
+                assert line(data) == of_numpy(data)
+                continue
+            along, whole = rows(data)
+            np.testing.assert_array_equal(along, of_numpy(data, axis=1))
+            assert whole == of_numpy(data)
+
+
+def test_extremes_are_found_by_lanes_as_narrow_as_elements():
+    place = rd.algorithm(lambda a: rd.argmax(a), a="u8[n]")
+    text = place.compile(rd.Target("llvm", cpu="znver4")).source("gang")
+    assert "best_lanes0: u8x64 register" in text and "i64x8" not in text
