@@ -1,6 +1,7 @@
 """NumPy's histograms: counts of elements, or sums of weights, in bins of one or of several dimensions.
 
-The bin of an element is found by a binary search in its edges.
+The bin of an element is found by a binary search in its edges; where bins have one width, by a product, as NumPy does, and steps from
+bin to bin for what rounding of the product left out.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from raido.algo.errors import ShapeError, TraceError
-from raido.algo.graph.dtypes import f64
+from raido.algo.graph.dtypes import f64, i64
 from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import tabulate
+from raido.algo.language.control import while_loop
 from raido.algo.language.moves import astype, flatten, reshape
 from raido.algo.language.scattering import bincount
 from raido.algo.library.searching import line_of, real_of, search, together
@@ -43,8 +45,8 @@ def histogram(
         (array([2, 2]), array([0., 2., 4.]))
     """
     line = _flat(a, "rd.histogram")
-    count, edges = _edges(line, bins, range, "rd.histogram")
-    indices = _bins_of(line, edges, count)
+    count, edges, even = _edges(line, bins, range, "rd.histogram")
+    indices = _bins_of(line, edges, count, even)
     if weights is not None:
         weights = _flat(weights, "rd.histogram")
     counts = bincount(indices, count, weights, name=name if not density else None)
@@ -64,7 +66,7 @@ def histogram_bin_edges(
         array([0., 2., 4.])
     """
     what = "rd.histogram_bin_edges"
-    _, edges = _edges(_flat(a, what), bins, range, what)
+    _, edges, _ = _edges(_flat(a, what), bins, range, what)
     return edges if name is None else edges.named(name)
 
 
@@ -136,16 +138,16 @@ def histogramdd(
     found = [_edges(line, n, limit, what) for line, n, limit in zip(lines, numbers, limits, strict=True)]
     flat: Any = 0
     inside: Any = True
-    shape = tuple(count for count, _ in found)
+    shape = tuple(count for count, _, _ in found)
     total: Any = 1
-    for line, (count, edges) in zip(lines, found, strict=True):
-        place = _bins_of(line, edges, count)
+    for line, (count, edges, even) in zip(lines, found, strict=True):
+        place = _bins_of(line, edges, count, even)
         inside = ufuncs.logical_and(inside, place >= 0)
         flat, total = flat * count + place, total * count
     factors = None if weights is None else astype(_flat(weights, what), f64)
     counts = bincount(ufuncs.where(inside, flat, -1), total, factors)
     result = reshape(astype(counts, f64), shape)
-    edges = tuple(own for _, own in found)
+    edges = tuple(own for _, own, _ in found)
     if density:
         result = result / reductions.sum(result)
         for k, own in enumerate(edges):
@@ -159,23 +161,23 @@ def _flat(value: Any, what: str) -> Array:
     return flatten(given) if given.ndim else given[None]
 
 
-def _edges(line: Array, bins: Any, limits: Any, what: str) -> tuple[Any, Array]:
-    """The number of bins, and their edges."""
+def _edges(line: Array, bins: Any, limits: Any, what: str) -> tuple[Any, Array, bool]:
+    """The number of bins, their edges, and whether all have one width."""
     if isinstance(bins, str):
         raise TraceError(complaint(f"{what} with bins {bins!r}", remedy="a number of bins, or their edges"))
     given = bins if isinstance(bins, (int, np.integer)) else real_of(bins, what)
     if isinstance(given, Array) and given.ndim:
         edges = line_of(given, f"`bins` of {what}")
-        return edges.shape[0] - 1, edges
+        return edges.shape[0] - 1, edges, False
     if isinstance(given, Array):
-        return given, _even_edges(line, given, limits)
+        return given, _even_edges(line, given, limits), True
     count = plain_int(given, f"the number of bins of {what}")
     if count < 1:
         raise ShapeError(complaint(f"{what} of {count} bins", remedy="at least 1"))
-    return count, _even_edges(line, count, limits)
+    return count, _even_edges(line, count, limits), True
 
 
-def _bins_of(line: Array, edges: Array, count: Any) -> Array:
+def _bins_of(line: Array, edges: Array, count: Any, even: bool) -> Array:
     """The number of the bin of each element, -1 for those that lie in none."""
     own, borders = together(line, edges)
 
@@ -183,7 +185,20 @@ def _bins_of(line: Array, edges: Array, count: Any) -> Array:
         place = search(lambda i: borders[i], borders.shape[0], lambda e: e <= x) - 1
         return ufuncs.where(x == borders[-1], count - 1, ufuncs.where(place < count, place, -1))
 
-    return elementwise(bin_of, [own])
+    if not even:
+        return elementwise(bin_of, [own])
+    number = astype(lift(count), i64)
+    scale = astype(number, borders.dtype) / (borders[-1] - borders[0])
+
+    def even_bin_of(x: Array) -> Array:
+        inside = ufuncs.logical_and(borders[0] <= x, x <= borders[-1])
+        near = astype(ufuncs.where(inside, (x - borders[0]) * scale, 0), i64)
+        near = ufuncs.maximum(ufuncs.minimum(near, number - 1), 0)
+        near = while_loop(lambda i: ufuncs.logical_and(i > 0, x < borders[i]), lambda i: i - 1, near)
+        near = while_loop(lambda i: ufuncs.logical_and(i < number - 1, borders[i + 1] <= x), lambda i: i + 1, near)
+        return ufuncs.where(inside, near, -1)
+
+    return elementwise(even_bin_of, [own])
 
 
 def _even_edges(line: Array, count: Any, limits: Any) -> Array:

@@ -60,3 +60,21 @@ def test_extremes_are_found_by_lanes_as_narrow_as_elements():
     place = rd.algorithm(lambda a: rd.argmax(a), a="u8[n]")
     text = place.compile(rd.Target("llvm", cpu="znver4")).source("gang")
     assert "best_lanes0: u8x64 register" in text and "i64x8" not in text
+
+
+def test_bins_of_one_width_hold_what_their_edges_say():
+    rng = np.random.default_rng(5)
+    for dtype, bins, limits in (
+        ("f32", 10, None), ("f32", 50, (0.0, 1.0)), ("f64", 7, (-2.0, 3.0)), ("f64", 1000, None), ("f32", 100_000, None),
+        ("u8", 255, (0, 255)), ("i32", 1, None), ("f64", 33, (0.5, 0.5)), ("f32", 9, (1.0, 1.0000005)),
+    ):  # fmt: skip
+        count = rd.algorithm(lambda x: rd.histogram(x, bins, limits), x=f"{dtype}[n]")  # noqa: B023
+        for scale in (1e-6, 0.5, 30.0):
+            x = (rng.normal(size=2000) * scale + (scale < 1)).astype(getattr(rd, dtype).numpy)
+            if dtype[0] == "f" and limits is not None:
+                x[:2] = np.nan, np.inf
+            counts, edges = count(x)
+            inside = x[(edges[0] <= x) & (x <= edges[-1])].astype(edges.dtype)
+            bins_of = np.searchsorted(edges, inside, "right") - 1
+            bins_of[inside == edges[-1]] = bins - 1
+            np.testing.assert_array_equal(counts, np.bincount(bins_of, minlength=bins))
