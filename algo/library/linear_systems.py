@@ -93,6 +93,9 @@ def det(a: Any, *, name: str | None = None) -> Array:
     return found if name is None else named(found, name)
 
 
+SHORT = 32  # rows: a column of a known number of them stays in registers, which it does not where each is shorter than the one before
+
+
 class SlogdetResult(NamedTuple):
     """The signs of determinants, and the logarithms of their absolute values."""
 
@@ -139,10 +142,15 @@ def cholesky(a: Any, *, upper: bool = False, name: str | None = None) -> Array:
         n = m.shape[0]
 
         def with_column(k: Array, lower: Array) -> Array:
+            column = m[k:, k] - lower[k:, :k] @ lower[k, :k]
+            return lower.at[k:, k].set(column / ufuncs.sqrt(column[0]))
+
+        def with_short_column(k: Array, lower: Array) -> Array:
             column = m[:, k] - lower @ lower[k]
             return lower.at[:, k].set(ufuncs.where(iota(n) >= k, column / ufuncs.sqrt(column[k]), 0.0))
 
-        return loop(n, with_column, zeros((n, n), dtype=dtype))
+        short = isinstance(n, int) and n <= SHORT
+        return loop(n, with_short_column if short else with_column, zeros((n, n), dtype=dtype))
 
     matrix = matrix.astype(dtype)
     found = over_stacks(of_one, matrix.mT).mT if upper else over_stacks(of_one, matrix)
