@@ -15,9 +15,9 @@ parallel, in strips for chains; one-dimensional stages and whole reductions are 
 of its own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sixteen sums
 stays in registers, and what is read along rows is packed in panels; convolutions make several channels at a time, and products of rows
 with rows have lanes along both; where all results share functions of an iteration, as in back projection, four rows are made at a time.
-Sums down columns run along the rows, eight at a time; what is read across rows is turned in registers, square by square
-(`transposes`); a stencil that reads neighbouring rows makes as many rows at a time as the model of cost chooses (`rows`), up to four, or
-twelve where they are stored past the caches, and two of a long weighted sum (`latency`).
+Sums down columns run along the rows, one at a time where L1 holds the row of sums, else eight; what is read across rows is turned in
+registers, square by square (`transposes`); a stencil that reads neighbouring rows makes as many rows at a time as the model of cost
+chooses (`rows`), up to four, or twelve where they are stored past the caches, and two of a long weighted sum (`latency`).
 Reductions, elements with loops of their own, and those with long chains of operations run several gangs side by side (`latency`), and
 what takes differently long is handed to threads piece by piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are

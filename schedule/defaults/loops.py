@@ -41,6 +41,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
 FEWEST_ELEMENTS = 16
+COLUMN_GANGS = 2  # side by side, so that each store of sums does not wait for the one before
 COLUMN_JAM = 8  # rows added to a row of sums at a time: one load and one store of each sum serve them all
 FEWEST_ROWS = 64  # of a chunk of columns, or half as many: its row of sums is stored, and read again to be combined
 FEWEST_CHUNKS = 8
@@ -117,10 +118,27 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
 
 
 def say_column_folds(draft: Draft, stage: Stage) -> bool:
-    """Sums of columns: rows are read from end to end, some at a time, into a row of sums; one-dimensional results take chunks of rows.
+    """Sums of columns: rows are read from end to end into a row of sums; one-dimensional results take chunks of rows.
 
     Each chunk stores a row of sums, which is read again to be combined: chunks are long where that leaves enough of them for threads.
+    Rows are added one at a time where L1 holds the row of sums: memory is read in order then, and what fetches lines ahead follows.
+    Longer rows, and those of a group of lanes, are added some at a time: one load and one store of each sum serve them all.
     """
+    name, last = stage.name, stage.axes[-1]
+    held = draft.machine.l1 // 4 // sum(body.dtype.itemsize for body in stage.bodies)  # beside as much of what is read
+    group = COLUMN_GANGS * draft.machine.lanes(max(body.dtype.bits for body in stage.bodies))
+    length = index.constant_value(known(draft, last.extent))
+    if length is not None and group < length <= held:
+        return say_rows_of_columns(draft, stage, 1)
+    if length is None and all(axis.name.isidentifier() for axis in stage.all_axes):
+        in_order = draft.branch()
+        if say_rows_of_columns(in_order, stage, 1):
+            draft.accept(in_order.when(name, f"{last.name} > {group} and {last.name} <= {held}"))
+    return say_rows_of_columns(draft, stage, COLUMN_JAM)
+
+
+def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
+    """The loops of sums of columns to which so many rows are added at a time."""
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
     if not outer:
@@ -129,16 +147,18 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
         if not draft.say(name, "split", axis=row, factor=chunk if many else chunk // 2):
             return False
         row += "i"
-    if not draft.say(name, "split", axis=row, factor=COLUMN_JAM):
+    if rows > 1 and not draft.say(name, "split", axis=row, factor=rows):
         return False
     around = [axis.name for axis in outer] or [reduced.name + "o"]
-    draft.say(name, "reorder", axes=(*around, row + "o", last.name, row + "i"))
-    draft.say(name, "unroll", axis=row + "i")
+    inner = (row + "o", last.name, row + "i") if rows > 1 else (row, last.name)
+    draft.say(name, "reorder", axes=(*around, *inner))
+    if rows > 1:
+        draft.say(name, "unroll", axis=row + "i")
     if outer:
         say_parallel(draft, stage, outer[0].name, 1)
     else:
         draft.say(name, "parallel", axis=reduced.name + "o")
-    draft.say(name, "vectorize", axis=last.name, interleave=2)
+    draft.say(name, "vectorize", axis=last.name, interleave=COLUMN_GANGS)
     return True
 
 

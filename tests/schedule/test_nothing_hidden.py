@@ -113,7 +113,8 @@ def hidden(schedule: Schedule, nest: Nest) -> set[tuple[str, str]]:
     """Pairs of a kind of stage (its strategy, if it has one) and what its loops do that the completed schedule does not state."""
     variants = schedule.variants()
     stated = _stated(variants)
-    search = _Search(stated, {variant.test for variant in variants}.union(*(each.tests for each in stated.values())))
+    branches = {test for each in stated.values() for test in each.tests}  # around what makes a stage
+    search = _Search(stated, {variant.test for variant in variants} | branches)
     search.block(nest.body, "")
     return search.found | set(search.made_serial())
 

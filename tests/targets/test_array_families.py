@@ -25,6 +25,21 @@ def test_products_with_results_as_narrow_as_a_register_or_less(dtype, width):
         np.testing.assert_array_equal(product(a, b), a @ b)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_sums_down_columns_of_every_width(dtype):
+    """Rows of a group of lanes, rows that the first-level cache holds, and longer ones have loops of their own."""
+    rng = np.random.default_rng(3)
+    sums = rd.algorithm(lambda a: rd.sum(a, axis=0), a=f"{dtype}[n, m]")
+    middle = rd.algorithm(lambda a: rd.sum(a, axis=1), a=f"{dtype}[d, n, m]")
+    weighted = rd.algorithm(lambda v, a: v @ a, v=f"{dtype}[n]", a=f"{dtype}[n, m]")
+    for n, m in ((1, 1), (20, 5), (600, 20), (33, 33), (300, 70), (17, 513), (9, 2050), (40, 9001), (0, 50), (50, 0)):
+        a, v = numbers(rng, dtype, n, m, most=3), numbers(rng, dtype, n, most=3)
+        np.testing.assert_array_equal(sums(a), a.sum(axis=0))
+        np.testing.assert_array_equal(weighted(v, a), v @ a)
+        a = numbers(rng, dtype, 3, n, m)
+        np.testing.assert_array_equal(middle(a), a.sum(axis=1))
+
+
 @pytest.mark.parametrize("dtype", ("i8", "u8", "i32", "u64", "f16", "f32", "f64"))
 @pytest.mark.parametrize("which", ("argmax", "argmin"))
 def test_first_extremes(dtype, which):
