@@ -8,11 +8,12 @@ the chain's rows fit in half of L2 (at most 32; at least 16 where strips make ro
 fit, rows slide. A chain is cut where strips would make more than half as many rows again. Pointwise stages of one shape share loops
 where one reads the other or both read a third, and two short stencils in strips where they read the same elements and are needed at the
 same places (`joins`). The rest is computed whole.
-Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt; where elements are read at
-quotients of it, strips of as many indices as those repeat after are (`phases`), and where colours of pixels are treated alike, the axis
-of pixels and that of colours as one (`pixels`). The outermost pure axis is
-parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block
-of its own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sixteen sums
+Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt, and a short one where lanes
+across its rows would lie far apart; where elements are read at quotients of it, strips of as many indices as those repeat after are
+(`phases`), and where colours of pixels are treated alike, the axis of pixels and that of colours as one (`pixels`). The outermost pure
+axis is parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a
+block of its own where the operator does not commute.
+Where results share what they read, as in a product of matrices, a tile of sixteen sums
 stays in registers, and what is read along rows is packed in panels; convolutions make several channels at a time, and products of rows
 with rows have lanes along both; where all results share functions of an iteration, as in back projection, four rows are made at a time.
 Sums down columns run along the rows, one at a time where L1 holds the row of sums, else eight; what is read across rows is turned in

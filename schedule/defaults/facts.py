@@ -26,6 +26,8 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8
+SHUFFLED = 4  # elements from lane to lane, at most, that are moved by whole registers and shuffles (`emit/interleave`)
+SCALAR_BITS = 64  # of a scalar register: what fits one gains nothing by lanes of its own
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
@@ -45,9 +47,29 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
     stored: Point = tuple(axis.var for axis in stage.axes)
     scores = {axis: sum(contiguity(axis.var, point) for point in (*points, stored)) for axis in candidates}
     best = max(scores.values(), default=0)
+    if best < 0 and (short := short_row(draft, stage, points)) is not None and short.name not in taken:
+        return short
     equals = [axis for axis in candidates if scores[axis] == best]
     pure = [axis for axis in equals if axis in stage.axes]
     return (pure or equals)[-1] if equals else None
+
+
+def short_row(draft: Draft, stage: Stage, points: Sequence[Point]) -> Axis | None:
+    """The last axis, if it is short and no access moves along it but by neighbours, and lanes across its rows would lie far apart.
+
+    Neighbouring rows of more than `SHUFFLED` elements are gathered and scattered one by one, as of many products of 4 × 4 matrices,
+    which takes longer than registers that are filled in part.
+    """
+    *others, last = stage.axes or (None,)
+    row = 1
+    for axis in reversed(stage.axes):
+        if not is_small(axis.extent):
+            break
+        row *= extent(draft, axis.extent)
+    if last is None or not others or row <= SHUFFLED or not is_small(last.extent):
+        return None
+    bits = extent(draft, last.extent) * max(body.dtype.bits for body in stage.bodies)
+    return last if bits > SCALAR_BITS and all(contiguity(last.var, point) >= 0 for point in points) else None
 
 
 def contiguity(var: Var, point: Point) -> int:

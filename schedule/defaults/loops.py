@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from raido.algo.graph import index
@@ -83,7 +82,7 @@ def say_loops(draft: Draft, name: str) -> None:
             say_rows_side_by_side(draft, stage, stage.axes[-2].name, jam)
         if vector is not None:
             say_lanes(draft, stage, vector, say_colours(draft, stage, vector))
-            say_written_out(draft, stage, (vector,))
+            say_written_out(draft, stage, vector)
     elif not stage.axes:
         say_fold_loops(draft, stage, vector)
     elif say_turned_loops(draft, stage) or say_product_loops(draft, stage, vector):
@@ -190,17 +189,19 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     if stage.reduction is None and vector is stage.axes[-1] and not is_streamed(draft, name):
         for array in read_by_planes(draft, stage):
             draft.say(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
-    say_written_out(draft, stage, (vector, rows))
+    say_written_out(draft, stage, vector, rows)
     if vector in stage.axes and folds_short_rows(draft, stage) and not is_small(stage.reduction_axes[0].extent):
         draft.say(name, "unroll", axis=stage.reduction_axes[0].name)
 
 
-def say_written_out(draft: Draft, stage: Stage, others: Sequence[Axis | None]) -> None:
-    """Short axes of known length but `others` are written out, where that makes few bodies: what is stored along them is interleaved."""
+def say_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis | None = None) -> None:
+    """Short axes of known length are written out, but those of lanes and of rows, where that makes few bodies: what is stored along them
+    is interleaved."""
     loops = {loop.name for loop in draft.state.plan(stage.name).loops}
-    if prod(extent(draft, axis.extent) for axis in stage.all_axes if is_small(axis.extent)) <= WRITTEN_OUT:
-        for axis in stage.all_axes:
-            if axis not in others and is_small(axis.extent) and axis.name in loops:
+    short = [axis for axis in stage.all_axes if axis is not vector and is_small(axis.extent)]
+    if prod(extent(draft, axis.extent) for axis in short) <= WRITTEN_OUT:
+        for axis in short:
+            if axis is not rows and axis.name in loops:
                 draft.say(stage.name, "unroll", axis=axis.name)
 
 

@@ -151,6 +151,18 @@ s["out"].vectorize("r").parallel("yo")"""
     assert "tile(y=2, x=4)" in default_of(product, AVX2)
 
 
+def test_products_of_many_small_matrices_have_lanes_along_their_rows():
+    def product(a: rd.f32["n", 4, 4], b: rd.f32["n", 4, 4]):
+        return rd.matmul(a, b).named("out")
+
+    assert 'vectorize("x").unroll("y").unroll("r")' in default_of(product)
+
+    def pairs(a: rd.f32["n", 2, 2], b: rd.f32["n", 2, 2]):
+        return rd.matmul(a, b).named("out")
+
+    assert 'vectorize("x")' not in default_of(pairs)
+
+
 def filtered(a: rd.f32["c", "h", "w"], k: rd.f32["o", "c", 3, 3]):
     height, width = a.shape[1] - 2, a.shape[2] - 2
 

@@ -26,6 +26,17 @@ def test_products_with_results_as_narrow_as_a_register_or_less(dtype, width):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("side", (2, 3, 4, 5, 7))
+def test_products_of_many_small_matrices(dtype, side):
+    rng = np.random.default_rng(side)
+    many = f"{dtype}[n, {side}, {side}]"
+    product = rd.algorithm(lambda a, b: a @ b, a=many, b=many)
+    for n in (0, 1, 3, 300):
+        a, b = numbers(rng, dtype, n, side, side), numbers(rng, dtype, n, side, side)
+        np.testing.assert_array_equal(product(a, b), a @ b)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 def test_sums_down_columns_of_every_width(dtype):
     """Rows of a group of lanes, rows that the first-level cache holds, and longer ones have loops of their own."""
     rng = np.random.default_rng(3)
