@@ -167,4 +167,6 @@ def test_compositions_agree_with_their_parts_and_are_timed_beside_them(monkeypat
     monkeypatch.setattr(compositions, "COLUMNS", 20)
     monkeypatch.setattr(compositions, "ROUNDS", 1)
     found = list(compositions.compositions(0, 12))
-    assert {"first", "second", "ratio"} <= set(dir(found[0])) and all(each.whole > 0 < min(each.parts) for each in found)
+    assert {"first", "second", "ratio"} <= set(dir(found[0])) and all(
+        each.whole > 0 < min(each.parts) for each in found
+    )

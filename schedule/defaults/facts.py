@@ -385,6 +385,22 @@ def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
     return found
 
 
+def rows_to_pack(draft: Draft, stage: Stage) -> dict[str, Point]:
+    """The right factor of a product of rows, read at one plain place; none where other arrays move with the result's columns too."""
+    row, column = stage.axes[-2].var, stage.axes[-1].var
+    wanted = {axis.var for axis in stage.reduction_axes} | {column}
+    found = {}
+    for array, points in draft.demand.reads(stage.name).items():
+        if not any(e is not None and moves(e, column) for point in points for e in point):
+            continue
+        (point, *others) = points
+        plain = {e for e in point if isinstance(e, Var)}
+        if others or len(plain) != len(point) or not wanted <= plain or row in plain:
+            return {}
+        found[array] = point
+    return found if len(found) == 1 else {}
+
+
 def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     """Whether a reduction runs down the columns of what it reads: contiguous along the last pure axis, by strides along its own."""
     if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes:

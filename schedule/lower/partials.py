@@ -4,6 +4,7 @@ before   for c in 0..n step B by threads: for r in c..min(c + B, n): acc = op(ac
 after    for c in 0..n step B by threads: partial[c // B] = op over r in c..min(c + B, n) of a[r]
          for chunk in 0..ceil(n / B): acc = op(acc, partial[chunk])
 
+Loops over tiles of results that stand between chunks and steps stay around the fold: each tile has accumulators of its own.
 Both are reductions like any other (Halide's `rfactor`: Suriana, Adams & Kamil, Parallel associative reductions in Halide, 2017). The
 first has one more axis, of chunks, and the loops of the stage. The second is made in the stage's own loops; where blocks of a GPU have
 chunks, by a thread for each element, or of a single value by the threads of one block. Chunks are fixed by schedule and sizes, so
@@ -71,32 +72,34 @@ class PartialFolds:
         with builder.unless_empty(within), builder.loop(var := fresh(plan.name), low, high, span, **how):
             here = partials.at(work.copies[0], ix.floordiv(ix.sub(var, low), span))
             part = replace(work, job=partials.job, copies=[here], origin_of=[0])
-            if step > 1 and self._is_block(work, position + 1):
-                inner = (i for i, loop in enumerate(job.plan.loops) if i > position and loop.name in job.reduced)
-                partials.job.first_reduction = next(inner, len(job.plan.loops))
-                self.loops.choose(replace(part, phase=self.loops.compute), position, [[var]])
-            else:
-                self._chunk(part, position, var, step, ix.minimum(ix.add(var, span), high))
+            self._chunk(part, position, var, ix.minimum(ix.add(var, span), high))
         self.fold(partials, position)
 
-    def _chunk(self, part: Work, position: int, var: Var, step: int, end: Expr) -> None:
-        """The partial result of the chunk that begins at `var`, with accumulators for all that stands inside its loop."""
-        reductions = self.reductions
+    def _chunk(self, part: Work, position: int, first: Var, end: Expr) -> None:
+        """The partial results of the chunk that begins at `first`."""
+        job, plan, reductions = part.job, part.job.plan.loops[position], self.reductions
+        whole = part.copies[0].bounds(plan.name)[2] > 1
+        if whole and self._is_in_tiles(job, position + 1):
+            inner = (p for p in range(position + 1, len(job.plan.loops)) if job.plan.loops[p].name in job.reduced)
+            job.first_reduction = next(inner, len(job.plan.loops))  # of each tile apart: accumulators may be registers
+            self.loops.choose(replace(part, phase=self.loops.compute), position, [[first]])
+            return
         own = reductions.allocate(part, position)
         reductions.part(part, position, reductions.start, own)
         fold = replace(part, copies=[part.copies[0].copy()], phase=reductions.fold, accumulators=own)
-        if step > 1:
-            self.loops.choose(fold, position, [[var]])
+        if whole:
+            self.loops.choose(fold, position, [[first]])
         else:
-            fold.copies[0].narrow(part.job.plan.loops[position].name, var, end)
+            fold.copies[0].narrow(plan.name, first, end)
             self.loops.loop(fold, position, "serial")
         reductions.part(part, position, reductions.finish, own)
 
-    def _is_block(self, work: Work, position: int) -> bool:
-        """Whether the loop at `position` runs over elements of the result, by blocks: a thread then folds its own elements of a chunk."""
-        job = work.job
-        loops = job.plan.loops[position : position + 1]
-        return any(is_bound(loop, "block") and loop.name not in job.reduced for loop in loops)
+    def _is_in_tiles(self, job: Job, position: int) -> bool:
+        """Whether the loop at `position` runs over elements of the result, by blocks of a GPU or around other loops of the reduction."""
+        if position == len(job.plan.loops) or job.plan.loops[position].name in job.reduced:
+            return False
+        around = any(loop.name in job.reduced for loop in job.plan.loops[position:])
+        return around or is_bound(job.plan.loops[position], "block")
 
     def fold(self, partials: Partials, position: int) -> None:
         """The stage's results, of its partial results."""

@@ -139,16 +139,41 @@ def test_planes_are_tasks_of_transpositions_too():
     assert 'fuse("z", "yo").fuse("zyo", "xo").parallel("zyoxo", grain=2)' in default_of(planes)
 
 
-def test_products_of_rows_keep_a_tile_of_partial_sums():
+def test_products_of_rows_have_the_right_factor_in_panels_but_for_few_rows():
     def product(a: rd.f32["n", "k"], b: rd.f32["m", "k"]):
         return rd.matmul(a, b.T).named("out")
 
     assert (
         default_of(product)
+        == """s["out"].root().tile(y=12, x=32).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
+s["out"].vectorize("xi", interleave=2).parallel("yo")
+s["out"].cache("b", "out", None, layout=("xo", "r", "xi"))
+s["b_copy"].parallel("xo").vectorize("xi")"""
+    )
+    assert (
+        default_of(product, n=20)
         == """s["out"].root().tile(y=4, x=4).reorder("yo", "xo", "r", "yi", "xi").unroll("yi").unroll("xi")
 s["out"].vectorize("r").parallel("yo")"""
     )
-    assert "tile(y=2, x=4)" in default_of(product, AVX2)
+    assert "tile(y=2, x=4)" in default_of(product, AVX2, n=8)
+
+
+def test_long_products_with_few_results_are_chunks_of_their_reduction():
+    def product(a: rd.f32["n", 30], b: rd.f32["n", 40]):
+        return rd.matmul(a.T, b).named("out")
+
+    text = default_of(product)
+    assert """tile(y=10, x=32).split("r", 64).reorder("ro", "yo", "xo", "ri", "yi", "xi")""" in text
+    assert """parallel("ro")""" in text and "cache" not in text
+    assert "split" not in default_of(product, n=400)
+
+
+def test_registers_hold_a_column_of_a_factor_of_64_bits_beside_the_sums():
+    def product(a: rd.f64["n", "k"], b: rd.f64["k", "m"]):
+        return rd.matmul(a, b).named("out")
+
+    assert "tile(y=10, x=16)" in default_of(product)
+    assert "tile(y=9, x=16)" in default_of(product, n=27)  # three tiles of one height
 
 
 def test_products_of_many_small_matrices_have_lanes_along_their_rows():

@@ -26,6 +26,29 @@ def test_products_with_results_as_narrow_as_a_register_or_less(dtype, width):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sizes", ((1, 1), (8, 8), (9, 13), (30, 33), (70, 5)))
+def test_products_along_a_long_axis(dtype, sizes):
+    """Chunks of the reduction are tasks: several tiles in each, and a last chunk that is short."""
+    rng = np.random.default_rng(sizes[0])
+    product = rd.algorithm(lambda a, b: a.T @ b, a=f"{dtype}[n, {sizes[0]}]", b=f"{dtype}[n, {sizes[1]}]")
+    for n in (0, 1, 63, 1000, 5003):
+        a, b = (numbers(rng, dtype, n, size) for size in sizes)
+        np.testing.assert_array_equal(product(a, b), a.T @ b)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_products_of_rows(dtype):
+    rng = np.random.default_rng(2)
+    product = rd.algorithm(lambda a, b: a @ b.T, a=f"{dtype}[n, k]", b=f"{dtype}[m, k]")
+    stacked = rd.algorithm(lambda a, b: a @ rd.transpose(b, (0, 2, 1)), a=f"{dtype}[d, n, k]", b=f"{dtype}[d, m, k]")
+    for n, m, k in ((1, 1, 1), (12, 32, 64), (50, 37, 17), (3, 100, 5), (0, 3, 4), (3, 0, 4), (3, 4, 0)):
+        a, b = numbers(rng, dtype, n, k), numbers(rng, dtype, m, k)
+        np.testing.assert_array_equal(product(a, b), a @ b.T)
+        a, b = numbers(rng, dtype, 3, n, k), numbers(rng, dtype, 3, m, k)
+        np.testing.assert_array_equal(stacked(a, b), a @ b.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("side", (2, 3, 4, 5, 7))
 def test_products_of_many_small_matrices(dtype, side):
     rng = np.random.default_rng(side)
