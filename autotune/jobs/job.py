@@ -231,7 +231,7 @@ class Job:
             return
         best = min((r.relative for r in self._known.values() if r.relative is not None), default=None)
         requests = [Request(candidate.key, candidate.schedule.to_json()) for candidate in new]
-        for measurement in measurer.measure(requests, best):
+        for measurement in measurer.measure(requests, best, max(0.0, self._search_time_left())):
             candidate = by_key[measurement.key]
             record = self._record(candidate, measurement, "trial", numbers[measurement.key], guide)
             self._keep(replace(record, predicted=scores[candidate.key]))

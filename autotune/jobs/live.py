@@ -11,6 +11,7 @@ from typing import Any
 from raido.algo.printable import printable
 from raido.autotune.jobs.job import Progress, Watcher
 from raido.autotune.jobs.tuning import spearman
+from raido.autotune.measure.measurement import IN_WORDS
 from raido.autotune.records.choose import milliseconds
 from raido.autotune.records.record import Record
 
@@ -113,7 +114,7 @@ def _failures(trials: list[Record]) -> str:
     for record in trials:
         if record.failure is not None:
             kinds[record.failure] = kinds.get(record.failure, 0) + 1
-    listed = ", ".join(f"{count} {printable(kind)}" for kind, count in sorted(kinds.items()))
+    listed = ", ".join(f"{count} {IN_WORDS.get(kind) or printable(kind)}" for kind, count in sorted(kinds.items()))
     return f", {sum(kinds.values())} failed ({listed})" if kinds else ""
 
 

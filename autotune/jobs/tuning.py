@@ -13,6 +13,7 @@ from raido.algo.graph.program import Program
 from raido.algo.html import listing, text, titled
 from raido.algo.printable import printable
 from raido.algo.trace.attributes import NearAttributes
+from raido.autotune.measure.measurement import IN_WORDS
 from raido.autotune.records.choose import best_record, final_sets, in_turns, milliseconds, size_text
 from raido.autotune.records.record import Record
 from raido.schedule.diff import Difference
@@ -143,7 +144,10 @@ class Tuning(NearAttributes):
 
     def __str__(self) -> str:
         count = len(self.history) - 1
-        failed = "".join(f", {number} {printable(kind)}" for kind, number in sorted(self.failures.items()))
+        none = "; no trial was measured in that time" if not count and self.ended == "minutes" else ""
+        failed = "".join(
+            f", {number} {IN_WORDS.get(kind) or printable(kind)}" for kind, number in sorted(self.failures.items())
+        )
         sizes = size_text(self.sizes)
         where = f"{self.name} on {self.target}{' at ' if sizes else ''}{sizes}"
         if self.unmeasured:
@@ -151,7 +155,7 @@ class Tuning(NearAttributes):
             return f"{where}: {what}; nothing was measured"
         took = f" in {self.seconds:.0f} s" if self.seconds else ""
         best = milliseconds((self.record.median if self.finals else self.record.best) or 0)
-        return f"{where}: {best}, {self.speedup:.2f} times as fast as the default; {count} trial{'' if count == 1 else 's'}{failed}{took}"
+        return f"{where}: {best}, {self.speedup:.2f} times as fast as the default; {count} trial{'' if count == 1 else 's'}{failed}{took}{none}"
 
     def __repr__(self) -> str:
         return f"<Tuning {self}>"

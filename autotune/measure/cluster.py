@@ -14,6 +14,7 @@ certificate of the cluster's own authority.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,8 +88,12 @@ class ClusterMeasurer:
             self._client.close()
             raise
 
-    def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
-        """Builds and runs all requests wherever there is room, and yields measurements as they come."""
+    def measure(
+        self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
+    ) -> Iterator[Measurement]:
+        """Builds and runs all requests wherever there is room, and yields measurements as they come. Workers keep their own limits:
+        `seconds` cuts nothing off.
+        """
 
         def after(call: _Call, answer: Any) -> _Call | None:
             if not isinstance(answer, Built):
@@ -281,7 +286,9 @@ def _build(job: str, request: Request) -> Built:
     with kept.lock:
         builder = kept.idle.pop() if kept.idle else BuilderProcess(kept.task())
     try:
-        return builder.build(request)
+        built = builder.build(request)
+        assert built is not None  # nothing cuts it off
+        return built
     finally:
         with kept.lock:
             kept.idle.append(builder)
@@ -289,7 +296,9 @@ def _build(job: str, request: Request) -> Built:
 
 def _measure(job: str, reference: Built, built: Built, best: float | None) -> Measurement:
     """Runs one candidate, when nobody else on this machine measures."""
-    return _runner(job, reference).measure(built, best)
+    measured = _runner(job, reference).measure(built, best)
+    assert measured is not None  # nothing cuts it off
+    return measured
 
 
 def _compare(job: str, reference: Built, built: list[Built]) -> list[Measurement]:

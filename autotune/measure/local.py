@@ -6,7 +6,9 @@ program alone. Processes are kept from candidate to candidate; one that dies or 
 
 from __future__ import annotations
 
+import math
 import queue
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -55,8 +57,12 @@ class Task:
 class Measurer(Interface):
     """Whoever measures: this machine, or a cluster."""
 
-    def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
-        """A measurement of every request, as they come. `best`: the least time so far, relative to the default schedule's."""
+    def measure(
+        self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
+    ) -> Iterator[Measurement]:
+        """A measurement of every request, as they come. `best`: the least time so far, relative to the default schedule's. `seconds`: the
+        time that all may take together; a request that it cuts off is left out.
+        """
         ...
 
     def compare(self, requests: Sequence[Request]) -> list[Measurement]:
@@ -101,11 +107,17 @@ class BuilderProcess:
         """Starts the process ahead of the first request."""
         self._child.start()
 
-    def build(self, request: Request) -> Built:
-        """Compiles one candidate; a failure is an answer too."""
+    def build(self, request: Request, until: float = math.inf) -> Built | None:
+        """Compiles one candidate; a failure is an answer too. None where `until`, a time of `time.monotonic`, has come before."""
+        left = until - time.monotonic()
+        if left <= 0:
+            return None
         try:
-            answer, (code,) = self._child.request({"do": "build", "schedule": request.schedule}, (), self._limit)
+            limit = min(self._limit, left)
+            answer, (code,) = self._child.request({"do": "build", "schedule": request.schedule}, (), limit)
         except ChildFailed as failed:
+            if failed.kind == "hang" and left < self._limit:
+                return None
             return Built(request.key, failure=failed.kind, detail=f"while compiling: {failed.detail}")
         return Built(request.key, answer["signature"], code, answer["seconds"])
 
@@ -159,8 +171,8 @@ class RunnerProcess:
                 )
             ) from None
 
-    def measure(self, built: Built, best: float | None = None) -> Measurement:
-        """Runs, checks and times one candidate."""
+    def measure(self, built: Built, best: float | None = None, until: float = math.inf) -> Measurement | None:
+        """Runs, checks and times one candidate; None where `until`, a time of `time.monotonic`, has come before."""
         if built.failure is not None:
             return self._measurement(built, (), built.failure, built.detail)
         message = {"do": "measure", "signature": built.signature, "protocol": asdict(self._task.protocol), "best": best}
@@ -168,12 +180,17 @@ class RunnerProcess:
         relative: float | None = None
         failure, detail = None, ""
         with measuring_alone():
+            left = until - time.monotonic()
+            if left <= 0:
+                return None
             try:
                 self.start()
-                answer, _ = self._child.request(message, (built.code,), self._limit())
+                answer, _ = self._child.request(message, (built.code,), min(self._limit(), left))
                 seconds, relative = tuple(answer["seconds"]), answer["relative"]
             except ChildFailed as failed:
                 failure, detail = failed.kind, failed.detail
+                if failure == "hang" and left < self._limit():
+                    return None
         return replace(self._measurement(built, seconds, failure, detail), relative=relative)
 
     def compare(self, candidates: Sequence[Built]) -> list[Measurement]:
@@ -233,11 +250,16 @@ class LocalMeasurer:
         for builder in self._all:
             self._threads.submit(self._start, builder)
 
-    def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
-        """Builds all requests, then runs one after another."""
+    def measure(
+        self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
+    ) -> Iterator[Measurement]:
+        """Builds all requests, then runs one after another, for so many seconds at most."""
+        until = time.monotonic() + seconds
         runner = self._ready_runner()
-        for built in self._build(requests):
-            measurement = runner.measure(built, best)
+        for built in self._build(requests, until):
+            measurement = runner.measure(built, best, until)
+            if measurement is None:
+                return
             if measurement.relative is not None and (best is None or measurement.relative < best):
                 best = measurement.relative
             yield measurement
@@ -262,12 +284,12 @@ class LocalMeasurer:
         if self._runner is not None:
             self._runner.close()
 
-    def _build(self, requests: Sequence[Request]) -> list[Built]:
-        """Their code, in the order of the requests; what has been compiled once is kept."""
+    def _build(self, requests: Sequence[Request], until: float = math.inf) -> list[Built]:
+        """Their code, in the order of the requests, without those that were not ready in time; what has been compiled once is kept."""
         new = {request.key: request for request in requests if request.key not in self._built}
-        for built in self._threads.map(lambda request: self._with_builder(lambda b: b.build(request)), new.values()):
-            self._built[built.key] = built
-        return [self._built[request.key] for request in requests]
+        work = self._threads.map(lambda request: self._with_builder(lambda b: b.build(request, until)), new.values())
+        self._built |= {built.key: built for built in work if built is not None}
+        return [self._built[request.key] for request in requests if request.key in self._built]
 
     def _start(self, builder: BuilderProcess) -> None:
         try:

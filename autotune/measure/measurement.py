@@ -11,6 +11,14 @@ from typing import Any
 # "hang": it went past its time. "memory": it asked for more than it may. "wrong": another result than the default schedule's.
 # "fault": the program reported a fault (an index out of range, …) that it does not report under the default schedule.
 FAILURES = ("compile", "crash", "hang", "memory", "wrong", "fault")
+IN_WORDS = {
+    "compile": "did not compile",
+    "crash": "crashed",
+    "hang": "took too long",
+    "memory": "took too much memory",
+    "wrong": "gave another result",
+    "fault": "failed a check",
+}
 
 
 @dataclass(frozen=True, slots=True)

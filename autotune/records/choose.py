@@ -88,6 +88,8 @@ def _fastest(records: Sequence[Record], references: Mapping[tuple[str, float], R
             best = quotient, record, reference
     if best is not None:
         _, record, reference = best
+        if record is reference and all(each.key == record.key for each in records):
+            return record, "the default schedule: no other was measured"
         if record is reference:
             return record, "the default schedule, which nothing measured was better than"
         times = f"{milliseconds(record.median or 0)} against {milliseconds(reference.median or 0)} of the default"

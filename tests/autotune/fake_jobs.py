@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,7 +80,9 @@ class Dice:
     def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
         return {}
 
-    def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
+    def measure(
+        self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
+    ) -> Iterator[Measurement]:
         for request in requests:
             self.clock.sleep(self.pause)
             self.measured.append(request.key)

@@ -345,6 +345,8 @@ def test_turns_against_the_default_decide_before_single_trials() -> None:
     )
     stay = best_record([finals[0], record(kind="final", key="worse", seconds=(0.3,), at=5.0)], "here", BASE.sizes)
     assert stay is not None and stay.record.key == "default" and "nothing measured was better" in stay.why
+    alone = best_record([finals[0]], "here", BASE.sizes)
+    assert alone is not None and alone.why.startswith("the default schedule: no other was measured")
 
 
 def test_a_listing_compares_as_a_job_does() -> None:

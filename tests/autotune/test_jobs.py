@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -115,7 +116,9 @@ def test_the_search_is_told_the_same_when_a_job_is_resumed(database: Database, t
 
 def test_ctrl_c_ends_a_job_and_keeps_what_was_measured(database: Database) -> None:
     class Interrupted(Dice):
-        def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
+        def measure(
+            self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
+        ) -> Iterator[Measurement]:
             for measurement in super().measure(requests, best):
                 if len(self.measured) == 12:
                     raise KeyboardInterrupt
@@ -180,8 +183,8 @@ class Sabotaged(LocalMeasurer):
     spoiled: dict[str, str]
     folder: Path
 
-    def _build(self, requests: Sequence[Request]) -> list[Built]:
-        return [self._spoil(built) for built in super()._build(requests)]
+    def _build(self, requests: Sequence[Request], until: float = math.inf) -> list[Built]:
+        return [self._spoil(built) for built in super()._build(requests, until)]
 
     def _spoil(self, built: Built) -> Built:
         what = self.spoiled.get(built.key)

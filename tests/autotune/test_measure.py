@@ -115,6 +115,18 @@ def test_candidates_are_compiled_elsewhere_and_measured_in_order() -> None:
         measurer.close()
 
 
+def test_a_request_that_outlasts_its_time_is_left_out_and_not_held_against_it() -> None:
+    measurer = LocalMeasurer(task(), builders=1)
+    try:
+        request = Request("default", completed(double.schedule()))
+        assert not list(measurer.measure([request], None, 0.0))
+        assert not list(measurer.measure([request], None, 1e-3))
+        (measurement,) = measurer.measure([request])
+        assert measurement.failure is None and measurement.seconds
+    finally:
+        measurer.close()
+
+
 def test_a_program_that_faults_on_its_inputs_says_what_to_do() -> None:
     @rd.algorithm
     def shifted(a: rd.f32["n"], i: rd.i64["n"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -135,7 +136,9 @@ def test_a_job_that_fails_does_not_keep_the_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Failing(Dice):
-        def measure(self, requests: Sequence[Request], best: float | None = None) -> Iterator[Measurement]:
+        def measure(
+            self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
+        ) -> Iterator[Measurement]:
             raise rd.TuningError("blur faults under its default schedule\n  why       h is odd")
 
     made = iter([Dice(spares_first=True), Failing(), Dice(spares_first=True)])
