@@ -48,10 +48,8 @@ from raido.schedule.stages.checks import checked_indices, checked_value
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.uses import Uses
 
-SHORT, FEW = (
-    8,
-    16,
-)  # elements along an axis that are written out by default, and of a fold whose values stay in registers
+SHORT = 8  # elements along an axis that are written out by default
+FEW = 16  # elements of a fold whose values stay in registers
 
 
 def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
