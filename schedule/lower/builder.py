@@ -96,8 +96,8 @@ class Builder:
 
         extents: of the axes that the loop runs over, which are not 0 inside it.
         """
-        end = end_of_rounds(low, high, self.facts)
-        facts = self.facts.with_range(var, begin_of_rounds(low, high, self.facts), last_of_loop(low, end, step))
+        end = end_if_entered(low, high, self.facts)
+        facts = self.facts.with_range(var, begin_if_entered(low, high, self.facts), last_of_loop(low, end, step))
         known = [e for n in (ix.sub(high, low), *extents) if only_sizes(n) for e in at_least_one(n)]
         if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
             facts = facts.with_known(*new)
@@ -217,11 +217,11 @@ def as_planned(loop: LoopPlan, stage: str, kind: str = "") -> dict[str, Any]:
     return fields
 
 
-def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
+def end_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
     """`high` as it is in a loop low..high that has an iteration: of a maximum, also of one among those of which it is the least, the
     parts that lie beyond `low`."""
     if isinstance(high, Op) and high.name == "minimum":
-        return ix.minimum(*(end_of_rounds(low, a, facts) for a in high.args))
+        return ix.minimum(*(end_if_entered(low, a, facts) for a in high.args))
     while isinstance(high, Op) and high.name == "maximum":
         a, b = high.args
         if facts.less_equal(a, low):
@@ -233,7 +233,7 @@ def end_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
     return high
 
 
-def begin_of_rounds(low: Expr, high: Expr, facts: Facts) -> Expr:
+def begin_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
     """`low` as it is in a loop low..high that has an iteration: of a minimum, the parts that lie before `high`."""
     while isinstance(low, Op) and low.name == "minimum":
         a, b = low.args

@@ -14,7 +14,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.facts import Facts
-from raido.schedule.lower.builder import begin_of_rounds, end_of_rounds
+from raido.schedule.lower.builder import begin_if_entered, end_if_entered
 from raido.schedule.lower.cuts import Cut
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Boundary, Interior, interior_of, solved
@@ -111,7 +111,7 @@ def cut_of(
     bounds = solved(interior)
     if bounds is None:
         return None
-    begin, end = begin_of_rounds(low, high, facts), end_of_rounds(low, high, facts)
+    begin, end = begin_if_entered(low, high, facts), end_if_entered(low, high, facts)
     if facts.less_equal(bounds[0], begin) and facts.less_equal(ix.sub(end, 1), bounds[1]):
         work.identity = work.identity | interior.identity
         return None
