@@ -91,5 +91,9 @@ def fault_error(code: int, site: int, values: Sequence[int], sites: Sequence[Fau
         array = sites[site].array or None
         if sites[site].line:
             place = f"{sites[site].file}:{sites[site].line}   {sites[site].text}".rstrip()
-    lines = index_lines(*values[:3], place or "") if kind.name.endswith("index") else {"try": kind.remedy}
+    lines = (
+        index_lines(values[0], values[1], values[2], place or "")
+        if kind.name.endswith("index")
+        else {"try": kind.remedy}
+    )
     return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place, array=array, **lines))
