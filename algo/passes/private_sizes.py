@@ -144,12 +144,13 @@ class _Rewriting:
         kept = self._over_kept(form, axis)
         if kept is not None:
             return Item(kept, item.index)
-        if identities_of(form):
-            ragged = Axis(axis.var, self._extent(axis.extent))
+        extent = self._extent(axis.extent)
+        if identities_of(form) and not any(_reads_private_arrays(e) for e in (*form.values, extent)):
+            ragged = Axis(axis.var, extent)
             parts = (form.left, form.right, form.combine, form.neutral, form.values, form.commutative, form.monoid)
             return Item(Reduce((ragged,), *parts), item.index)
         steps = reduction_update(form, self.program.contract)
-        loop = Loop(self._extent(axis.extent), axis.var, form.left, form.neutral, steps)
+        loop = Loop(extent, axis.var, form.left, form.neutral, steps)
         return Item(loop, item.index)
 
     def _over_kept(self, form: Reduce, axis: Axis) -> Reduce | Loop | None:
@@ -203,6 +204,11 @@ def _makes_arrays(body: Expr, var: Var) -> bool:
     """Whether an element is taken of arrays that are made for each index: at a computed one, they would be made for each reader."""
     forms = (node for node in topological(body) if isinstance(node, ARRAY_FORMS))
     return any(var in free_variables(form) for form in forms)
+
+
+def _reads_private_arrays(e: Expr) -> bool:
+    """Whether an element is taken of an array that is made for the elements of another one, which a loop of scalars makes in time."""
+    return any(isinstance(node, ARRAY_FORMS) and free_variables(node) for node in topological(e))
 
 
 def _count(form: Filter) -> Item:
