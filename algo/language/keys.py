@@ -44,6 +44,15 @@ def reduce_by_key(
         ...     return rd.reduce_by_key(rd.add, 0, customer, amount)
         >>> spent.interpret(np.array([70, 7, 70]), np.array([1.0, 2.0, 4.0]))
         (array([ 7, 70]), array([2., 5.]))
+
+        With several values the second result is a tuple of theirs:
+
+        >>> @rd.algorithm
+        ... def first_and_last(customer: rd.i64["n"], day: rd.i64["n"]):
+        ...     op = lambda a, b: (rd.minimum(a[0], b[0]), rd.maximum(a[1], b[1]))
+        ...     return rd.reduce_by_key(op, (9, -9), customer, day, day)
+        >>> first_and_last.interpret(np.array([70, 7, 70]), np.array([3, 5, 1]))
+        (array([ 7, 70]), (array([5, 1]), array([5, 3])))
     """
     if not values:
         remedy = "rd.unique(keys, return_counts=True) counts them"

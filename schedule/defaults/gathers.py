@@ -8,7 +8,8 @@ Let the result have n elements, of which the steps set m. Where each is read as 
     as a map                                 2 n     the map makes the new values itself; the old ones are read where no step sets any
 
 A map is chosen where it moves fewer bytes than the update would, by more than what the model can tell. A box that counters of loops around the
-stage move may be small in most iterations, and counts as empty.
+stage move may be small in most iterations, and counts as empty; so does one of a size that data decides. Where each row of a loop's state needs nothing of the others, the update
+stays as it is: all iterations of a row then run while it is in the cache (`nest/rows_outside.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from math import prod
 
 from raido.algo.graph.bind_sizes import evaluate_size
 from raido.algo.graph.expr import Constant, Expr, Load, Parameter
-from raido.algo.graph.rewrite import loads_in
+from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.defaults.draft import UNKNOWN, Draft, known
 from raido.schedule.defaults.rows import EQUAL
 from raido.schedule.stages.boxes import box_of
@@ -33,9 +34,10 @@ def say_gathers(draft: Draft) -> None:
     for name, stage in list(draft.state.uses.stages.items()):
         if not isinstance(stage, Stage) or stage.update is None or has_loops_said(draft.state, name):
             continue
-        if {(name, "strategy"), (name, "placement")} & draft.state.asked or not _pays(
-            draft, stage, _made_before(draft, stage)
-        ):
+        made = _made_before(draft, stage)
+        if {(name, "strategy"), (name, "placement")} & draft.state.asked or not _pays(draft, stage, made):
+            continue
+        if _keeps_to_rows(draft, stage, made):
             continue
         trial = draft.trial()
         if trial.say(name, "strategy", name="gather"):
@@ -53,13 +55,32 @@ def _made_before(draft: Draft, stage: Stage) -> set[str]:
     return (read & draft.state.uses.stages.keys()) - draft.demand.inlined
 
 
+def _keeps_to_rows(draft: Draft, stage: Stage, made: Collection[str]) -> bool:
+    """Whether an update of a loop's state, and the stages that make its values before, read each row of it at that row alone."""
+    assert stage.reduction is not None
+    starts = {e.array for e in initial_values(stage.reduction) if isinstance(e, Load)}
+    states = {e.name for e in starts if isinstance(e, Parameter)} - {
+        e.name for e in draft.state.graph.program.parameters
+    }
+    if not states or len(stage.axes) < 2:
+        return False
+    for reader in (stage, *map(draft.state.stage, made)):
+        rows = {axis.var for axis in (*reader.axes[:1], *reader.reduction_axes[:1])}
+        reads = draft.demand.reads(reader.name)
+        if any(point[0] not in rows for state in states for point in reads.get(state, ())):
+            return False
+    return True
+
+
 def _pays(draft: Draft, stage: Stage, apart: Collection[str]) -> bool:
     """Whether an update moves fewer bytes as a map; `apart`: stages that make its values before, and would not have to for the map."""
     box = box_of(stage)
     if box is None:
         return False
     whole = prod(_usual(draft, axis.extent) for axis in stage.axes)
-    part = prod(_usual(draft, side.count) for side in box)
+    own = {node for axis in stage.axes for node in scalar_nodes(axis.extent)}
+    counted = {each.size for each in draft.state.graph.counts} - own  # any number, of elements that have another one
+    part = prod(0 if counted & {*scalar_nodes(side.count)} else _usual(draft, side.count) for side in box)
     update = (0 if _takes_over(draft, stage) else 2 * whole) + (4 if apart else 2) * part
     return update > EQUAL * 2 * whole
 

@@ -233,7 +233,11 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
                 if at.stage in readers
                 else f'"{reader}" reads it, outside that loop'
             )
-        remedy = f'place "{reader}" inside the same loop first' if reader not in state.uses.outputs else None
+        remedy = (
+            f'place "{reader}" inside the same loop first, or s["{reader}"].inline() it'
+            if reader not in state.uses.outputs
+            else None
+        )
         raise Refusal(why, remedy, places=legal)
     if at.stage in readers:
         check_not_after_reduction(state, producer, at)

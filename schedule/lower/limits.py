@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, f64
+from raido.algo.graph.dtypes import DType, bool_, f64, i64
 from raido.algo.graph.expr import Const, Expr, Op, SizeVar, const
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.limits import LARGEST_ARRAY, magnitude, reach, sizes_within
+from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.convert import conjunction
 from raido.schedule.nest.nodes import Check, Statement
@@ -47,7 +48,11 @@ class Limits:
             self.known.append(held)
 
     def require_number(self, e: Expr, site: Callable[[], int]) -> None:
-        """Arithmetic on sizes must keep within the limits, and all that is computed on the way to it."""
+        """Arithmetic on sizes must keep within the limits, and all that is computed on the way to it; nothing is divided by 0."""
+        for node in topological(e):
+            if isinstance(node, Op) and node.name in DIVISIONS and not Facts().nonnegative(ix.sub(node.args[1], 1)):
+                dividend, divisor = node.args
+                self.add(Check(Op("ne", bool_, (divisor, const(i64, 0))), "division", site(), (dividend,)))
         if self._most(e) > LARGEST_NUMBER and all(isinstance(n, (Const, SizeVar, Op)) for n in topological(e)):
             sizes = sizes_within((e,))
             self.add(Check(_at_most(magnitude(e), LARGEST_ARRAY), f"limit_{len(sizes)}", site(), sizes))

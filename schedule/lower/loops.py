@@ -345,12 +345,13 @@ class Loops:
             self._plain(each.work, position, each.kind, each.low, each.high, step, piece)
 
     def _pieces(self, border: Work, inner: Work, position: int, cut: Cut, interior: Interior | None = None) -> None:
-        """The pieces of a loop. A border in which some boundaries never vanish is cut again where others do, as where arrays stand one
-        behind the other."""
+        """The pieces of a loop. Where boundaries vanish nowhere together, as where arrays stand one behind the other, a border in which some
+        never do is cut again where others do."""
         facts = self.builder.facts
+        apart = facts.less(cut.last, cut.first)
         for piece in cut.pieces(facts):
             work, rest = (inner if piece.inside else border), ()
-            if interior is not None and piece.beyond is not None and piece.kind == "vector":
+            if apart and interior is not None and piece.beyond is not None and piece.kind == "vector":
                 rest = vanishing(interior, cut, piece.side, facts)
             if rest:
                 self._segments(replace(work), position, piece.kind, piece.low, piece.high, 1, rest)

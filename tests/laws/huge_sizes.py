@@ -278,9 +278,16 @@ def _outcome(run: Any, arguments: Sequence[Any] = ()) -> tuple[str, Any]:
         lines = str(error).splitlines()
         if not lines or len(lines) > 6:
             return f"WRONG: {error!r:.500}", None
-        return ("MemoryError" if type(error) is MemoryError else type(error).__name__), None
+        return _kind(error), None
     except Exception as error:
-        return f"WRONG: {type(error).__name__}: {error!s:.500}", None
+        return f"WRONG: {_kind(error)}: {error!s:.500}", None
+
+
+def _kind(error: Exception) -> str:
+    """The name of an error's class; arrays that are too large are told apart from other sizes that do not fit."""
+    from raido.algo.errors import ArrayTooLarge
+
+    return "ArrayTooLarge" if isinstance(error, ArrayTooLarge) else type(error).__name__
 
 
 def _say(**what: Any) -> None:

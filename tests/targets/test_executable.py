@@ -118,7 +118,7 @@ def test_wrong_out_is_refused(add: Executable) -> None:
         (locked, "read-only"),
         (np.empty((5, 8), "float32"), r"must be float32 of shape \(5, 7\), got float32 of shape \(5, 8\)"),
         (np.empty((5, 7)), "got float64"),
-        ([1, 2], "must be an array, got list"),
+        ([1, 2], "must be an array, got a list of int64"),
     ):
         with pytest.raises(ArgumentError, match=message):
             add(a, b, out=out)

@@ -35,9 +35,9 @@ def test_no_scatter_is_left():
     bodies = [
         body
         for body in loops(assembly_of(product, "skylake-avx512"))
-        if sum("vfm" in i or "vfnm" in i for i in body) == 2
+        if sum("vfm" in i or "vfnm" in i for i in body) >= 2
     ]
-    assert bodies
     whole = min(bodies, key=len)
+    products = sum("vfm" in i or "vfnm" in i for i in whole)
     assert not any("scatter" in i or "gather" in i for i in whole)
-    assert sum(i.startswith("vmovup") and i.endswith(")") for i in whole) == 2
+    assert sum(i.startswith("vmovup") and i.endswith(")") for i in whole) == products

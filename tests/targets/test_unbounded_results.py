@@ -101,7 +101,7 @@ def test_from_c_and_loaded_back(tmp_path: Path) -> None:
     library = expand.compile().export(tmp_path / "libexpand.so")
     header = (tmp_path / "expand.h").read_text()
     assert "double** result_0" in header and "output, allocated here, float64[count_1]" in header
-    assert "output: how many there are\n" in header
+    assert "output: the number of elements of result_0\n" in header
     (tmp_path / "main.c").write_text(MAIN)
     build = [
         "gcc",
