@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def softmax(x: Any, axis: Axes = -1, *, name: str | None = None) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`, an int or a tuple (None: all): positive numbers whose sum is 1, as in `jax.nn.softmax`.
 
-    Shape and float dtype stay; integers become f64. NaN where an element is NaN or +infinity, or all are −infinity; −infinity among others gives 0.
+    Shape and float dtype stay; integers become f64. NaN where an element is NaN or +infinity, or all are −infinity; −infinity among others
+    gives 0.
 
     Example:
         >>> rd.algorithm(lambda x: rd.softmax(x)).interpret(np.array([1000.0, 1000.0, -np.inf]))

@@ -7,9 +7,10 @@ Let the result have n elements, of which the steps set m. Where each is read as 
     begun with a copy of the old contents    2 n + 2 m, or 2 n + 4 m
     as a map                                 2 n     the map makes the new values itself; the old ones are read where no step sets any
 
-A map is chosen where it moves fewer bytes than the update would, by more than what the model can tell. A box that counters of loops around the
-stage move may be small in most iterations, and counts as empty; so does one of a size that data decides. Where each row of a loop's state needs nothing of the others, the update
-stays as it is: all iterations of a row then run while it is in the cache (`nest/rows_outside.py`).
+A map is chosen where it moves fewer bytes than the update would, by more than what the model can tell. A box that counters of loops around
+the stage move may be small in most iterations, and counts as empty; so does one of a size that data decides. Where each row of a loop's
+state needs nothing of the others, the update stays as it is: all iterations of a row then run while it is in the cache
+(`nest/rows_outside.py`).
 """
 
 from __future__ import annotations
