@@ -99,7 +99,7 @@ def program(apply: Callable[[rd.Array], Any], rank: int) -> rd.Algorithm:
 
 @cache
 def compiled(name: str, rank: int) -> Any:
-    """One operation by its default schedule."""
+    """The executable of an operation, by its default schedule."""
     return program(OPERATIONS[name].apply, rank).compile()
 
 

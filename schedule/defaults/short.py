@@ -6,9 +6,9 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr
+from raido.schedule.stages.inline import SHORT as SMALL
 from raido.schedule.stages.stage import Stage
 
-SMALL = 8
 WRITTEN_OUT = 32  # bodies of short axes, at most: as many values as the largest files of vector registers hold, or half of a thread's
 
 

@@ -149,12 +149,8 @@ class BlockScans:
         plan = job.plan.loops[position]
         partials = reductions.partials(work, (), self._count(work, position))
         before = threads.before_pieces(work, position, partials)
-        environment = self.loops.environment(work, 0)
 
-        def combine(
-            buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]
-        ) -> None:
-            reductions.combine_where(work, environment, buffers, at, left, right)  # type: ignore[arg-type]
+        combine = self._combine(work)
 
         def total(inner: Work, at: int) -> None:
             pieces, number = threads.pieces(inner, at), self._number(inner)
@@ -185,7 +181,7 @@ class BlockScans:
     ) -> None:
         """A chain of blocks of a GPU, the threads of each of which have pieces of it."""
         builder, reductions, threads, fold = self.builder, self.reductions, self.threads, _carried(work)
-        job, environment, count = work.job, self.loops.environment(work, 0), self._count(work, position)
+        job, count = work.job, self._count(work, position)
         initial = self._initial(work)
         shape = (ix.add(count, 1),)
         before, totals = (
@@ -198,10 +194,7 @@ class BlockScans:
                 builder.add(Store(buffer, (block,), value))
             builder.add(Store(state, (block,), ix.as_index(0)))
 
-        def combine(
-            buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]
-        ) -> None:
-            reductions.combine_where(work, environment, buffers, at, left, right)  # type: ignore[arg-type]
+        combine = self._combine(work)
 
         def one_block(inner: Work, at: int) -> None:
             pieces = threads.pieces(inner, at)
@@ -223,8 +216,19 @@ class BlockScans:
         if end is not None:
             reductions.copy(before, (count,), end.buffers, ())
 
+    def _combine(self, work: Work) -> Combine:
+        """The operator of a scan, for values of its blocks and of their pieces."""
+        environment = self.loops.environment(work, 0)
+
+        def combine(
+            buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]
+        ) -> None:
+            self.reductions.combine_where(work, environment, buffers, at, left, right)  # type: ignore[arg-type]
+
+        return combine
+
     def _initial(self, work: Work) -> list[NestExpr]:
-        """What comes before the first block."""
+        """The values before the first block: the initial ones of the scan."""
         environment = self.loops.environment(work, 0)
         values = initial_values(_carried(work))
         return self.loops.emitter.values(
@@ -246,13 +250,9 @@ class BlockScans:
     def in_turn(self, work: Work, position: int, follow: Follow) -> None:
         """Blocks one after the other, each by the threads of one block of a GPU: all of them hold what came before it."""
         reductions, threads, builder = self.reductions, self.threads, self.builder
-        environment = self.loops.environment(work, 0)
         carry = self._cleared(work, position)
 
-        def combine(
-            buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]
-        ) -> None:
-            reductions.combine_where(work, environment, buffers, at, left, right)  # type: ignore[arg-type]
+        combine = self._combine(work)
 
         def block(inner: Work, at: int) -> None:
             pieces = threads.pieces(inner, at)
