@@ -1,11 +1,13 @@
 """The baseline of the law of work: the schedule of a program that makes nothing twice, and keeps nothing longer than it must.
 
 A pointwise stage that one stage reads once is computed there; a stage inside mapped functions at the innermost loop that decides, with
-the loops around it, what is needed; every other stage whole. Loops are plain, and strategies serial.
+the loops around it, what is needed; every other stage whole. Loops are plain, and strategies serial; rows that keep to themselves go
+through the iterations of an array loop one by one, so that each ends when it has ended.
 """
 
 from __future__ import annotations
 
+from raido.schedule.defaults.array_loops import say_array_loops
 from raido.schedule.defaults.complete import nested_place
 from raido.schedule.defaults.demand import Demand, is_pointwise, iterations, may_inline, walk_demand
 from raido.schedule.defaults.draft import Draft
@@ -34,6 +36,7 @@ def baseline(graph: StageGraph) -> Schedule:
         at = nested_place(draft, name)
         if at is None or not draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
             draft.say(name, "root")
+    say_array_loops(draft)
     return Schedule.trusted(graph, tuple(draft.steps), draft.state, None)
 
 

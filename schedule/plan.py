@@ -14,6 +14,7 @@ from raido.algo.graph.expr import Expr
 from raido.schedule.stages.stage import StageGraph
 
 TailKind: TypeAlias = Literal["default", "mask", "shift", "scalar", "exact"]
+EDGE = 4  # rows of two vectors each, eight sums: a fused step takes four cycles, and two begin in each
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,9 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class LoopPlan:
-    """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole. Kind
-    "matrix": the threads of a subgroup run its iterations, and those inside, together, by instructions that multiply matrices.
+    """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole; `edge`: the
+    iterations of an unrolled loop that are made at a time where the edge of an array leaves fewer. Kind "matrix": the threads of a
+    subgroup run its iterations, and those inside, together, by instructions that multiply matrices.
 
     `level`: the axis of a GPU that a parallel loop is bound to, "block.x" … "thread.z". `subgroup`: how many neighbours among the threads
     of a fold combine their parts by handing them from thread to thread; 0: all parts go through shared memory.
@@ -55,6 +57,7 @@ class LoopPlan:
     subgroup: int = 0
     jam: int = 0
     tail: TailKind = "default"
+    edge: int = EDGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +145,14 @@ def fused_loops(relations: Iterable[Split | Fuse]) -> frozenset[str]:
 class Variant:
     """The plans of all stages, to be used when `test` over sizes holds (None: otherwise).
 
-    `graph` holds those stages: the program's, and the copies that `clone` and `cache` add.
+    `graph` holds those stages: the program's, and the copies that `clone` and `cache` add. `array_loops`: the plans of loops over whole
+    arrays of which something was said (`array_loops`).
     """
 
     test: Expr | None
     plans: tuple[StagePlan, ...]
     graph: StageGraph | None = None
+    array_loops: tuple[StagePlan, ...] = ()
 
     def plan(self, stage: str) -> StagePlan:
         """The plan of the stage of that name."""

@@ -18,6 +18,7 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar
 from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.rewrite import topological
+from raido.schedule.array_loops import ITERATIONS
 from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Statement, Store
 from raido.schedule.nest.values import NestExpr
 from raido.schedule.nest.walk import blocks_of
@@ -92,7 +93,8 @@ class _Count:
                 return
             iterations = -(-(high - low) // s.step)
             self.values[s.var] = low + iterations // 2 * s.step
-            self.block(s.body, times if s.stage in self.array_loops else times * iterations)
+            rounds = s.loop == ITERATIONS and s.stage in self.array_loops
+            self.block(s.body, times if rounds else times * iterations)
         elif isinstance(s, If):
             holds = self.value(s.condition)
             sides = [

@@ -17,6 +17,7 @@ from typing import TypeVar
 from raido.algo.errors import ScheduleError
 from raido.algo.graph.expr import Expr
 from raido.algo.passes.specialise import specialise
+from raido.schedule.array_loops import apply_to_loop
 from raido.schedule.directives import RULES
 from raido.schedule.directives.recorder import Rule
 from raido.schedule.directives.sharing import follow_hosts
@@ -26,7 +27,7 @@ from raido.schedule.parts import DIRECTIVES, apply_to_part, owner_of
 from raido.schedule.plan import Branch, Variant
 from raido.schedule.refusal import Refusal, listed, refused
 from raido.schedule.size_texts import decided, fixed_sizes, parse_test, sizes_of
-from raido.schedule.stages.stage import Stage, StageGraph
+from raido.schedule.stages.stage import Stage, StageGraph, is_array_loop
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step
 from raido.schedule.strategy_numbers import sizes_and_axes
@@ -50,6 +51,8 @@ def apply_step(state: State, step: Step) -> State:
         if part is not None:
             return apply_to_part(state, *part, entry, arguments)
         name = resolve(state.uses.stages, step.stage)
+        if is_array_loop(state.uses.stages[name]):
+            return apply_to_loop(state, name, entry, arguments)
         after = entry.apply(state, name, **arguments)
         check_state(after, state)
         return after
@@ -244,4 +247,4 @@ def specialised(graph: StageGraph, before: Sequence[Step], test: Expr, gpu: Gpu 
 def variant_of(state: State) -> Variant:
     """The plans of a state."""
     final = follow_hosts(state)
-    return Variant(None, tuple(final.plans.values()), final.graph)
+    return Variant(None, tuple(final.plans.values()), final.graph, tuple(final.array_loops.values()))

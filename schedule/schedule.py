@@ -19,6 +19,7 @@ from raido.algo.html import listing, table, titled
 from raido.algo.printable import printable
 from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.tracebacks import bordered
+from raido.schedule.array_loops import ITERATIONS, strategies_of_loop
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
 from raido.schedule.directives.misfits import FROM_HALIDE
@@ -31,7 +32,7 @@ from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.refusal import Refusal, listed, place, refused
 from raido.schedule.replay import apply_step, branch_state, check_in_branch, replay, run, run_with_branches, variant_of
 from raido.schedule.size_texts import parse_test, sizes_of
-from raido.schedule.stages.stage import AnyStage, Stage, StageGraph
+from raido.schedule.stages.stage import AnyStage, Stage, StageGraph, is_array_loop
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step, plain, user_site
 from raido.schedule.strategies import Strategy
@@ -340,10 +341,9 @@ class StageView(Directives):
     @property
     def axes(self) -> tuple[str, ...]:
         """The stage's loops as they now are, outermost first."""
-        stage = self.stage
-        if not isinstance(stage, Stage):
-            return ("t",)
-        return tuple(loop.name for loop in self._schedule.state.plans[self.name].loops)
+        state = self._schedule.state
+        plan = state.plans.get(self.name) or state.array_loops.get(self.name)
+        return (ITERATIONS,) if plan is None else tuple(loop.name for loop in plan.loops)
 
     @property
     def line(self) -> str:
@@ -354,7 +354,8 @@ class StageView(Directives):
     @property
     def plan(self) -> StagePlan:
         """The decisions about the stage so far."""
-        return self._schedule.state.plan(self.name)
+        state = self._schedule.state
+        return state.array_loops.get(self.name) or state.plan(self.name)
 
     def legal(self) -> tuple[Step, ...]:
         """Steps that could be said next of this stage: a finite, sensible choice of them. `schedule.accept` records one."""
@@ -362,12 +363,15 @@ class StageView(Directives):
 
     def strategies(self) -> dict[str, Strategy]:
         """The strategies that `strategy` accepts for the stage, each with its numbers, axes and parts; maps, stencils and reductions have none.
+        Array loops have two: their rows stay "whole" in each iteration, or go through all of them one by one, "rows".
 
         >>> running.schedule()["scan_1"].strategies()["chain"]
         Strategy(numbers={'block': 131072}, axes=('xo', 'xi'), parts=('totals',))
         """
         stage = self.stage
-        return open_strategies(self._schedule.state, self.name) if isinstance(stage, Stage) else {}
+        if isinstance(stage, Stage):
+            return open_strategies(self._schedule.state, self.name)
+        return strategies_of_loop() if is_array_loop(stage) else {}
 
     def when(self, test: str) -> StageView:
         """Another way to run the stage, where a test on sizes holds: it starts from what was said of the stage so far.

@@ -23,7 +23,7 @@ class State:
     """The graph (copies made by `clone` and `cache` included), a plan for every stage, and what has been answered.
 
     `asked` holds (stage, question) pairs: "placement", "store", "loops", "layout", "scope", "pad", "stream", "strategy". `gpu`: what the
-    program is scheduled for, None for a CPU.
+    program is scheduled for, None for a CPU. `array_loops`: the plans of those loops of which something was said.
     """
 
     graph: StageGraph
@@ -31,6 +31,7 @@ class State:
     plans: dict[str, StagePlan]
     asked: frozenset[tuple[str, str]] = frozenset()
     gpu: Gpu | None = None
+    array_loops: Mapping[str, StagePlan] = field(default_factory=dict)
     _guests: Mapping[str, Sequence[StagePlan]] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property

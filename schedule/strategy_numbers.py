@@ -14,7 +14,7 @@ from raido.schedule.lanes_along_folds import is_plain_fold, lanes_of_blocks
 from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import StagePlan
 from raido.schedule.size_texts import parse_number, sizes_of
-from raido.schedule.stages.stage import Stage
+from raido.schedule.stages.stage import Stage, is_array_loop
 from raido.schedule.state import State, is_reduction, moves_by, resolve
 from raido.schedule.steps import PART, Arguments, Step, Value
 from raido.schedule.strategies import strategies_of
@@ -53,6 +53,9 @@ def with_numbers(state: State, step: Step, machine: Machine = USUAL) -> Step:
         return step
     given = dict(step.args)
     name = resolve(state.uses.stages, step.stage)
+    if is_array_loop(state.uses.stages[name]):
+        rows = step.directive == "strategy" and given.get("name") == "rows"
+        return replace(step, args=tuple({"name": "rows", "depth": 1, **given}.items())) if rows else step
     stage = state.stage(name)
     if step.directive in _NUMBERS_OF_LOOPS:
         number, found = _NUMBERS_OF_LOOPS[step.directive]

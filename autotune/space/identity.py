@@ -13,7 +13,7 @@ from typing import Any
 
 from raido.algo.graph.expr import Expr
 from raido.algo.graph.index import text
-from raido.schedule.plan import At, Placement, Split, StagePlan
+from raido.schedule.plan import EDGE, At, LoopPlan, Placement, Split, StagePlan
 from raido.schedule.replay import variant_of
 from raido.schedule.schedule import Schedule
 
@@ -24,7 +24,9 @@ def key_of(schedule: Schedule) -> str:
     """The key of a complete schedule: equal for two that say the same of the same program."""
     tests = [step.branches[0][0] for step in schedule.steps if step.branches_program]
     variants = schedule.variants() if tests else (variant_of(schedule.state),)
-    shapes = [plans_shape({plan.stage: plan for plan in variant.plans}) for variant in variants]
+    shapes = [
+        plans_shape({plan.stage: plan for plan in (*variant.plans, *variant.array_loops)}) for variant in variants
+    ]
     return hashlib.sha256(repr((schedule.fingerprint, tests, shapes)).encode()).hexdigest()
 
 
@@ -59,7 +61,13 @@ def relation_shapes(plan: StagePlan) -> set[Shape]:
 def loop_shapes(plan: StagePlan) -> tuple[Shape, ...]:
     """The loops of a plan, outermost first."""
     origins = loop_origins(plan)
-    return tuple(astuple(replace(loop, name=origins.get(loop.name, loop.name))) for loop in plan.loops)
+    return tuple(_loop_shape(replace(loop, name=origins.get(loop.name, loop.name))) for loop in plan.loops)
+
+
+def _loop_shape(loop: LoopPlan) -> Shape:
+    """What a loop says; the rows made at an edge where another number than the usual one is said, as keys were before there was one."""
+    *said, edge = astuple(loop)
+    return (*said, edge) if edge != EDGE else tuple(said)
 
 
 def place_shape(at: Placement | None, origins: Mapping[str, Mapping[str, str]]) -> Shape:

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph import index
+from raido.schedule.defaults.array_loops import say_array_loops
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import (
@@ -172,6 +173,7 @@ def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> D
             say_stage(draft, name)
     for name in state.uses.stages:
         say_strategy_parts(draft, name)
+    say_array_loops(draft)
     return draft
 
 

@@ -16,7 +16,7 @@ from raido.schedule.directives.loops import (
 )
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, one_of, positive, rule
 from raido.schedule.lanes_along_folds import lanes_of_blocks
-from raido.schedule.plan import LoopPlan, Split
+from raido.schedule.plan import EDGE, LoopPlan, Split
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, is_reduction, loop_of, put, trip_count, with_loop
 from raido.schedule.strategies import strategies_of
@@ -70,12 +70,13 @@ class KindDirectives(Recorder):
         """
         return self._record("vectorize", axis=axis, lanes=lanes, interleave=interleave)
 
-    def unroll(self: Self, axis: Name, factor: Number | None = None) -> Self:
+    def unroll(self: Self, axis: Name, factor: Number | None = None, edge: Number = EDGE) -> Self:
         """Unrolls a loop and jams the copies: they stand side by side in the loops inside and share loads and subexpressions.
 
         axis: a loop with a constant number of iterations (at most 256), or any loop when there is a factor.
         factor: copies; the loop is first split by it and the inner part put innermost: `unroll("y", 4)` is
         `split("y", 4)`, `yi` innermost, `unroll("yi")`.
+        edge: iterations that are made at a time where the edge of an array leaves fewer of a tile of sums in registers.
 
         before   for y in 0..h: for x in 0..w
         after    for yo in 0..h step 4: for x in 0..w: yi = yo, yo + 1, yo + 2, yo + 3
@@ -85,7 +86,7 @@ class KindDirectives(Recorder):
 
         Refuses when the number of iterations is not constant or large, or the loop already has a kind.
         """
-        return self._record("unroll", axis=axis, factor=factor)
+        return self._record("unroll", axis=axis, factor=factor, edge=edge)
 
     def parallel(self: Self, axis: Name, grain: Number | None = None, dynamic: bool = False) -> Self:
         """Hands the iterations of a loop to threads; on a GPU to blocks and threads of them, as many as suit it (`bind` says how many).
@@ -151,7 +152,8 @@ def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = Non
 
 
 @rule('unroll axis "{axis}" of stage "{stage}"', positional=("factor",))
-def apply_unroll(state: State, stage: str, axis: str, factor: int | None = None) -> State:
+def apply_unroll(state: State, stage: str, axis: str, factor: int | None = None, edge: int = EDGE) -> State:
+    positive(edge, "`edge`", 1, MOST_UNROLLED)
     if factor is not None:
         positive(factor, "a factor", 1, MOST_UNROLLED)
         free_loop(state, stage, axis, "split")
@@ -171,7 +173,7 @@ def apply_unroll(state: State, stage: str, axis: str, factor: int | None = None)
         )
     if count > MOST_UNROLLED:
         raise Refusal(f'"{axis}" makes {count} iterations, more than {MOST_UNROLLED}', f'unroll("{axis}", 4)')
-    return put(state, with_loop(plan, replace(loop, kind="unroll")), "loops")
+    return put(state, with_loop(plan, replace(loop, kind="unroll", edge=edge)), "loops")
 
 
 @rule('parallelize axis "{axis}" of stage "{stage}"')

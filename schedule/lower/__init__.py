@@ -8,36 +8,40 @@
     placement     producers inside loops: regions, memory                            (regions)
     sliding       producers kept further out than they are computed
     reductions    accumulators, partials                                              (lane_blocks, thread_folds)
-    rows_outside  array loops whose iterations keep to rows run row by row
+    rows_outside  array loops run row by row where the schedule says so
     rows_together successive changes of one array are made row by row in one loop
     row_registers numbers that rows keep from iteration to iteration are in registers
     serial_loops  array loops that one thread runs are a kernel each, their scalar states in registers
     share_buffers arrays that are never alive together share memory
     convert, emit expressions: substitution, then statements with shared values named      (emit_values, emit_private)
 
-`lower(graph, plans)` is the only entrance.
+`lower(graph, plans)` is the entrance; `row_orders_of` asks what suits array loops of which nothing was said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from raido.algo.collector import seldom_collected
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Expr, Node, SizeVar, const
 from raido.algo.graph.rewrite import substitute
+from raido.schedule.array_loops import row_orders
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.share_buffers import share_buffers
 from raido.schedule.lower.shared_memory import check_shared
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, If, Nest, Statement, View
+from raido.schedule.nest.row_order import RowOrder
+from raido.schedule.nest.row_orders import choose_row_orders
 from raido.schedule.nest.row_registers import row_registers
 from raido.schedule.nest.rows_outside import rows_outside
 from raido.schedule.nest.rows_together import rows_together
 from raido.schedule.nest.serial_loops import serial_loops
 from raido.schedule.nest.values import Buffer, buffer_for, new_serial
-from raido.schedule.plan import StagePlan, Variant
+from raido.schedule.plan import Variant
+from raido.schedule.refusal import Refusal, refused
 from raido.schedule.stages.repeated_copies import RepeatedCopy
 from raido.schedule.stages.stage import StageGraph
 
@@ -53,6 +57,43 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     machine: whose caches rows of array loops stay in.
     """
     program = graph.program
+    shapes, outputs, counts = _results(graph)
+    sites = Sites({}, gpu=machine.gpu is not None)
+    blocks: list[tuple[Expr | None, Block]] = []
+    copies: dict[RepeatedCopy, None] = {}
+    for variant in variants:
+        own = variant.graph or graph
+        results, views = (outputs, ()) if own.program is program else _known_sizes(graph, own, outputs)
+        host = Host(own, {plan.stage: plan for plan in variant.plans}, sites, results, counts)
+        blocks.append((variant.test, Block((*views, *_by_rows(host.lower(), variant).statements))))
+        copies |= dict.fromkeys(host.copies)
+    body = _choose(blocks)
+    inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
+    used = tuple(sites.used)
+    nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
+    if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
+        nest = serial_loops(row_registers(rows_together(nest)))
+    else:
+        check_shared(nest, machine.gpu)
+    return share_buffers(nest)
+
+
+def row_orders_of(variant: Variant, machine: Machine, open_: Collection[str]) -> dict[str, RowOrder]:
+    """The orders that suit the array loops of a variant whose rows may go through the iterations one by one, and of which nothing was said.
+
+    open_: those of which the strategy was said, and no loops.
+    """
+    graph, plans = variant.graph, {plan.stage: plan for plan in variant.plans}
+    assert graph is not None
+    _, outputs, counts = _results(graph)
+    body = Host(graph, plans, Sites({}, gpu=False), outputs, counts).lower()
+    stated = row_orders(variant.array_loops)
+    depths = {name: stated.pop(name).depth for name in open_}
+    return choose_row_orders(body, machine, stated, depths)
+
+
+def _results(graph: StageGraph) -> tuple[tuple[tuple[Expr, ...], ...], tuple[Buffer, ...], dict[SizeVar, Buffer]]:
+    """The shapes of a program's results, the memory for them, and that for those sizes that data decides which callers see."""
     shapes = graph.shapes or tuple(array.shape for array in graph.results)
     bounds: dict[Expr, Expr] = {counted.size: counted.bound for counted in graph.counts if counted.bound is not None}
     loose = {counted.size for counted in graph.counts if counted.bound is None}
@@ -66,25 +107,15 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
         for counted in graph.counts
         if counted.size in shown
     }
-    sites = Sites({}, gpu=machine.gpu is not None)
-    blocks: list[tuple[Expr | None, Block]] = []
-    copies: dict[RepeatedCopy, None] = {}
-    for variant in variants:
-        plans: dict[str, StagePlan] = {plan.stage: plan for plan in variant.plans}
-        own = getattr(variant, "graph", None) or graph
-        results, views = (outputs, ()) if own.program is program else _known_sizes(graph, own, outputs)
-        host = Host(own, plans, sites, results, counts)
-        blocks.append((variant.test, Block((*views, *host.lower().statements))))
-        copies |= dict.fromkeys(host.copies)
-    body = _choose(blocks)
-    inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
-    used = tuple(sites.used)
-    nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
-    if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
-        nest = serial_loops(row_registers(rows_together(rows_outside(nest, machine))))
-    else:
-        check_shared(nest, machine.gpu)
-    return share_buffers(nest)
+    return shapes, outputs, counts
+
+
+def _by_rows(body: Block, variant: Variant) -> Block:
+    """The statements with array loops by rows, where the schedule has them so."""
+    try:
+        return rows_outside(body, row_orders(variant.array_loops))
+    except Refusal as refusal:
+        raise refused("cannot run an array loop by rows", refusal, 'strategy("rows")') from None
 
 
 def _known_sizes(

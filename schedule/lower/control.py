@@ -162,9 +162,8 @@ class Control:
             builder.add(For(form.index, ix.as_index(0), count, 1, closed(body), "serial", **how))  # type: ignore[arg-type]
         else:
             assert condition is not None
-            builder.add(
-                While(closed(setup), condition, closed(body), builder.site_of_loop(), each=self._of_each_row(form))
-            )
+            site, each = builder.site_of_loop(), self._of_each_row(form)
+            builder.add(While(closed(setup), condition, closed(body), site, each, stage.name))
         self._end(form, current, changing)
 
     def _of_each_row(self, form: ArrayWhile) -> Buffer | None:

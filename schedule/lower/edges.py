@@ -1,7 +1,7 @@
 """Tiles of accumulators that the edge of an array cuts off, in registers like whole ones.
 
 Registers have no addresses, so a tile in registers has as many rows as its unrolled loops have iterations. At an edge it is made some
-rows at a time, `ROWS`; of the last ones, those beyond the edge read the last row again, and are not stored.
+rows at a time, as many as the loops' plans say; of the last ones, those beyond the edge read the last row again, and are not stored.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from raido.schedule.lower.work import Work
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-ROWS = 4  # of two vectors each, eight sums: a fused step takes four cycles, and two begin in each
 MOST_ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An unrolled loop low … high − 1 of at most `most` iterations, fewer at an edge."""
+    """An unrolled loop low … high − 1 of at most `most` iterations, fewer at an edge, where `rows` are made at a time."""
 
     loop: str
     low: Expr
     high: Expr
     most: int
+    rows: int
 
     @property
     def whole(self) -> tuple[Expr, ...]:
@@ -69,19 +69,19 @@ def edges_of(loops: Loops, work: Work, position: int) -> list[Edge]:
         most = ix.constant_value(extent_bound(low, ix.sub(high, 1), high, builder.facts, builder.meaning))
         if most is None or most > MOST_ROWS or step != 1:
             return []
-        found.append(Edge(plan.name, low, high, most))
+        found.append(Edge(plan.name, low, high, most, min(plan.edge, most)))
     return found
 
 
 @contextmanager
 def parts(loops: Loops, work: Work, edges: Sequence[Edge]) -> Iterator[list[Row]]:
-    """Loops over parts of `ROWS` iterations, one inside the other: the rows of a part."""
+    """Loops over parts of the iterations, one inside the other: the rows of a part."""
     with ExitStack() as open_loops:
         each = []
         for edge in edges:
             var, length = fresh(edge.loop), ix.sub(edge.high, edge.low)
             names = {"stage": work.job.stage.name, "loop": edge.loop}
-            loop = loops.builder.loop(var, ix.as_index(0), length, min(ROWS, edge.most), **names)
+            loop = loops.builder.loop(var, ix.as_index(0), length, edge.rows, **names)
             open_loops.enter_context(loop)
             each.append(_values(loops, edge, ix.add(edge.low, var)))
         rows = []
@@ -97,7 +97,7 @@ def _values(loops: Loops, edge: Edge, first: Expr) -> list[tuple[Expr, tuple[Exp
     """The values of a loop in the part that begins at `first`, and the conditions under which the loop has them."""
     last = ix.sub(edge.high, 1)
     values: list[tuple[Expr, tuple[Expr, ...]]] = [(first, ())]
-    for k in range(1, min(ROWS, edge.most)):
+    for k in range(1, edge.rows):
         value = ix.add(first, k)
         values.append((loops.bind(edge.loop, ix.minimum(value, last), edge.low, last), _positive(ix.sub(last, value))))
     return values

@@ -298,6 +298,7 @@ class While:
 
     `site`: on a GPU, the number of the line of a loop that may never end, which is stopped there after some iterations; else -1.
     `each`: booleans, one for each row of the arrays that a loop of the host goes over, of which `condition` says whether any is true.
+    `stage`: the array loop that this is.
     """
 
     setup: Block
@@ -305,6 +306,7 @@ class While:
     body: Block
     site: int = -1
     each: Buffer | None = None
+    stage: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

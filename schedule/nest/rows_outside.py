@@ -1,34 +1,34 @@
-"""Array loops whose iterations keep to rows: the loop over rows goes outside, and a row's iterations run while it is in the cache.
+"""Array loops by rows: the loop over rows stands outside, and a row's iterations run while it is in the cache.
 
     for t in 0..k:                             produce loop_1/update_1:
       produce loop_1/update_1:        becomes    parallel y in 0..n:
         parallel y in 0..n:                        for t in 0..k:
           state[y, t + 1] = … state[y, t]            state[y, t + 1] = … state[y, t]
 
-This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It holds where all stages of an iteration run over
-the same rows, and whatever they change they read and write at their own row alone. A loop that goes on as long as any row does
-(`rd.while_loop` in a map, `rd.loop` of a count for each row) ends for each row by itself (`uneven_rows`). How many iterations and rows there
-are may be read from memory that no iteration changes.
+This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It is done where the schedule says so
+(`array_loops`), and it holds where all stages of an iteration run over the same rows, and whatever they change they read and write at
+their own row alone; else it is refused. A loop that goes on as long as any row does (`rd.while_loop` in a map, `rd.loop` of a count for
+each row) ends for each row by itself (`uneven_rows`), unless its iterations stand inside pieces of rows. How many iterations and rows
+there are may be read from memory that no iteration changes.
 
 Rows that lanes make stay in lanes. States that are swapped at the end of an iteration are exchanged, or copied, row by row, where a row of
-them is a few numbers; in a loop that ends for each row by itself they are not. Rows in lanes make their iterations as many at a time as the
-first-level cache holds with 128 bytes of each; rows that lie side by side, whose iterations lie apart, with 32 bytes of each.
-Of rows inside rows (`rd.map` in a map) the inner ones go through an iteration together where the cache holds all that they change.
+them is a few numbers; in a loop that ends for each row by itself they are not. Of rows inside rows (`rd.map` in a map) those that the
+order does not count go through an iteration together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from operator import is_
+from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Node, Op, Var, fresh
 from raido.algo.graph.rewrite import topological
-from raido.schedule.machine import UNKNOWN_GRAIN, Machine
 from raido.schedule.nest.effects import accesses, binds, bound_within, buffers_read, touched, writes, written
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -37,13 +37,13 @@ from raido.schedule.nest.nodes import (
     For,
     If,
     Let,
-    Nest,
     Produce,
     Statement,
     Store,
     Swap,
     While,
 )
+from raido.schedule.nest.row_order import RowOrder
 from raido.schedule.nest.rows import (
     Rows,
     is_equal,
@@ -53,105 +53,195 @@ from raido.schedule.nest.rows import (
     run_over_the_same,
 )
 from raido.schedule.nest.settle import settle
-from raido.schedule.nest.uneven_rows import iterations_of_one_row, own_end
+from raido.schedule.nest.uneven_rows import End, iterations_of_one_row, own_end
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.refusal import Refusal
 
 FEW = 16  # numbers of a row that are exchanged rather than their memory swapped
 
 
-def rows_outside(nest: Nest, machine: Machine) -> Nest:
-    """The nest with loops over rows outside array loops, where iterations keep to rows."""
-    body = _block(nest.body, machine)
-    return nest if body is nest.body else replace(nest, body=body)
+def rows_outside(body: Block, orders: Mapping[str, RowOrder]) -> Block:
+    """The statements with loops over rows outside the array loops of which that is said. Refuses where iterations do not keep to rows."""
+
+    def turned(loop: For | While) -> list[Statement]:
+        order = orders.get(loop.stage)
+        return in_order(loop, order) if order is not None and order.loops else []
+
+    return each_array_loop(body, turned)
 
 
-def _block(block: Block, machine: Machine) -> Block:
-    statements = [new for s in block.statements for new in _statement(s, machine)]
+def each_array_loop(block: Block, turned: Callable[[For | While], list[Statement]]) -> Block:
+    """The statements with what `turned` finds for each loop of the host, inner ones first; nothing found: the loop stays."""
+    statements = [new for s in block.statements for new in _statement(s, turned)]
     same = len(statements) == len(block.statements) and all(map(is_, statements, block.statements))
     return block if same else Block(tuple(statements))
 
 
-def _statement(s: Statement, machine: Machine) -> list[Statement]:
+def _statement(s: Statement, turned: Callable[[For | While], list[Statement]]) -> list[Statement]:
     if isinstance(s, (For, While)):
-        body = _block(s.body, machine)
+        body = each_array_loop(s.body, turned)
         loop = s if body is s.body else replace(s, body=body)
-        return _turned(loop, machine) or [loop]
+        return turned(loop) or [loop]
     if isinstance(s, If):
-        then, orelse = _block(s.then, machine), None if s.orelse is None else _block(s.orelse, machine)
+        then = each_array_loop(s.then, turned)
+        orelse = None if s.orelse is None else each_array_loop(s.orelse, turned)
         return [s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)]
     return [s]
 
 
+def in_order(loop: For | While, order: RowOrder) -> list[Statement]:
+    """The statements that take the place of an array loop. Refuses an order that its iterations do not have."""
+    iterations = iterations_of(loop)
+    rows = None if iterations is None else by_rows(iterations, order.depth, uneven=not order.between)
+    if rows is None or (order.between and isinstance(loop, While)):
+        raise Refusal(f'iterations of "{loop.stage}" do not keep to rows', 'strategy("whole")')
+    outer, parallel = rows.first.loops[0], order.loops[0].kind == "parallel"
+    if rows.in_lanes and parallel and not order.piece and order.depth == 1:
+        row = order.loops[0].name
+        raise Refusal(
+            f'lanes make rows of "{loop.stage}", and threads take pieces of them', f'split("{row}", 256) first'
+        )
+    how = {"kind": order.loops[0].kind, "grain": order.loops[0].grain, "dynamic": order.loops[0].dynamic}
+    how |= {"stage": loop.stage, "loop": order.loops[0].name}
+    if order.between:
+        inside: Statement = replace(
+            loop, body=Block((rows.of_a_piece(rows.body.statements, piece := _piece(outer), order.piece),))
+        )
+        over: Statement = For(piece, outer.low, outer.high, order.piece, Block((inside,)), **how)
+    elif order.piece:
+        inside = rows.of_a_piece(rows.iterations(loop).statements, piece := _piece(outer), order.piece)
+        over = For(piece, outer.low, outer.high, order.piece, Block((inside,)), **how)
+    else:
+        over = rows.one_by_one(rows.iterations(loop), how)
+    return [*rows.before, Produce(rows.first.stage, Block((over,)))]
+
+
+def _piece(row: For) -> Var:
+    return fresh(f"{row.var.name}o")
+
+
 @dataclass(frozen=True, slots=True)
-class _ArrayLoop:
-    """An array loop: `setup` decides for each row whether it goes on (of a `While`), then `iteration` runs, and states are swapped."""
+class Iterations:
+    """An array loop: `setup` decides for each row whether it goes on (of a `While`), then `iteration` runs, and states are swapped.
+
+    `stages` are those of the setup, `of_setup` of them, and those of the iteration.
+    """
 
     loop: For | While
     setup: tuple[Statement, ...]
     iteration: tuple[Statement, ...]
     swaps: tuple[Swap, ...]
+    stages: tuple[Rows, ...]
+    of_setup: int
 
     @property
-    def statements(self) -> tuple[Statement, ...]:
-        """The statements of the setup, then those of the iteration."""
-        return (*self.setup, *self.iteration)
+    def depth(self) -> int:
+        """How many loops may say which row."""
+        return min(len(rows.loops) for rows in self.stages)
+
+    def at(self, depth: int) -> list[Rows]:
+        """The stages, with rows that so many of their loops say."""
+        return [replace(rows, loops=rows.loops[:depth]) for rows in self.stages]
 
 
-def _turned(loop: For | While, machine: Machine) -> list[Statement]:
-    """The replacement of an array loop whose iterations keep to rows; nothing for any other."""
-    iterations = _parts_of(loop)
-    if iterations is None or not all(isinstance(s, (Alloc, Check, Let, Produce)) for s in iterations.statements):
-        return []
-    chains = [rows_of(s) for s in iterations.statements if isinstance(s, Produce)]
-    stages = [rows for rows in chains if rows is not None]
-    if not stages or len(stages) < len(chains):
-        return []
-    at = lambda depth: [replace(rows, loops=rows.loops[:depth]) for rows in stages]
-    for depth in range(min(len(rows.loops) for rows in stages), 0, -1):
-        turned = _turned_at(iterations, at(depth), machine)
-        if turned and depth > 1 and _go_together(iterations, at(depth), at(depth - 1), machine):
-            turned = _turned_at(iterations, at(depth - 1), machine) or turned
-        if turned:
-            return turned
-    return []
+@dataclass(frozen=True, slots=True)
+class ByRows:
+    """An array loop as a row goes through it: `before` all rows, `setup` and `body` in each iteration.
 
-
-def _go_together(iterations: _ArrayLoop, stages: Sequence[Rows], outer: Sequence[Rows], machine: Machine) -> bool:
-    """Whether the rows of the innermost loop had better go through each iteration together, one after the other.
-
-    A row's iterations wait for each other; other rows do not, and share what an iteration reads for all of them. Everything that they
-    change has to stay in half of the first-level cache: the other half is left to what they read.
+    `end`: when a row ends by itself. `in_lanes`: lanes make rows. `apart`: what some rows need next lies side by side in memory, and
+    what the next iteration needs of them far behind.
     """
-    if not isinstance(iterations.loop, For) or any(rows.in_lanes for rows in stages):
-        return False
-    row = _of_one_row(iterations.iteration, outer, outer[0])
-    places = _places_of_rows(row, outer, iterations.swaps)
-    if places is None:
-        return False
-    numbers = {buffer: _numbers_of_a_row(buffer, at) for buffer, at in places.items()}
-    return None not in numbers.values() and machine.l1 >= 2 * sum(
-        buffer.dtype.itemsize * (count or 0) for buffer, count in numbers.items()
-    )
+
+    first: Rows
+    before: tuple[Statement, ...]
+    setup: Block
+    body: Block
+    end: End | None
+    in_lanes: bool
+    apart: bool
+
+    def iterations(self, loop: For | While) -> Block:
+        """The iterations of one row."""
+        return iterations_of_one_row(loop, self.end, self.setup, self.body)
+
+    def of_a_piece(self, body: Sequence[Statement], piece: Var, size: int) -> For:
+        """The loop over the rows of a piece."""
+        row = self.first.loops[0]
+        high = ix.minimum(row.high, ix.add(piece, size))  # type: ignore[arg-type]
+        return replace(row, kind=row.kind if self.in_lanes else "serial", low=piece, high=high, body=Block(tuple(body)))
+
+    def one_by_one(self, iterations: Block, how: dict[str, Any]) -> For:
+        """The loops over rows, around the iterations of each."""
+        outermost, *others = self.first.loops
+        inside = iterations
+        for k, loop in enumerate(reversed(others)):
+            kind = loop.kind if self.in_lanes and k == 0 else "serial"
+            inside = Block((replace(loop, kind=kind, body=inside),))
+        if not others and self.in_lanes:
+            return replace(outermost, body=inside)
+        return For(outermost.var, outermost.low, outermost.high, 1, inside, **how)
 
 
-def _numbers_of_a_row(buffer: Buffer, places: tuple[int, ...]) -> int | None:
-    """How many numbers a row of a buffer is, if that is known; `places`: the dimensions that say which row."""
-    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in places]
-    return None if None in extents else prod(extents)  # type: ignore[arg-type]
-
-
-def _parts_of(loop: For | While) -> _ArrayLoop | None:
-    """An array loop in its parts, if rows may go through it one after the other: no iteration changes how many there are."""
+def iterations_of(loop: For | While) -> Iterations | None:
+    """An array loop in its parts, if it is made of stages that loop over rows, and no iteration changes how many of these there are."""
     body = loop.body.statements
     swaps = tuple(s for s in body if isinstance(s, Swap))
     iteration = body[: len(body) - len(swaps)]
-    if isinstance(loop, For):
-        return (
-            None if buffers_read((loop.low, loop.high)) & written(loop.body) else _ArrayLoop(loop, (), iteration, swaps)
-        )
-    setup = None if swaps else _without_the_test(loop)
-    return None if setup is None else _ArrayLoop(loop, setup, iteration, ())
+    setup: tuple[Statement, ...] | None = ()
+    if isinstance(loop, While):
+        setup = None if swaps else _without_the_test(loop)
+    elif buffers_read((loop.low, loop.high)) & written(loop.body):
+        return None
+    if setup is None or not all(isinstance(s, (Alloc, Check, Let, Produce)) for s in (*setup, *iteration)):
+        return None
+    chains = [rows_of(s) for s in (*setup, *iteration) if isinstance(s, Produce)]
+    stages = [rows for rows in chains if rows is not None]
+    if not stages or len(stages) < len(chains):
+        return None
+    of_setup = sum(isinstance(s, Produce) for s in setup)
+    return Iterations(loop, setup, iteration, swaps, tuple(stages), of_setup)
+
+
+def by_rows(iterations: Iterations, depth: int, uneven: bool = True) -> ByRows | None:
+    """An array loop by rows that so many loops of each stage say, if its iterations keep to them; uneven: where rows end by themselves,
+    they do.
+    """
+    loop, swaps = iterations.loop, iterations.swaps
+    if depth > iterations.depth:
+        return None
+    stages = iterations.at(depth)
+    first = next((rows for rows in stages if rows.in_lanes), stages[0])
+    if not all(run_over_the_same(rows, first) for rows in stages):
+        return None
+    setup = of_one_row(iterations.setup, stages[: iterations.of_setup], first)
+    iteration = of_one_row(iterations.iteration, stages[iterations.of_setup :], first)
+    own = {s.buffer for s in iterations.iteration if isinstance(s, Alloc)}
+    end = own_end(loop, first.variables, iteration, own) if uneven else None
+    if end is not None:
+        setup, iteration = list(settle(setup, {}).statements), list(settle(iteration, {end.goes_on: True}).statements)
+    elif isinstance(loop, While):
+        return None
+    places = places_of_rows([*setup, *iteration], stages, swaps)
+    if places is None or not all(
+        places[s.left] == places[s.right] and _is_exchanged(s.left, places[s.left], first) for s in swaps
+    ):
+        return None
+    before = _before_all_iterations(iterations, first)
+    if before is None:
+        return None
+    in_lanes = first.in_lanes and not _has_lanes([*setup, *iteration])
+    exchanges = (each for s in swaps for each in _exchange(s, places[s.left], first.variables))
+    rows = {rows.variables[-1] for rows in stages}
+    apart = isinstance(loop, For) and _iterations_lie_apart(iteration, loop.var, rows)
+    body = kept_in_caches(Block((*iteration, *exchanges)))
+    return ByRows(first, tuple(before), Block(tuple(setup)), body, end, in_lanes, apart)
+
+
+def numbers_of_a_row(buffer: Buffer, places: tuple[int, ...]) -> int | None:
+    """How many numbers a row of a buffer is, if that is known; `places`: the dimensions that say which row."""
+    extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in places]
+    return None if None in extents else prod(extents)  # type: ignore[arg-type]
 
 
 def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
@@ -166,47 +256,7 @@ def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
     return kept if alone and scalar not in used and loop.each in written(*kept) else None
 
 
-def _turned_at(
-    iterations: _ArrayLoop, stages: Sequence[Rows], machine: Machine, uneven: bool = True
-) -> list[Statement]:
-    """The replacement, with rows that so many loops of each stage run over; uneven: where rows end by themselves, they do."""
-    loop, swaps = iterations.loop, iterations.swaps
-    first = next((rows for rows in stages if rows.in_lanes), stages[0])
-    if not all(run_over_the_same(rows, first) for rows in stages):
-        return []
-    of_setup = sum(isinstance(s, Produce) for s in iterations.setup)
-    setup = _of_one_row(iterations.setup, stages[:of_setup], first)
-    iteration = _of_one_row(iterations.iteration, stages[of_setup:], first)
-    own = {s.buffer for s in iterations.iteration if isinstance(s, Alloc)}
-    end = own_end(loop, first.variables, iteration, own) if uneven else None
-    if end is not None:
-        setup, iteration = list(settle(setup, {}).statements), list(settle(iteration, {end.goes_on: True}).statements)
-    elif isinstance(loop, While):
-        return []
-    places = _places_of_rows([*setup, *iteration], stages, swaps)
-    if places is None or not all(
-        places[s.left] == places[s.right] and _is_exchanged(s.left, places[s.left], first) for s in swaps
-    ):
-        return []
-    before = _before_all_iterations(iterations, first)
-    if before is None:
-        return []
-    in_lanes = first.in_lanes and not _has_lanes([*setup, *iteration])
-    exchanges = (each for s in swaps for each in _exchange(s, places[s.left], first.variables))
-    body = kept_in_caches(Block((*iteration, *exchanges)))
-    if isinstance(loop, For) and _iterations_lie_apart(iteration, loop.var, {rows.variables[-1] for rows in stages}):
-        if end is not None:
-            return _turned_at(iterations, stages, machine, uneven=False)
-        if len(first.loops) > 1 or not in_lanes:
-            return []
-        over_rows = _over_pieces(first, replace(loop, body=body), _in_l1(machine, 32))
-    else:
-        row = iterations_of_one_row(loop, end, Block(tuple(setup)), body)
-        over_rows = _over_rows(first, row, _in_l1(machine, 128) if in_lanes else 0, end is not None)
-    return [*before, Produce(first.stage, Block((over_rows,)))]
-
-
-def _of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: Rows) -> list[Statement]:
+def of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: Rows) -> list[Statement]:
     """The statements of one row: those given, and those of the stages among them."""
     row: list[Statement] = [s for s in statements if isinstance(s, Let)]
     for rows in stages:
@@ -215,12 +265,13 @@ def _of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: 
     return row
 
 
-def _before_all_iterations(iterations: _ArrayLoop, rows: Rows) -> list[Statement] | None:
+def _before_all_iterations(iterations: Iterations, rows: Rows) -> list[Statement] | None:
     """Memory and checks of iterations, which move in front of the loop over rows; None where they depend on the iteration, or rows do."""
     loop = iterations.loop
-    allocs = [s for s in iterations.statements if isinstance(s, Alloc)]
-    checks = [s for s in iterations.statements if isinstance(s, Check)]
-    named: set[Node] = {*(s.var for s in iterations.statements if isinstance(s, Let)), *rows.variables}
+    statements = (*iterations.setup, *iterations.iteration)
+    allocs = [s for s in statements if isinstance(s, Alloc)]
+    checks = [s for s in statements if isinstance(s, Check)]
+    named: set[Node] = {*(s.var for s in statements if isinstance(s, Let)), *rows.variables}
     used = [e for s in (*allocs, *checks) for e in expressions_of(s)] + [e for r in rows.loops for e in (r.low, r.high)]
     if isinstance(loop, For):
         named.add(loop.var)
@@ -244,46 +295,11 @@ def _iterations_lie_apart(iteration: Sequence[Statement], index: Var, rows: set[
     return False
 
 
-def _in_l1(machine: Machine, each: int) -> int:
-    """Things of so many bytes that the first-level cache holds, a power of two."""
-    return 1 << (max(1, machine.l1 // each).bit_length() - 1)
-
-
-def _over_pieces(rows: Rows, iterations: For, size: int) -> For:
-    """The loop over pieces of `size` rows side by side, whose iterations follow one another in all rows of a piece."""
-    (row,) = rows.loops
-    piece = fresh(f"{row.var.name}o")
-    inside = replace(row, low=piece, high=ix.minimum(row.high, ix.add(piece, size)), body=iterations.body)  # type: ignore[arg-type]
-    body = Block((replace(iterations, body=Block((inside,))),))
-    return For(piece, row.low, row.high, size, body, kind="parallel", stage=rows.stage, loop=piece.name)
-
-
-def _over_rows(rows: Rows, iterations: Block, size: int, uneven: bool) -> For:
-    """The loops over rows, around the iterations of each; `size`: rows in lanes at a time, 0 where rows are made one by one.
-
-    uneven: whether some rows go through more iterations than others.
-    """
-    how = {"kind": "parallel", "grain": UNKNOWN_GRAIN, "dynamic": uneven, "stage": rows.stage}
-    *outer, row = rows.loops
-    inside: Statement = replace(row, kind="serial", body=iterations)
-    if size:
-        inside = replace(row, body=iterations)
-        if not outer:
-            chunk = fresh(f"{row.var.name}o")
-            piece = replace(inside, low=chunk, high=ix.minimum(row.high, ix.add(chunk, size)))  # type: ignore[arg-type]
-            return For(chunk, row.low, row.high, size, Block((piece,)), **how, loop=chunk.name)  # type: ignore[arg-type]
-    for loop in reversed(outer[1:]):
-        inside = replace(loop, kind="serial", body=Block((inside,)))
-    outermost = rows.loops[0]
-    body = Block((inside,)) if outer else iterations
-    return For(outermost.var, outermost.low, outermost.high, 1, body, **how, loop=outermost.var.name)  # type: ignore[arg-type]
-
-
 def _has_lanes(statements: Iterable[Statement]) -> bool:
     return any(isinstance(each, For) and each.kind == "vector" for s in statements for each in statements_within(s))
 
 
-def _places_of_rows(
+def places_of_rows(
     iteration: Sequence[Statement], stages: Sequence[Rows], swaps: Sequence[Swap]
 ) -> dict[Buffer, tuple[int, ...]] | None:
     """For each buffer that changes, the dimensions whose indices are always the row's; None where iterations do not keep to rows."""
@@ -312,7 +328,7 @@ def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: Rows) -> bool:
         is_equal(loop.low, ix.as_index(0)) and is_equal(loop.high, buffer.shape[d])
         for loop, d in zip(rows.loops, places, strict=True)
     )
-    numbers = _numbers_of_a_row(buffer, places)
+    numbers = numbers_of_a_row(buffer, places)
     return numbers is not None and numbers <= FEW and not buffer.strides and all(whole)
 
 

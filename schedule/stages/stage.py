@@ -171,6 +171,11 @@ class ControlStage(Lasting):
 AnyStage: TypeAlias = Stage | ControlStage
 
 
+def is_array_loop(stage: AnyStage) -> bool:
+    """Whether a stage is a loop over whole arrays."""
+    return isinstance(stage, ControlStage) and not isinstance(stage.form, ArrayCond)
+
+
 @dataclass(frozen=True, slots=True)
 class CountedSize:
     """A size that data decides: its name, and the most that it can be, in sizes of the program, where that is known.

@@ -30,13 +30,14 @@ from raido.algo.errors import RaidoError, ScheduleError
 from raido.algo.graph.narrow import widen
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
+from raido.schedule.array_loops import row_order
 from raido.schedule.legal import candidates
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.replay import IN_BRANCHES
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
-from raido.schedule.stages.stage import Stage
+from raido.schedule.stages.stage import Stage, is_array_loop
 from raido.targets.compile import Compilation, executable_of
 from raido.targets.executable import Executable
 from raido.targets.native import set_threads
@@ -125,7 +126,26 @@ def random_schedule(program: Program, seed: int, steps: int, target: Target | No
                 continue
             break
     branch(schedule, random.Random(f"branch {seed}"), steps)
+    order_rows(schedule, random.Random(f"rows {seed}"))
     return schedule
+
+
+def order_rows(schedule: Schedule, draw: random.Random) -> None:
+    """Gives other orders to array loops whose iterations keep to rows: whole, rows one by one, in pieces, iterations inside pieces."""
+    if schedule.state.gpu is not None or not any(map(is_array_loop, schedule.state.uses.stages.values())):
+        return
+    for name, plan in schedule.complete().state.array_loops.items():
+        order, way, loop = row_order(plan), draw.randrange(4), schedule[name]
+        if way == 0:
+            loop.strategy("whole")
+        elif way < 3:
+            loop.strategy("rows", depth=order.depth)
+            if order.depth == 1:
+                loop.split("row", draw.choice((1, 2, 3, 8)))
+                if not order.loops[0].dynamic and draw.randrange(2):
+                    loop.reorder("t", "rowi")
+            if draw.randrange(2):
+                loop.parallel(order.loops[0].name if order.depth > 1 else "rowo", dynamic=way == 2)
 
 
 def branch(schedule: Schedule, draw: random.Random, steps: int) -> None:

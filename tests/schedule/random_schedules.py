@@ -13,6 +13,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
+from raido.schedule.defaults.array_loops import say_array_loops
+from raido.schedule.defaults.draft import Draft
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.levels import PLACES
 from raido.schedule.lower import lower
@@ -149,7 +151,9 @@ def check_random(name: str, seed: int, gpu: Gpu | None = None) -> None:
     program = PROGRAMS[name]()
     state, steps = random_state(form_stages(program), chance, gpu)
     try:
-        nest = lower(state.graph, (variant_of(state),), Machine(gpu=gpu))
+        draft = Draft(state, Machine(gpu=gpu), {})
+        say_array_loops(draft)
+        nest = lower(state.graph, (variant_of(draft.state),), Machine(gpu=gpu))
         check_same(nest, program, *random_arguments(program, chance))
     except Exception as error:
         raise AssertionError(f"{name}, seed {seed}, under {steps}") from error

@@ -146,7 +146,7 @@ def kind_of(nest: Nest) -> str:
 
     def find(statement: Statement) -> str | None:
         if isinstance(statement, For):
-            if statement.stage == "loop_1":
+            if statement.stage == "loop_1" and statement.loop == "t":
                 inside = any(isinstance(s, For) and s.kind == "vector" for s in statements_within(statement))
                 if not around:
                     return ""

@@ -1,0 +1,111 @@
+"""Array loops (`rd.loop`, `rd.while_loop` over whole arrays), of which a schedule says in which order iterations and rows run.
+
+    whole    every iteration goes through all rows, one stage after the other
+    rows     a row goes through all iterations while it is in the cache; `depth` loops of each stage of the body say which row
+
+By rows, a loop has axes, `row` (of several, `row0`, `row1`, …) and `t`, its iterations, and takes `split` of its row, `reorder` and
+`parallel`. Whether its iterations keep to rows depends on the loops of its stages, and is asked when the program is lowered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Axis, fresh
+from raido.schedule.directives.recorder import Rule, positive
+from raido.schedule.nest.row_order import RowOrder, row_axes
+from raido.schedule.plan import LoopPlan, Split, StagePlan
+from raido.schedule.refusal import Refusal, listed
+from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
+from raido.schedule.state import State
+from raido.schedule.strategies import Strategy
+
+DIRECTIVES = ("strategy", "split", "reorder", "parallel")
+ITERATIONS = "t"
+MOST_AXES = 8  # of rows
+
+
+def strategies_of_loop(depth: int = 1) -> dict[str, Strategy]:
+    """The strategies of an array loop by name; by rows, with so many axes of them."""
+    return {"whole": Strategy({}, (ITERATIONS,)), "rows": Strategy({"depth": 1}, (*row_axes(depth), ITERATIONS))}
+
+
+def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, object]) -> State:
+    """The state after a directive for an array loop."""
+    if entry.name == "strategy":
+        return _with_strategy(state, name, **arguments)
+    plan = state.array_loops.get(name)
+    if plan is None or not row_order(plan).loops or entry.name not in DIRECTIVES:
+        body = listed(inner.name for inner in state.uses.stages[name].body)  # type: ignore[union-attr]
+        raise Refusal(
+            f'"{name}" runs whole stages again and again; loops belong to the stages of its body',
+            'strategy("rows") first, if a row goes through all iterations' if entry.name in DIRECTIVES else None,
+            stages=body,
+        )
+    stage = _as_stage(state.uses.stages[name], plan)
+    uses = replace(state.uses, stages={**state.uses.stages, name: stage})
+    after = entry.apply(replace(state, uses=uses, plans={**state.plans, name: plan}), name, **arguments)
+    _check_order(name, after.plans[name])
+    return replace(state, array_loops={**state.array_loops, name: after.plans[name]}, asked=after.asked)
+
+
+def row_order(plan: StagePlan) -> RowOrder:
+    """What the plan of an array loop says of its rows."""
+    if plan.strategy is None or plan.strategy[0] != "rows":
+        return RowOrder()
+    rows = tuple(loop for loop in plan.loops if loop.name != ITERATIONS)
+    piece = next((relation.factor for relation in plan.relations if isinstance(relation, Split)), 0)
+    return RowOrder(rows, piece, plan.loops[-1].name != ITERATIONS)
+
+
+def row_orders(plans: Iterable[StagePlan]) -> dict[str, RowOrder]:
+    """What the plans of array loops say of their rows, by loop."""
+    return {plan.stage: row_order(plan) for plan in plans}
+
+
+def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
+    """The state after the strategy of an array loop."""
+    chosen, depth = arguments.pop("name", None), arguments.pop("depth", 1)
+    found = strategies_of_loop()
+    if chosen not in found:
+        raise Refusal(f'there is no strategy "{chosen}" for it', strategies=listed(found))
+    allowed = found[str(chosen)].numbers
+    unknown = next(iter(arguments), "depth" if "depth" not in allowed and depth != 1 else None)
+    if unknown is not None:
+        raise Refusal(f'"{chosen}" has no number "{unknown}"', numbers=listed(allowed) or "none")
+    if (name, "strategy") in state.asked:
+        raise Refusal("its strategy has been said", "say it once")
+    if chosen == "rows" and state.gpu is not None:
+        raise Refusal("on a GPU rows are threads of one launch for each iteration", 'strategy("whole")')
+    numbers = (("depth", positive(depth, "`depth`", 1, MOST_AXES)),) if allowed else ()
+    axes = strategies_of_loop(dict(numbers).get("depth", 1))[str(chosen)].axes
+    plan = StagePlan(name, loops=tuple(map(LoopPlan, axes)), strategy=(str(chosen), numbers))
+    asked = state.asked | {(name, "strategy")}
+    return replace(state, array_loops={**state.array_loops, name: plan}, asked=asked)
+
+
+def _as_stage(loop: AnyStage, plan: StagePlan) -> Stage:
+    """A loop as a stage with its axes, whose extents only the loops of its body know."""
+    assert isinstance(loop, ControlStage) and plan.strategy is not None
+    depth = int(str(dict(plan.strategy[1])["depth"]))
+    axes = tuple(Axis(fresh(name), ix.as_index(1)) for name in (*row_axes(depth), ITERATIONS))
+    return Stage(loop.name, loop.names, loop.form, axes, None, (), site=loop.site)  # type: ignore[arg-type]
+
+
+def _check_order(name: str, plan: StagePlan) -> None:
+    """Refuses loops in which rows do not stand outside their iterations, or are cut more than once."""
+    splits = [relation for relation in plan.relations if isinstance(relation, Split)]
+    if any(relation.parent == ITERATIONS for relation in splits):
+        raise Refusal(f'the iterations of "{name}" follow one another as a whole', "split its rows")
+    if len(splits) > 1 or (splits and len(plan.loops) > 3):
+        raise Refusal("rows of one axis are cut into pieces, once", "depth=1")
+    rows = (splits[0].outer, splits[0].inner) if splits else row_axes(len(plan.loops) - 1)
+    orders = [(*rows, ITERATIONS), (rows[0], ITERATIONS, rows[-1])] if splits else [(*rows, ITERATIONS)]
+    if tuple(loop.name for loop in plan.loops) not in orders:
+        listed_orders = " or ".join(", ".join(order) for order in orders)
+        raise Refusal(f'by rows, the loops of "{name}" are {listed_orders}', 'strategy("whole") for other orders')
+    threads = [loop.name for loop in plan.loops if loop.kind == "parallel"]
+    if threads and threads != [rows[0]]:
+        raise Refusal("threads take rows of the outermost loop", f'parallel("{rows[0]}")')

@@ -1,0 +1,77 @@
+"""Array loops by rows, where their iterations keep to rows: what a row needs next is then in the cache, or in a register.
+
+Whether they do depends on the loops of all stages of an iteration, and on what changes in place. So the program is lowered, and the nest is
+asked (`nest/row_orders.py`), unless what is read of a state tells already that some row needs another.
+"""
+
+from __future__ import annotations
+
+from raido.algo.errors import RaidoError
+from raido.algo.graph.expr import Load, Node, Op
+from raido.schedule.array_loops import ITERATIONS, row_order
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.lower.jobs import flat
+from raido.schedule.nest.row_order import RowOrder, row_axes
+from raido.schedule.replay import variant_of
+from raido.schedule.stages.reads import loads_of
+from raido.schedule.stages.stage import ControlStage, Stage, is_array_loop
+from raido.schedule.state import State, has_loops_said
+
+
+def say_array_loops(draft: Draft) -> None:
+    """The order of rows and iterations of every array loop of which none was said."""
+    state = draft.state
+    if draft.machine.gpu is not None or not any(_is_open(state, name) for name in state.uses.stages):
+        return
+    from raido.schedule.lower import row_orders_of
+
+    try:
+        found = row_orders_of(variant_of(state), draft.machine, _without_loops(state))
+    except RaidoError:  # it will be said where the program is compiled
+        return
+    for name, order in found.items():
+        _say_order(draft, name, order)
+
+
+def _without_loops(state: State) -> list[str]:
+    """The array loops of which is said that they go by rows, and nothing of their loops."""
+    return [n for n, plan in state.array_loops.items() if row_order(plan).loops and not has_loops_said(state, n)]
+
+
+def _is_open(state: State, name: str) -> bool:
+    """Whether a stage is an array loop of which something may be said."""
+    stage = state.uses.stages[name]
+    if not isinstance(stage, ControlStage) or not is_array_loop(stage):
+        return False
+    return name in _without_loops(state) or ((name, "strategy") not in state.asked and _may_keep_to_rows(stage))
+
+
+def _may_keep_to_rows(loop: ControlStage) -> bool:
+    """Whether every state that changes has a dimension along which it is read at no neighbouring index."""
+    inner = flat((*loop.setup, *loop.body))
+    loads = [load for stage in inner if isinstance(stage, Stage) for load in loads_of(stage)]
+    changed = [state for state, after in zip(loop.state, loop.results, strict=True) if state is not after]
+    return all(
+        any(
+            not any(_is_apart(load.indices[d]) for load in loads if load.array is state)
+            for d in range(len(state.shape))
+        )
+        for state in changed
+    )
+
+
+def _is_apart(e: Node) -> bool:
+    """Whether an index is another one than that of a loop, or read from memory."""
+    return isinstance(e, Load) or (isinstance(e, Op) and e.name in ("add", "sub", "mul"))
+
+
+def _say_order(draft: Draft, name: str, order: RowOrder) -> None:
+    """The directives that make an order."""
+    outermost, *_ = order.loops
+    draft.say(name, "strategy", name="rows", depth=order.depth)
+    if order.piece:
+        draft.say(name, "split", axis=row_axes(1)[0], factor=order.piece)
+    if order.between:
+        draft.say(name, "reorder", axes=(ITERATIONS, order.loops[-1].name))
+    grain = {"grain": outermost.grain} if outermost.grain else {}
+    draft.say(name, "parallel", axis=outermost.name, **grain, **({"dynamic": True} if outermost.dynamic else {}))
