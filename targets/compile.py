@@ -24,6 +24,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import ARRAY_FORMS, Parameter, While
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.program import Program, Site, SizeCheck
+from raido.algo.graph.size_numbers import is_size_arithmetic
 from raido.algo.passes.specialise import specialise
 from raido.algo.trace.locations import warn_at
 from raido.schedule.fingerprint import fingerprint, nodes_of
@@ -179,13 +180,14 @@ class Compilation:
 
     @functools.cached_property
     def faulting(self) -> tuple[Site, ...]:
-        """The lines of checked loads, integer divisions, loops that data ends, arrays and states, which messages name, in the order of
-        the program's nodes."""
+        """The lines of checked loads, integer divisions, those of sizes too, loops that data ends, arrays and states, which messages name,
+        in the order of the program's nodes."""
         found = ((node, self.program.sites.get(node)) for node in nodes_of(self.program))
         return tuple(
             site
             for node, site in found
-            if site and (can_fault(node) or isinstance(node, (While, Parameter, *ARRAY_FORMS)))
+            if site
+            and (can_fault(node) or is_size_arithmetic(node) or isinstance(node, (While, Parameter, *ARRAY_FORMS)))
         )
 
     def with_own_lines(self, kept: Mapping[str, Any]) -> tuple[Signature, list[RepeatedCopy]]:

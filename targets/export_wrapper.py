@@ -165,7 +165,8 @@ static int32_t rd_report(const char* name, int32_t status, const RdFault* fault,
   const RdSite* site = sites + fault->site;
   char where[640] = "";
   if (site->line) snprintf(where, sizeof where, "\\n  algorithm %s:%d   %s", site->file, site->line, site->text);
-  FAIL(code, "%s: %s%s%s%s", name, what, where, site->array[0] ? "\\n  array     " : "", site->array);
+  const char* label = fault->kind == {FAULT_CODES["division"]} ? "\\n  size      " : "\\n  array     ";
+  FAIL(code, "%s: %s%s%s%s", name, what, where, site->array[0] ? label : "", site->array);
 }}
 """
 

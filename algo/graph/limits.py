@@ -21,6 +21,7 @@ from raido.algo.graph.expr import (
     ArrayWhile,
     Cond,
     Const,
+    Count,
     Expr,
     Item,
     Load,
@@ -39,6 +40,7 @@ from raido.algo.graph.rewrite import children, scalar_nodes, topological
 
 LARGEST_SIZE = 1 << 60  # elements: eight times that, in bytes, is more than 64 bits hold with a sign
 LARGEST_ARRAY = 1 << 62  # bytes: half of what 64 bits hold, so that sums of a few offsets fit, too
+DECIDED_BY_DATA = "one that data decides"  # the size that is at fault, where it has no name
 MOST_SHOWN = 4  # sizes: a fault has room for as many numbers
 
 
@@ -147,6 +149,11 @@ def limit_text(sizes: Sequence[int | str]) -> str:
 def array_text(dtype: DType, shape: Sequence[Expr]) -> str:
     """A type with its sizes, as messages write it."""
     return f"{dtype}[{', '.join(map(text, shape))}]"
+
+
+def divisor_text(divisor: Expr) -> str:
+    """A size that nothing can be divided by, as messages name it."""
+    return DECIDED_BY_DATA if any(isinstance(node, Count) for node in topological(divisor)) else f"{text(divisor)} = 0"
 
 
 def magnitude(e: Expr) -> Expr:

@@ -1,15 +1,32 @@
-"""Arithmetic on sizes whose value is used as a number: it must keep to the limits of sizes, as extents must."""
+"""Arithmetic on sizes that is checked before anything is computed with it: numbers must keep to the limits of sizes, as extents must, and
+where the user divides by a size, in an extent or a trip count, it must not be 0."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from raido.algo.graph.bind_sizes import EXACT
+from raido.algo.graph.bind_sizes import EXACT, evaluate_size
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import ARRAY_FORMS, Axis, Const, Count, Expr, Node, Op, Parameter, Result, SizeVar
-from raido.algo.graph.limits import LARGEST_ARRAY, always_needed, reach
+from raido.algo.graph.expr import (
+    ARRAY_FORMS,
+    ArrayLoop,
+    Axis,
+    Const,
+    Count,
+    Expr,
+    Loop,
+    Node,
+    Op,
+    Parameter,
+    Result,
+    SizeVar,
+)
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.faults import fault_error
+from raido.algo.graph.limits import LARGEST_ARRAY, always_needed, divisor_text, reach
+from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Program, Site
 from raido.algo.graph.rewrite import post_order, scalar_nodes
 
@@ -23,24 +40,35 @@ class SizeNumber:
 
 
 def size_numbers(program: Program) -> list[SizeNumber]:
-    """The numbers that every call computes, made of sizes alone, that some sizes make larger than any array.
+    """The numbers that every call computes, made of sizes alone, that some sizes make larger than any array, and the divisions in extents
+    and trip counts.
 
-    What stands in a branch, or in the body of a loop, may never be computed; extents are the business of `sized_arrays`.
+    What stands in a branch, or in the body of a loop, may never be computed; how large extents are is the business of `sized_arrays`.
     """
+    return numbers_of(program.results, program.sites, divisions_alone=False)
+
+
+def numbers_of(
+    results: Iterable[Node], sites: Mapping[Node, Site], *, divisions_alone: bool = True
+) -> list[SizeNumber]:
+    """`size_numbers` of what these results need whatever the data; only the divisions in extents and trip counts, unless said."""
     found: dict[Op, SizeNumber] = {}
     seen: set[Node] = set()
-    stack: list[tuple[Node, Site | None]] = [(node, None) for node in program.results]
+    stack: list[tuple[Node, Site | None]] = [(node, None) for node in results]
     while stack:
         node, site = stack.pop()
         if node in seen or isinstance(node, Parameter):
             continue
         seen.add(node)
-        site = program.sites.get(node, site)
+        site = sites.get(node, site)
+        extent = node.count if isinstance(node, (ArrayLoop, Loop)) else node.extent if isinstance(node, Axis) else None
+        if extent is not None:
+            found |= {part: SizeNumber(part, sites[part]) for part in divisions_in(extent, sites)}
         if isinstance(node, Axis):
             stack += [(count, site) for count in _counts(node.extent)]
         elif is_size_arithmetic(node):
-            if reach(node) > LARGEST_ARRAY:
-                lines = (program.sites[part] for part in reversed(scalar_nodes(node)) if part in program.sites)
+            if not divisions_alone and reach(node) > LARGEST_ARRAY:
+                lines = (sites[part] for part in reversed(scalar_nodes(node)) if part in sites)
                 found[node] = SizeNumber(node, next(lines, site))
             stack += [(count, site) for count in _counts(node)]
         else:
@@ -63,6 +91,24 @@ def numbers_within(form: Node) -> list[Op]:
         elif reach(node) > LARGEST_ARRAY:
             found[node] = None
     return list(found)
+
+
+def divisions_in(extent: Expr, sites: Mapping[Node, Site]) -> list[Op]:
+    """The divisions of a size by what may be 0 that the user wrote: they have a line, those that moves of indices make have none."""
+    return [
+        node
+        for node in scalar_nodes(extent)
+        if isinstance(node, Op) and node.name in DIVISIONS and node in sites and is_size_arithmetic(node)
+        if not Facts().less_equal(1, node.args[1])
+    ]
+
+
+def require_divisors(number: Op, sizes: Mapping[str, int], site: Site | None) -> None:
+    """ArithmeticFault where a number divides by what is 0 for these sizes."""
+    for node in scalar_nodes(number):
+        if isinstance(node, Op) and node.name in DIVISIONS and not evaluate_size(node.args[1], sizes):
+            place = replace(site or Site("", 0, ""), array=divisor_text(node.args[1]))
+            raise fault_error("division", (evaluate_size(node.args[0], sizes),), place)
 
 
 def is_size_arithmetic(node: Node) -> TypeGuard[Op]:

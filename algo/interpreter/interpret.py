@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -45,11 +46,19 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.faults import fault_error, unsigned_kind
 from raido.algo.graph.index import extents_brought_into
-from raido.algo.graph.limits import LARGEST_ARRAY, check_extents, reach, sized_arrays, sizes_within, too_large
+from raido.algo.graph.limits import (
+    LARGEST_ARRAY,
+    check_extents,
+    divisor_text,
+    reach,
+    sized_arrays,
+    sizes_within,
+    too_large,
+)
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, scalar_nodes
-from raido.algo.graph.size_numbers import numbers_within, size_numbers
+from raido.algo.graph.size_numbers import is_size_arithmetic, numbers_within, require_divisors, size_numbers
 from raido.algo.interpreter import forms as interpret_forms
 from raido.algo.interpreter.blocks import generate, reduce
 from raido.algo.interpreter.dependencies import NOTHING, dependencies
@@ -72,10 +81,14 @@ def interpret(
             expected = f"{parameter.dtype} of rank {len(parameter.shape)}"
             raise ArgumentError(f'argument "{parameter.name}" is {array.dtype} of rank {array.ndim}, not {expected}')
     bound = bind_sizes(program, [a.shape for a in arrays], sizes)
+    numbers = size_numbers(program)
+    for number in numbers:
+        if not any(isinstance(node, Count) for node in scalar_nodes(number.value)):
+            require_divisors(number.value, bound, number.site)
     for array in sized_arrays(program):
         extents = [evaluate_size(extent, bound) for extent in array.shape]
         check_extents(extents, array.dtype, array.shape, array.site, bound)
-    for number in size_numbers(program):
+    for number in numbers:
         data = any(isinstance(node, Count) for node in scalar_nodes(number.value))
         if not data and reach(number.value, bound) > LARGEST_ARRAY:
             raise too_large([bound[name.name] for name in sizes_within((number.value,))], number.site)
@@ -192,6 +205,8 @@ class _Interpreter:
             )  # divisions that moves of indices make have none: of an empty array, nobody looks
             if node.name in DIVISIONS and site is not None and (args[1] == 0).any():
                 dividends, divisors = np.broadcast_arrays(*args)
+                if is_size_arithmetic(node):
+                    site = replace(site, array=divisor_text(node.args[1]))
                 raise fault_error("division", (dividends[divisors == 0].flat[0],), site)
             if node.name == "ipow" and (args[1] < 0).any():
                 raise fault_error("power", (args[1][args[1] < 0].flat[0],), site)

@@ -14,6 +14,7 @@ from raido.algo.graph.faults import can_fault
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import rebuild, topological
+from raido.algo.graph.size_numbers import is_size_arithmetic
 from raido.algo.passes.finish import follow_tables
 
 
@@ -33,6 +34,8 @@ def without_checks(program: Program) -> Program:
         memo[node] = new
     results = tuple(memo[result] for result in program.results)
     program = replace(program, size_checks=()) if program.size_checks else program
+    lines = {node: site for node, site in program.sites.items() if not is_size_arithmetic(node)}  # what asks for checks
+    program = program if len(lines) == len(program.sites) else replace(program, sites=lines)
     return program if results == program.results else follow_tables(program, memo, results)
 
 

@@ -138,14 +138,14 @@ class Control:
         with builder.block() as setup:
             if isinstance(form, ArrayWhile):
                 self._begin_round(stage, current, changing, setup)
-                host.stages(stage.setup)
+                host.stages(stage.setup, host.divisions((form.condition,)))
             condition = host.scalar(form.condition) if isinstance(form, ArrayWhile) else None
             with builder.block(loop=True) as body:
                 if isinstance(form, ArrayLoop):
                     builder.level_of[form.index] = 0
                     body.facts = body.facts.with_range(form.index, 0, ix.sub(form.count, 1))
                     self._begin_round(stage, current, changing, body)
-                host.run(body_stages)
+                host.run(body_stages, host.divisions(stage.results))
                 for m, buffer in following.items():
                     if buffer not in current and host.copy(stage.results[m], buffer):
                         several = stage.results.count(stage.results[m]) > 1
@@ -241,6 +241,7 @@ class Control:
             if counted.array in stage.state:
                 k = stage.state.index(counted.array)
                 self.builder.add(Let(counted.size, Read(current[k], (), None)))
+                self.host.decided.add(counted.size)
         for m in changing:
             self._view(stage.state[m], current[m], scope)
 
@@ -271,7 +272,7 @@ class Control:
         blocks = []
         for stages, arrays in branches:
             with builder.block() as scope:
-                host.run(host.ordered(stages))
+                host.run(host.ordered(stages), host.divisions(arrays))
                 for k in fixed:
                     host.copy(arrays[k], results[k])
                 self.hand_over([arrays[k] for k in changing], [results[k] for k in changing], stages)

@@ -135,8 +135,9 @@ class Sites:
         """The number of a node's line."""
         return self.of_line(self.known.get(node))
 
-    def of_line(self, site: Site | None) -> int:
-        """The number of a line."""
+    def of_line(self, site: Site | None, wrong: str = "") -> int:
+        """The number of a line, and what may be wrong there."""
+        site = replace(site or Site("", 0, ""), array=wrong) if wrong else site
         return self.used.setdefault(site, len(self.used))
 
     def of_loop(self, site: Site | None) -> int:

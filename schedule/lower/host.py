@@ -30,10 +30,10 @@ from raido.algo.graph.expr import (
     SizeVar,
     fresh,
 )
-from raido.algo.graph.limits import sized_arrays
+from raido.algo.graph.limits import DECIDED_BY_DATA, sized_arrays
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import loads_in, scalar_nodes, transform
-from raido.algo.graph.size_numbers import SizeNumber, size_numbers
+from raido.algo.graph.size_numbers import SizeNumber, numbers_of, size_numbers
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
@@ -87,8 +87,7 @@ class Host:
         self.direct: dict[Array, Buffer] = {}
         self.hands = Hands()
         self.decided: set[SizeVar] = set()
-        self.numbers: list[SizeNumber] = []
-        self.outermost: list[AnyStage] = []
+        self.numbers: list[SizeNumber] = []  # that await sizes which data decides
         self.iterations = 0  # loops that are open
         self.copies: list[RepeatedCopy] = []
         self.control = Control(self)
@@ -106,11 +105,9 @@ class Host:
         """The statements of the program."""
         for array in sized_arrays(self.graph.program):
             self._require(array.dtype, array.shape, array.site)
-        self.numbers = size_numbers(self.graph.program)
-        self._require_decided()
         self._constants(self.graph.stages)
-        self.outermost = self.plan_memory(self.graph.stages, self.graph.results)
-        self.run(self.outermost)
+        ordered = self.plan_memory(self.graph.stages, self.graph.results)
+        self.run(ordered, (*size_numbers(self.graph.program), *self.divisions(self.graph.results)))
         kept = [buffer for buffer in self.outputs if buffer.scope == "result"]
         for array, buffer in zip(self.graph.results, self.outputs, strict=True):
             if buffer not in kept:
@@ -160,9 +157,13 @@ class Host:
             self.storages[array] = Storage(buffer)
         return self.storages[array].buffer
 
-    def stages(self, stages: Iterable[AnyStage]) -> None:
-        """The stages of one level, in order, of which no array is needed afterwards."""
-        self.run(self.plan_memory(stages, ()))
+    def stages(self, stages: Iterable[AnyStage], numbers: Iterable[SizeNumber] = ()) -> None:
+        """The stages of one level, in order, of which no array is needed afterwards, and the numbers that it computes."""
+        self.run(self.plan_memory(stages, ()), numbers)
+
+    def divisions(self, results: Iterable[Node]) -> list[SizeNumber]:
+        """The divisions in extents and trip counts that these results, of a loop or a branch, need whatever the data."""
+        return numbers_of(results, self.converter.sites.known)
 
     def plan_memory(self, stages: Iterable[AnyStage], needed: Iterable[Array]) -> list[AnyStage]:
         """The stages of one level in the order in which they run, once it is decided which memory changes hands there and further in."""
@@ -214,15 +215,17 @@ class Host:
             origin = self.hands.taken[origin]
         return made
 
-    def run(self, ordered: Sequence[AnyStage]) -> None:
-        """Stages in order."""
-        known = list(self.limits.known)
+    def run(self, ordered: Sequence[AnyStage], numbers: Iterable[SizeNumber]) -> None:
+        """Stages in order; `numbers`: those that this level computes of sizes whatever the data."""
+        known, divisors, outside = list(self.limits.known), list(self.limits.divisors), self.numbers
+        self.numbers = list(numbers)
+        self._require_decided()
         for stage in ordered:
             with self.builder.at(self.converter.sites, stage.site):
                 self._stage(stage)
-            if ordered is self.outermost:
-                self._require_decided()
-        self.limits.known = known  # what is known inside a loop or branch is not known outside
+            self._require_decided()
+        # what is known inside a loop or branch is not known outside
+        self.limits.known, self.limits.divisors, self.numbers = known, divisors, outside
 
     def _stage(self, stage: AnyStage) -> None:
         if isinstance(stage, ControlStage):
@@ -247,7 +250,7 @@ class Host:
                 self._require(i64, tuple(extents[name] for name in names if name in extents), stage.site, itemsize=1)
 
     def _require_decided(self) -> None:
-        """Numbers that every call computes of sizes keep to their limits: checked as soon as data has decided the sizes."""
+        """Numbers that this level computes of sizes keep to their limits: checked as soon as data has decided the sizes."""
         arrays = {counted.array for counted in self.graph.counts}
         names = {counted.size for counted in self.graph.counts}
         for number in list(self.numbers):
@@ -256,7 +259,12 @@ class Host:
             value = by_name(number.value, self.graph.counts)
             if names.intersection(scalar_nodes(value)) <= self.decided:
                 self.numbers.remove(number)
-                self.limits.require_number(value, functools.partial(self.converter.sites.of_line, number.site))
+                by_data = DECIDED_BY_DATA if names.intersection(scalar_nodes(value)) else ""
+                self.limits.require_number(value, functools.partial(self._of_number, number.site, by_data))
+
+    def _of_number(self, site: Site | None, by_data: str, wrong: str) -> int:
+        """The number of the line of arithmetic on sizes, and the size there that is wrong."""
+        return self.converter.sites.of_line(site, (by_data or wrong) if wrong else "")
 
     def ordered(self, stages: Iterable[AnyStage]) -> list[AnyStage]:
         """The stages in an order in which they can run when some share the loops of others."""

@@ -13,7 +13,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, f64, i64
 from raido.algo.graph.expr import Const, Expr, Op, SizeVar, const
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.limits import LARGEST_ARRAY, magnitude, reach, sizes_within
+from raido.algo.graph.limits import LARGEST_ARRAY, divisor_text, magnitude, reach, sizes_within
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.convert import conjunction
@@ -29,6 +29,7 @@ class Limits:
 
     def __init__(self, held: Iterable[tuple[int, Sequence[Expr]]], add: Callable[[Statement], None]) -> None:
         self.known: list[_Held] = [_split(itemsize, shape) for itemsize, shape in held]
+        self.divisors: list[Expr] = []  # known not to be 0
         self.add = add
 
     def require(self, dtype: DType, shape: Sequence[Expr], site: Callable[[], int], itemsize: int = 0) -> None:
@@ -47,15 +48,21 @@ class Limits:
             self.add(Check(conjunction(parts), f"limit_{len(sizes)}", site(), sizes))
             self.known.append(held)
 
-    def require_number(self, e: Expr, site: Callable[[], int]) -> None:
-        """Arithmetic on sizes must keep within the limits, and all that is computed on the way to it; nothing is divided by 0."""
+    def require_number(self, e: Expr, site: Callable[[str], int]) -> None:
+        """Arithmetic on sizes must keep within the limits, and all that is computed on the way to it; nothing is divided by 0.
+
+        `site` numbers the line, with what is at fault there.
+        """
         for node in topological(e):
-            if isinstance(node, Op) and node.name in DIVISIONS and not Facts().nonnegative(ix.sub(node.args[1], 1)):
+            if isinstance(node, Op) and node.name in DIVISIONS and not Facts().less_equal(1, node.args[1]):
                 dividend, divisor = node.args
-                self.add(Check(Op("ne", bool_, (divisor, const(i64, 0))), "division", site(), (dividend,)))
+                if divisor not in self.divisors:
+                    self.divisors.append(divisor)
+                    place = site(divisor_text(divisor))
+                    self.add(Check(Op("ne", bool_, (divisor, const(i64, 0))), "division", place, (dividend,)))
         if self._most(e) > LARGEST_NUMBER and all(isinstance(n, (Const, SizeVar, Op)) for n in topological(e)):
             sizes = sizes_within((e,))
-            self.add(Check(_at_most(magnitude(e), LARGEST_ARRAY), f"limit_{len(sizes)}", site(), sizes))
+            self.add(Check(_at_most(magnitude(e), LARGEST_ARRAY), f"limit_{len(sizes)}", site(""), sizes))
 
     def _most(self, e: Expr) -> int:
         """The most that a number and those on the way to it can be; a product of sizes may be known as that of an array."""
