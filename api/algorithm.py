@@ -9,7 +9,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, overload
 
 import numpy as np
 
@@ -211,10 +211,36 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return self.executable(program, _device_of(arrays, out))(*arrays, out=out)
 
 
+class Decorator(Protocol):
+    """What makes an algorithm of a function; the parameters of a `lambda` are arrays."""
+
+    @overload
+    def __call__(self, function: Callable[[Array], Inlined], /) -> Algorithm[Inlined]: ...
+    @overload
+    def __call__(self, function: Callable[[Array, Array], Inlined], /) -> Algorithm[Inlined]: ...
+    @overload
+    def __call__(self, function: Callable[[Array, Array, Array], Inlined], /) -> Algorithm[Inlined]: ...
+    @overload
+    def __call__(self, function: Callable[..., Inlined], /) -> Algorithm[Inlined]: ...
+    def __call__(self, function: Callable[..., Any], /) -> Any: ...
+
+
+@overload
+def algorithm(
+    function: Callable[[Array], Inlined], /, *, contract: bool = True, **types: Any
+) -> Algorithm[Inlined]: ...
+@overload
+def algorithm(
+    function: Callable[[Array, Array], Inlined], /, *, contract: bool = True, **types: Any
+) -> Algorithm[Inlined]: ...
+@overload
+def algorithm(
+    function: Callable[[Array, Array, Array], Inlined], /, *, contract: bool = True, **types: Any
+) -> Algorithm[Inlined]: ...
 @overload
 def algorithm(function: Callable[..., Inlined], /, *, contract: bool = True, **types: Any) -> Algorithm[Inlined]: ...
 @overload
-def algorithm(*, contract: bool = True, **types: Any) -> Callable[[Callable[..., Inlined]], Algorithm[Inlined]]: ...
+def algorithm(*, contract: bool = True, **types: Any) -> Decorator: ...
 def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool = True, **types: Any) -> Any:
     """Makes a function an algorithm: `@rd.algorithm`, or `@rd.algorithm(img="f32[h, w]")` with types as text.
 

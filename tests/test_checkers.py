@@ -162,6 +162,63 @@ def wrong(a: Annotated[rd.Array, "f32[n]"]) -> rd.Schedule:
     rd.sum(a, out=a)  # error: arrays do not change
     return dot(a, a)  # error: an array is no schedule
 """
+STRICT = """# pyright: strict
+import numpy as np
+
+import raido as rd
+
+
+@rd.algorithm(k="i64[n]", v="f32[n]", m="f32[h, w]", o="i64[s]")
+def keyed(k: rd.Array, v: rd.Array, m: rd.Array, o: rd.Array) -> tuple[rd.Array, ...]:
+    keys, values = rd.sort((k, v))
+    first = rd.sort(v)
+    found, sums = rd.reduce_by_key(lambda x, y: rd.maximum(x, y), 0, k, v)
+    (ka, kb), more = rd.reduce_by_key(lambda x, y: x + y, 0, (k, k), v)
+    counts, edges = rd.histogram(v, 10)
+    plane, xs, ys = rd.histogram2d(v, v, 10)
+    space, (e1, e2) = rd.histogramdd((v, v), 10)
+    gy, gx = rd.gradient(m)
+    slope = rd.gradient(v)
+    both = rd.gradient(m, axis=(0, 1))
+    part = rd.segmented_reduce(lambda x, y: x + y, 0.0, v, o)
+    scanned = rd.segmented_scan(lambda x, y: x * y, 1.0, v, o)
+    binned = rd.reduce_by_index(rd.zeros(4), lambda x, y: x + y, 0.0, k, v)
+    a, b = rd.broadcast_arrays(v, v)
+    rows = rd.unstack(rd.zeros((2, 3)))
+    mapped = rd.elementwise(lambda x, y: x * y, v, v)
+    return (
+        keys + values, first, found, sums, ka + kb, more, counts, edges, plane, xs, ys, space, e1 + e2,
+        gy + gx, slope, both[0], part, scanned, binned, a + b, rows[0], mapped,
+    )
+
+
+def named(x: rd.Array) -> rd.Array:
+    return x
+
+
+twice = rd.algorithm(name="twice")(lambda a: 2 * a)
+direct = rd.algorithm(lambda a, b: a.sum() + b)
+typed = rd.algorithm(name="typed", x="f32[n]")(lambda x: x.sum())
+
+
+@rd.algorithm
+def caller(x: rd.Array) -> rd.Array:
+    found: rd.Array = twice(x)
+    result: rd.Array = found + typed(x) + direct(x, x)
+    return result
+
+
+def bound(v: rd.Array) -> rd.Array:
+    counts, _ = rd.histogram(v, 3)
+    return counts
+
+
+def slope(v: rd.Array) -> rd.Array:
+    return rd.gradient(v)
+
+
+twice(np.zeros(3, np.float32))
+"""
 MARKED = [k for k, line in enumerate(PROGRAM.splitlines(), 1) if "# error" in line]
 
 
@@ -172,7 +229,9 @@ def lines_of_mypy(file: Path, python: str) -> list[int]:
     command = [sys.executable, "-m", "mypy", *options, file.name]
     done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert found, done.stdout + done.stderr
+    assert found or not done.returncode, done.stdout + done.stderr
+    if not found:
+        return []
     assert {entry["file"] for entry in found} == {file.name}, done.stdout
     return [entry["line"] for entry in found if entry["severity"] == "error"]
 
@@ -190,6 +249,9 @@ def check(folder: Path, python: str) -> None:
     file.write_text(PROGRAM)
     assert sorted(set(lines_of_mypy(file, python))) == MARKED
     assert sorted(set(lines_of_pyright(file, python))) == MARKED
+    file.write_text(STRICT)
+    assert lines_of_mypy(file, python) == []
+    assert lines_of_pyright(file, python) == []
 
 
 @pytest.mark.slow
@@ -226,6 +288,17 @@ def test_the_program_for_checkers_runs() -> None:
     np.testing.assert_array_equal(lambdas.interpret(ones, 2 * ones), 2 * ones)
     with pytest.raises(rd.ArgumentError):
         dot.interpret(a.astype(np.float64), b)
+
+
+def test_the_strict_program_for_checkers_runs() -> None:
+    there: dict[str, object] = {}
+    exec(STRICT, there)
+    keyed, caller, v = there["keyed"], there["caller"], np.arange(4, dtype=np.float32)
+    assert isinstance(keyed, rd.Algorithm) and isinstance(caller, rd.Algorithm)
+    plain = np.outer(v, v).astype(np.float32)
+    found = keyed.interpret(np.array([2, 1, 2, 1]), v, plain, np.array([0, 4]))
+    assert found[0].tolist() == [2, 4, 2, 4] and found[2].tolist() == [1, 2]
+    assert caller.interpret(v).tolist() == (2 * v + 12 + v).tolist()
 
 
 def test_annotated_types_are_read() -> None:

@@ -122,6 +122,34 @@ def map(
     return collect(own, value, "map", name, named_axes=axes is not None)
 
 
+@overload
+def elementwise(
+    f: Callable[[Array], Value | Number],
+    array: Single,
+    /,
+    *,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def elementwise(
+    f: Callable[[Array, Array], Value | Number],
+    first: Single,
+    second: Single,
+    /,
+    *,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
+@overload
+def elementwise(
+    f: Callable[..., Value | Number],
+    first: Any,
+    /,
+    *arrays: Any,
+    name: str | None = None,
+    axes: Sequence[str] | None = None,
+) -> Value: ...
 def elementwise(
     f: Callable[..., Value | Number], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:

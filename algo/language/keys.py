@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.language.filtering import compress
@@ -15,19 +15,41 @@ from raido.algo.language.segments import segmented_reduce
 from raido.algo.language.sorting import argsort
 from raido.algo.language.ufuncs import logical_or
 from raido.algo.language.uniques import elements_differ
-from raido.algo.trace.building import Value
+from raido.algo.trace.building import Number, Several, Single
 from raido.algo.trace.context import load
 from raido.algo.trace.existential import joined_size
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.value import Array, describe
 
+Keys = TypeVar("Keys")  # an array, or a tuple of arrays
 WHAT = "rd.reduce_by_key"
 
 
+@overload
 def reduce_by_key(
-    op: Callable[..., Value], neutral: Any, keys: Any, *values: Any, name: str | None = None
-) -> tuple[Any, Value]:
+    op: Callable[[Array, Array], Array | Number],
+    neutral: Any,
+    keys: Keys,
+    values: Single,
+    /,
+    *,
+    name: str | None = None,
+) -> tuple[Keys, Array]: ...
+@overload
+def reduce_by_key(
+    op: Callable[[Several, Several], Several],
+    neutral: Any,
+    keys: Keys,
+    first: Any,
+    second: Any,
+    /,
+    *values: Any,
+    name: str | None = None,
+) -> tuple[Keys, Several]: ...
+def reduce_by_key(
+    op: Callable[..., Any], neutral: Any, keys: Any, *values: Any, name: str | None = None
+) -> tuple[Any, Any]:
     """The distinct keys in increasing order, and for each of them `neutral` and its values, combined in order by the associative `op(x, y)`.
 
     `keys` is an array of one dimension, or a tuple of arrays of one size, whose elements together are a key (compared as tuples are);

@@ -5,7 +5,7 @@ Complex numbers are sorted as NumPy sorts them, though they have no order: by re
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from raido.algo.graph.dtypes import u8
 from raido.algo.graph.expr import Expr, Sort
@@ -13,13 +13,24 @@ from raido.algo.language.complexes import Complex
 from raido.algo.language.moves import astype, flatten, normal_axis
 from raido.algo.language.scanning import operands
 from raido.algo.language.ufuncs import invert, isnan, negative
-from raido.algo.trace.building import elements, elementwise, form_results, make_axes, structure
+from raido.algo.trace.building import Several, elements, elementwise, form_results, make_axes, structure
 from raido.algo.trace.context import current
 from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple, unflatten
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import each_weakness
 
 
+@overload
+def sort(
+    a: Several,
+    axis: int | None = -1,
+    kind: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = None,
+    name: str | None = None,
+) -> Several: ...
+@overload
 def sort(
     a: Any,
     axis: int | None = -1,
@@ -28,7 +39,16 @@ def sort(
     stable: Any = None,
     descending: Any = None,
     name: str | None = None,
-) -> Array:
+) -> Array: ...
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = None,
+    name: str | None = None,
+) -> Any:
     """The elements along `axis` in increasing, or for `descending=True` decreasing, order; equal ones keep theirs. None: of all, flattened.
 
     A tuple of arrays of one shape is sorted as tuples are, by the first array, then the second, and so on. Shapes and dtypes stay.

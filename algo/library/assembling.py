@@ -81,7 +81,7 @@ def broadcast_shapes(*args: Any) -> tuple[Any, ...]:
     return tuple(map(size_value, broadcast(marks, "rd.broadcast_shapes"))) if marks else ()
 
 
-def broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
     """The arrays repeated along dimensions whose size is the literal 1, to the shape that they take together.
 
     Example:
@@ -181,7 +181,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None, *, name: st
     return concat([before, broadcast_to(new, shape), after], along, name=name)
 
 
-def unstack(x: Any, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: Any, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices along an axis whose size is known while tracing, as a tuple.
 
     Example:

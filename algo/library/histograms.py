@@ -33,7 +33,7 @@ def histogram(
     weights: Any = None,
     *,
     name: str | None = None,
-) -> tuple[Any, Array]:
+) -> tuple[Array, Array]:
     """`(counts, edges)`: how many elements of `a` fall into each bin, as i64 or in the dtype of the `weights`, and the edges of the bins.
 
     `bins` is a number of bins of equal width, an int or a size, over `range`, a pair, or over all elements; or an increasing array of
@@ -79,7 +79,7 @@ def histogram2d(
     weights: Any = None,
     *,
     name: str | None = None,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """`(counts, x edges, y edges)` of points in the plane: `rd.histogramdd` of two coordinates.
 
     `bins` is a number of bins, or edges, for both coordinates, or a list of two of these.
@@ -106,7 +106,7 @@ def histogramdd(
     weights: Any = None,
     *,
     name: str | None = None,
-) -> tuple[Any, tuple[Any, ...]]:
+) -> tuple[Array, tuple[Array, ...]]:
     """`(counts, edges)` of points in space: in f64, how many fall into each bin, or the sums of their `weights`; and a tuple of edges.
 
     `sample` is a matrix with a row for each point, or a tuple of lines, one for each coordinate. `bins` is a number of bins for all

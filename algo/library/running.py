@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
@@ -103,6 +103,14 @@ def _between(a: Any, along: int, low: Any, high: Any) -> Any:
     return a[(*[slice(None)] * along, slice(low, high))]
 
 
+@overload
+def gradient(
+    f: Any, *varargs: Any, axis: SupportsIndex | None = None, edge_order: int = 1, name: str | None = None
+) -> Array: ...  # of all axes, where there are several, a tuple: checkers let an array be unpacked, too
+@overload
+def gradient(
+    f: Any, *varargs: Any, axis: tuple[SupportsIndex, ...], edge_order: int = 1, name: str | None = None
+) -> tuple[Array, ...]: ...
 def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: int = 1, name: str | None = None) -> Any:
     """The derivative along each of `axis` (all axes for None) by central differences, one-sided ones of `edge_order` 1 or 2 at the ends.
 
