@@ -62,8 +62,8 @@ def autotune(
     by name, whole numbers, for which arrays are made up: floats in [0, 1), integers in 1 … 100, indices inside what they index.
     ranges: from what arrays are made up instead, by name: {"x": (low, high)} with low <= x < high, numbers or sizes such as
     "n - 1"; {"starts": ("offsets", "n")} for integers that grow from 0 to n. A record's arrays are "v_x", "v_y".
-    trials: how many schedules are tried; 0: none, nothing is compiled or run, and `best` is what the model takes for surely faster
-    than the default, or the default. minutes: when to stop before that, of all runs of the job together.
+    trials: how many schedules are tried; 0: none, nothing is searched, compiled or run, and `best` is the default schedule, with its
+    steps written out, or what the job's earlier runs have found. minutes: when to stop before that, of all runs of the job together.
     db: the database, a path; a job that was interrupted goes on from there, one that is finished answers from it at once.
     seed: of the search and of made-up arrays. space: a schedule with holes, or with a part said, to which the search keeps.
     search: "model", "random" or "grid". tolerance: how far, relatively, results may be off that folds of floats bear on.

@@ -12,9 +12,6 @@ from raido.autotune.space import Candidate, Space
 if TYPE_CHECKING:
     import numpy as np
 
-CAUTION = 3.0  # times the spread are taken off a gain over the default
-SURE = 0.5  # and what must be left of it then, in logarithms, where nothing is measured
-
 
 def make_guide(search: str, space: Space, seed: int) -> Guide:
     """A search over a space: by the shipped model ("model"), which learns as the job goes on, at random ("random"), or one candidate
@@ -27,8 +24,6 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
         return Guide(RandomSearch(space, seed), lambda candidate: None, features.as_tuple, VERSION)
     if search == "grid":
         return Guide(GridSearch(space), lambda candidate: None, features.as_tuple, VERSION)
-    import numpy as np
-
     from raido.autotune.model import CostModel
 
     model = CostModel.shipped() if space.machine.gpu is None else CostModel.of_no_machine()
@@ -39,15 +34,7 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
 
     evolution = Evolutionary(space, model, features.of, seed, prepare=features.prepare)
 
-    def choice() -> Candidate | None:
-        default, found = space.default(), evolution.imagine()
-        if not found:
-            return None
-        gain, spread = model.gain(np.stack([features.of(each) for each in found]), features.of(default))
-        sure = gain - CAUTION * spread
-        return found[int(sure.argmax())] if sure.max() > SURE else None
-
-    return Guide(evolution, score, features.as_tuple, VERSION, choice, features.assist)
+    return Guide(evolution, score, features.as_tuple, VERSION, features.assist)
 
 
 class FeatureTable:

@@ -39,14 +39,13 @@ FeatureMaker = Callable[[Sequence[Request]], Mapping[str, Sequence[float]]]
 
 @dataclass(frozen=True)
 class Guide:
-    """A search, with what its model thinks of a candidate: a score (None without a model) and its features. `choice` is what it would take
-    without any measurement. `assist` lets others compute features of many candidates at a time."""
+    """A search, with what its model thinks of a candidate: a score (None without a model) and its features. `assist` lets others compute
+    features of many candidates at a time."""
 
     search: Search
     score: Callable[[Candidate], float | None]
     features: Callable[[Candidate], tuple[float, ...]]
     features_version: int
-    choice: Callable[[], Candidate | None] = lambda: None
     assist: Callable[[FeatureMaker], None] = lambda maker: None
 
 
@@ -125,7 +124,7 @@ class Job:
         self._begun = time.monotonic()
         state = self._read()
         if self.budget.trials == 0 and not state.ended:
-            return self._unmeasured(self._make_guide())
+            return self._unmeasured()
         if not state.ended:
             guide = (
                 self._make_guide() if self._trials_left() > 0 else None
@@ -294,12 +293,11 @@ class Job:
         known = self._settings.get("starts")
         return starts(self.space, known if isinstance(known, list) else ())
 
-    def _unmeasured(self, guide: Guide) -> Tuning:
-        """The model's choice without a measurement: the default schedule, or one that is surely faster."""
-        self._tell("searching")
-        choice = guide.choice() or self.space.default()
+    def _unmeasured(self) -> Tuning:
+        """The outcome without a measurement: the default schedule of the space."""
         self._tell("done")
-        return replace(self.tuning(), records=(), ended="trials", unmeasured=(choice.schedule, self.default.schedule))
+        chosen = self.space.default().schedule, self.default.schedule
+        return replace(self.tuning(), records=(), ended="trials", unmeasured=chosen)
 
     # Keeping what has been found
 

@@ -35,7 +35,7 @@ class Tuning(NearAttributes):
 
     `graph` are the stages of the program; `ended` says why the job is over ("trials", "minutes", "exhausted", or "" while it is not);
     `seconds` is the time it took in all its runs. `default_counts`: whether the default schedule may be the best; not where a space
-    was given that lacks it. `unmeasured`: of a job of no trials, what the model took, and the default.
+    was given that lacks it. `unmeasured`: of a job of no trials, the default of the space, and the default.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Tuning(NearAttributes):
     @cached_property
     def tuned(self) -> Schedule:
         """The best schedule for the sizes of the job, complete: the one that was fastest in turns with the default and the other finalists;
-        without trials the one that the model took."""
+        without trials the default."""
         return self.unmeasured[0] if self.unmeasured else self._schedule(self.record)
 
     def compile(self) -> Executable:

@@ -22,8 +22,6 @@ from raido.algo.errors import RaidoError
 from raido.autotune.search.search import Proposals
 from raido.autotune.space import Candidate, Space
 
-IMAGINED = 3  # rounds of new candidates where nothing is measured
-
 
 class Model(Protocol):
     """The interface of a cost model to the search; `raido.autotune.model.CostModel` is one."""
@@ -114,12 +112,6 @@ class Evolutionary:
             if candidate.key == self._default.key:
                 candidate = self._space.spell_out(candidate)
             self._measured[candidate.key] = candidate, -math.log(seconds)
-
-    def imagine(self) -> list[Candidate]:
-        """Without measurements: the population that grows from the default schedule, the best scores first."""
-        for _ in range(IMAGINED):
-            self._evolve()
-        return [member.candidate for member in self._best()]
 
     def _learn(self) -> None:
         """Tells the model all that was measured, where something is new."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from fake_jobs import Dice
 from tuning_programs import SIZES, double
@@ -37,29 +36,17 @@ def test_a_job_starts_from_what_was_best_at_other_sizes(tmp_path: Path, monkeypa
     assert second.history[1].key == first.record.key
 
 
-class Sure(CostModel):
-    """Takes gangs side by side for fast, and is sure of it or not."""
-
-    doubt = 0.0
-
-    def gain(self, features: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        more = features[:, FEATURES.index("interleave")] - base[FEATURES.index("interleave")]
-        return more, np.full(len(features), self.doubt)
-
-
-@pytest.mark.parametrize("doubt", [0.0, 9.0])
-def test_without_trials_the_model_leaves_the_default_only_where_it_is_sure(
-    doubt: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_trials_the_default_is_taken_and_nothing_searched_or_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(task: object, builders: int) -> Dice:
-        raise AssertionError("something is measured")
+    def refuse(*arguments: object) -> Dice:
+        raise AssertionError("something is searched or measured")
 
     monkeypatch.setattr(front, "LocalMeasurer", refuse)
-    monkeypatch.setattr(CostModel, "shipped", classmethod(lambda cls: Sure()))
-    monkeypatch.setattr(Sure, "doubt", doubt)
-    one, two = (rd.autotune(double, SIZES, trials=0, db=tmp_path / name) for name in ("a.db", "b.db"))
-    assert one.tuned == two.tuned and one.default == double.schedule().complete("llvm", SIZES)
-    assert (one.tuned == one.default) == bool(doubt) and one.best.fingerprint == one.default.fingerprint
-    assert not one.history and one.speedup == 1.0 and one.ended == "trials" and "nothing was measured" in str(one)
+    monkeypatch.setattr(front, "make_guide", refuse)
+    found = rd.autotune(double, SIZES, trials=0, db=tmp_path / "a.db")
+    assert found.tuned == found.default == double.schedule().complete("llvm", SIZES)
+    assert not found.history and found.speedup == 1.0 and found.ended == "trials"
+    assert "the default schedule; nothing was measured" in str(found) and not list(tmp_path.iterdir())
     with pytest.raises(rd.TuningError, match="nothing to plot"):
-        one.plot()
+        found.plot()
