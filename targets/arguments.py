@@ -18,7 +18,7 @@ import numpy as np
 from raido.algo.graph.dtypes import numpy_dtype
 from raido.algo.trace.arguments import match_arguments
 from raido.targets.argument_sizes import solve_sizes
-from raido.targets.outputs import build_result, prepare_outputs
+from raido.targets.outputs import prepare_outputs, result_in
 from raido.targets.signature import Signature, evaluate_size, size_names
 
 Take: TypeAlias = Callable[[int, tuple[int, ...], "np.dtype[Any]"], np.ndarray]
@@ -26,12 +26,13 @@ Take: TypeAlias = Callable[[int, tuple[int, ...], "np.dtype[Any]"], np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The arrays and sizes of one call; `given` are the user's `out` arrays in the order of outputs, None where there is none."""
+    """The arrays and sizes of one call; `given` are the arrays of the user's `out` in the order of outputs, None where there is none."""
 
     inputs: tuple[np.ndarray, ...]
     sizes: Mapping[str, int]
     outputs: tuple[np.ndarray | None, ...]
     given: tuple[np.ndarray | None, ...]
+    out: Any = None
 
     @property
     def nbytes(self) -> int:
@@ -45,7 +46,7 @@ def bind_arguments(signature: Signature, arguments: Sequence[Any], out: Any = No
     sizes = solve_sizes(signature, inputs, explicit)
     outputs, given = prepare_outputs(signature, sizes, out)
     inputs = [_apart(array, [output for output in outputs if output is not None]) for array in inputs]
-    return Bound(tuple(inputs), sizes, tuple(outputs), tuple(given))
+    return Bound(tuple(inputs), sizes, tuple(outputs), tuple(given), out)
 
 
 def finish(signature: Signature, bound: Bound, existentials: Mapping[str, int], take: Take | None = None) -> Any:
@@ -68,7 +69,7 @@ def finish(signature: Signature, bound: Bound, existentials: Mapping[str, int], 
         elif not value.shape and given is None:
             result = result[()]
         leaves.append(result)
-    return build_result(signature.output_tree, leaves)
+    return result_in(signature, bound.out, bound.given, leaves)
 
 
 def _apart(array: np.ndarray, outputs: Sequence[np.ndarray]) -> np.ndarray:

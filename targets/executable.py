@@ -164,7 +164,8 @@ class Executable(Interface, Caller):
         raise MemoryError(f"{name}: not enough memory for its temporary buffers (status {status})")
 
     def bind(self, *arrays: Any, out: Any = None, **named: Any) -> Call:
-        """One call with its memory, to be made any number of times; raises what calling raises before anything runs."""
+        """One call with its memory, made any number of times: `call = exe.bind(x)`, `call.run()`, `call.result()`; `call.time()` is the
+        seconds of a run. Raises what calling raises before anything runs."""
         return Call(self, bind_arguments(self.signature, self._arranged(arrays, named), out))
 
     def time(self, *arrays: Any, repeat: int = 10, **named: Any) -> Timing:

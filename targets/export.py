@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from json import loads
 from pathlib import Path
 from typing import Any
@@ -76,11 +77,14 @@ def write_library(
     architectures: those that programs for CUDA have code for (None: sm_75, sm_80, sm_90, sm_100, and PTX for others). Each algorithm has a
     name, a signature, and an object's bytes, or its code for a device.
 
-    `build/libblur.so` gets the header `build/blur.h` and the name `blur`, which the library's own functions start with. Raises
+    `build/libblur.so` gets the header `build/blur.h` and the name `blur`, which the library's own functions start with. Faults name the
+    user's lines by the file's name, without its folder, and the compiler is told nothing of folders, so that the same program gives the
+    same library wherever it stands. Raises
     ExportError, and leaves what was there before, when there is no compiler, it fails, or the place cannot be written.
     """
     target = Path(path).absolute()
     library = header_of(target).stem
+    algorithms = [(name, _without_folders(signature), code) for name, signature, code in algorithms]
     if not algorithms:
         raise ExportError(f"{target.name} would be empty: name at least one algorithm")
     device = _device_part(algorithms, architectures)
@@ -134,6 +138,11 @@ def write_library(
     except OSError as error:
         raise ExportError(f"{target} cannot be written: {error}") from error
     return target
+
+
+def _without_folders(signature: Signature) -> Signature:
+    """The signature with the names of files alone in the lines that faults name: where they stand is nobody's business elsewhere."""
+    return replace(signature, sites=tuple(replace(site, file=Path(site.file).name) for site in signature.sites))
 
 
 def _device_part(

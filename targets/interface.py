@@ -11,7 +11,7 @@ from raido.algo.trace.arguments import arrange, parameter_names
 from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.remedies import near_names
 from raido.algo.trace.tracebacks import bordered
-from raido.targets.signature import Signature, size_text
+from raido.targets.signature import Signature, result_name, size_text
 
 Source = str | Callable[[], str]
 
@@ -49,7 +49,9 @@ class Interface(NearAttributes):
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {kind}" for name, kind in self.signature.arguments)
-        outputs = ", ".join(str(value) for value in self.signature.outputs)
+        outputs = ", ".join(
+            f"{name}: {value}" if (name := result_name(value)) else str(value) for value in self.signature.outputs
+        )
         ghosts = "".join(
             f", {e.name}" + ("" if e.bound is None else f" <= {size_text(e.bound)}")
             for e in self.signature.existentials
@@ -60,7 +62,7 @@ class Interface(NearAttributes):
         rows = [("argument", name, kind) for name, kind in self.signature.arguments]
         given = [name for name, kind in self.signature.arguments if kind == "size"]
         rows += [("size", name, "i64") for name in self.signature.sizes if name not in given]
-        rows += [("result", "", str(value)) for value in self.signature.outputs]
+        rows += [("result", result_name(value), str(value)) for value in self.signature.outputs]
         return titled(f"Executable {self.signature.name}{self._described()}", table(("", "name", "type"), rows))
 
     def _described(self) -> str:

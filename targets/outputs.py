@@ -158,15 +158,39 @@ def _take_out(signature: Signature, tree: Tree, out: Any, given: list[Any], plac
     ((kind, body),) = tree.items()
     if kind == "record":
         if not isinstance(out, Mapping) or set(out) != set(body):
-            raise wrong(signature, f"out must be a dict with the keys {', '.join(body)}", out)
+            raise _other_structure(signature, f"out must be a dict with the keys {', '.join(body)}", out)
         for name, part in body.items():
             _take_out(signature, part, out[name], given, placing)
         return
     parts = branches(kind, body)
     if not isinstance(out, (tuple, list)) or len(out) != len(parts):
-        raise wrong(signature, f"out must be a tuple of {counted(len(parts), 'array')}", out)
+        raise _other_structure(signature, f"out must be a tuple of {counted(len(parts), 'array')}", out)
     for part, item in zip(parts, out, strict=True):
         _take_out(signature, part, item, given, placing)
+
+
+def _other_structure(signature: Signature, wanted: str, out: Any) -> ArgumentError:
+    """The refusal of an `out` that nests in another way than the results do."""
+    return ArgumentError(explain(str(wrong(signature, wanted, out)), **{"try": f"out={_form(signature.output_tree)}"}))
+
+
+def _form(tree: Tree) -> str:
+    """How results nest, with `…` for each array."""
+    if isinstance(tree, int):
+        return "…"
+    ((kind, body),) = tree.items()
+    parts = [_form(part) for part in branches(kind, body)]
+    if kind == "record":
+        return "{" + ", ".join(f'"{name}": {part}' for name, part in zip(body, parts, strict=True)) + "}"
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
+
+def result_in(signature: Signature, out: Any, given: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    """The user's structure: the very dict or tuple that was given as `out`, where all of it holds results whole; else a new one."""
+    whole = isinstance(out, (Mapping, tuple, list)) and not signature.existentials
+    if whole and all(array is not None for array in given):
+        return out
+    return build_result(signature.output_tree, leaves)
 
 
 def build_result(tree: Tree, leaves: Sequence[Any]) -> Any:

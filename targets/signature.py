@@ -154,7 +154,8 @@ class Signature:
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{name}: {kind}" for name, kind in self.arguments)
-        return f"<Signature {self.name}({takes}) -> {', '.join(map(str, self.outputs))}>"
+        gives = ", ".join(f"{name}: {value}" if (name := result_name(value)) else str(value) for value in self.outputs)
+        return f"<Signature {self.name}({takes}) -> {gives}>"
 
     def to_json(self) -> str:
         """The signature as one line of JSON."""
@@ -233,6 +234,12 @@ def size_text(size: SizeExpr) -> str:
         for x in (left, right)
     ]
     return f" {op} ".join(parts)
+
+
+def result_name(value: Value) -> str:
+    """The name of a result in a dict or a named tuple, "edges", or its way there, "[0].edges"; "" for one that has only a place."""
+    path = value.name.removeprefix("result")
+    return path.removeprefix(".") if "." in path else ""
 
 
 def size_names(size: SizeExpr) -> list[str]:

@@ -20,7 +20,7 @@ from raido.targets.argument_sizes import solve_sizes
 from raido.targets.devices.array import DeviceArray, upload
 from raido.targets.devices.runtime import Memory, OpenDevice
 from raido.targets.native import allocate_array
-from raido.targets.outputs import build_result, check_given, line_of, output_shapes, overlapping, take_out
+from raido.targets.outputs import check_given, line_of, output_shapes, overlapping, result_in, take_out
 from raido.targets.signature import Signature, Value, evaluate_size
 
 Given: TypeAlias = "np.ndarray | DeviceArray | None"
@@ -44,6 +44,7 @@ class DeviceCall:
     given: tuple[Given, ...]
     stays: bool
     streams: tuple[int, ...] = ()
+    out: Any = None
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +65,7 @@ class DeviceCall:
                 assert made is not None
                 memory, full = made[k], shape
             leaves.append(_finish_output(value, memory, full, shape, self.given[k], self.stays))
-        return build_result(self.signature.output_tree, leaves)
+        return result_in(self.signature, self.out, self.given, leaves)
 
 
 def bind_device_call(
@@ -107,7 +108,7 @@ def bind_device_call(
         else:
             outputs.append(_allocate(signature, value, shape, device))
     return DeviceCall(
-        signature, device, tuple(inputs), sizes, tuple(outputs), tuple(shapes), tuple(given), stays, tuple(streams)
+        signature, device, tuple(inputs), sizes, tuple(outputs), tuple(shapes), tuple(given), stays, tuple(streams), out
     )
 
 

@@ -189,6 +189,8 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   PyEval_RestoreThread(state);
   if (status || fault.kind)
     result = PyObject_CallMethod(self, "_fail", "iy#", (int)status, (char*)&fault, (Py_ssize_t)sizeof fault);
+  else if (out != Py_None)
+    result = Py_NewRef(out);
   else
     result = finish(plan, results, given, made, found, p->existentials);
 end:
