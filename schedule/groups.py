@@ -87,8 +87,9 @@ def check_placed_guest(state: State, guest: str) -> None:
                         f"and {where}",
                         f's["{host}"].root()',
                     )
-    for loop in plan.loops[: shared_count(state, guest)]:
-        if is_reduction(stage, plan, loop.name):
+    theirs = state.plans[host]
+    for loop, leading in zip(plan.loops[: shared_count(state, guest)], theirs.loops, strict=False):
+        if is_reduction(stage, plan, loop.name) and not is_reduction(state.stage(host), theirs, leading.name):
             raise Refusal(
                 f'"{guest}" folds over loops that it shares with "{host}", and {where}, for part of them only'
             )

@@ -7,7 +7,7 @@ only one stage needs, near its own rows (a stencil chain), is computed for each 
 the chain's rows fit in half of L2 (at most 32; at least 16 where strips make rows of their neighbours again), and where 8 rows do not
 fit, rows slide. A chain is cut where strips would make more than half as many rows again. Pointwise stages of one shape share loops
 where one reads the other or both read a third, and two short stencils in strips where they read the same elements and are needed at the
-same places (`joins`). The rest is computed whole.
+same places (`joins`), and up to four folds of the same elements (`sibling_folds`). The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt, and a short one where lanes
 across its rows would lie far apart; where elements are read at quotients of it, strips of as many indices as those repeat after are
 (`phases`), and where colours of pixels are treated alike, the axis of pixels and that of colours as one (`pixels`). The outermost pure

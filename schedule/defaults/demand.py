@@ -27,6 +27,7 @@ from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_readers, join_twins
 from raido.schedule.defaults.short import written_out_axes
+from raido.schedule.defaults.sibling_folds import join_folds_of, join_sibling_folds
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.levels import is_scanned_in_pieces
 from raido.schedule.remember import remembered
@@ -70,10 +71,13 @@ def find_demand(state: State) -> Demand:
     def inlines(demand: Demand, stage: Stage) -> bool:
         may = may_inline(state, stage.name)
         pays = may and pays_inline(stage, demand.readers(stage.name), state)
-        return pays or join_readers(state, demand, stage, may)
+        return pays or join_readers(state, demand, stage, may) or (may and cpu and join_folds_of(state, demand, stage))
 
+    cpu = state.gpu is None
     demand = walk_demand(state, inlines)
     join_twins(state, demand)
+    if cpu:
+        join_sibling_folds(state, demand)
     return demand
 
 

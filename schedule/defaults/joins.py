@@ -133,11 +133,14 @@ def is_open(state: State, stage: Stage) -> bool:
 
     if stage.reduction is not None or stage.outer or not stage.axes:
         return False
+    return is_untouched(state, stage) and not is_divergent(stage)
+
+
+def is_untouched(state: State, stage: Stage) -> bool:
+    """Whether nothing was said of the loops and the place of a stage."""
     plan = state.plan(stage.name)
-    untouched = (
-        plan.compute_with is None and isinstance(plan.compute, Root) and (stage.name, "placement") not in state.asked
-    )
-    return untouched and not has_loops_said(state, stage.name) and not is_divergent(stage)
+    placed = plan.compute_with is not None or not isinstance(plan.compute, Root)
+    return not placed and (stage.name, "placement") not in state.asked and not has_loops_said(state, stage.name)
 
 
 def _order(state: State) -> dict[str, int]:

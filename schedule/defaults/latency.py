@@ -68,12 +68,12 @@ def sums_in_pairs(draft: Draft, stage: Stage) -> bool:
     return alike and shared and long and whole_cost(draft, stage) <= MOST_WORK
 
 
-def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine) -> int:
-    """Gangs side by side for a reduction."""
+def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine, beside: int = 0) -> int:
+    """Gangs side by side for a reduction. beside: values of other reductions in its loops."""
     changing = {axis.var for axis in stage.reduction_axes}
     loads = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Load)]
     held = [load for load in loads if vector.var in free_variables(load) and changing.isdisjoint(free_variables(load))]
-    return _fitting(machine, len(stage.bodies) + len(held) + 2)
+    return _fitting(machine, len(stage.bodies) + beside + len(held) + 2)
 
 
 def gangs_of_rounds(stage: Stage, vector: Axis, machine: Machine) -> int:

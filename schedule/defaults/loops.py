@@ -26,6 +26,7 @@ from raido.schedule.defaults.facts import (
     shares_functions,
     vector_axis,
 )
+from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums, sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
@@ -462,7 +463,8 @@ def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     few = prod(index.constant_value(axis.extent) or WRITTEN_OUT + 1 for axis in stage.reduction_axes)
     gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
     if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:
-        gangs = gangs_of_sums(stage, vector, draft.machine)
+        beside = sum(len(draft.state.stage(name).bodies) for name in guests_of(draft.demand, stage.name))
+        gangs = gangs_of_sums(stage, vector, draft.machine, beside)
     gangs = min(gangs, gangs_of_private_loops(stage, vector.var, draft.machine) or gangs)
     if vector in stage.axes[-1:] and sums_in_pairs(draft, stage):
         return {"lanes": 2 * draft.machine.lanes(stage.bodies[0].dtype.bits), "interleave": gangs}

@@ -1,0 +1,142 @@
+"""Which folds run in the loops of another one: those of one shape that fold the same elements, such as a sum and the sum of squares.
+
+Each element is then read once, and what several of them fold, as the weight of a mean, is computed once for all of them. `Demand.hosts`
+is as for other stages that share loops (`joins`). Left out are folds whose loops are chosen for one of them alone: products, whose sums
+stay in tiles of registers, folds down columns, folds of short rows, and operators of several values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis, Var
+from raido.algo.graph.rewrite import scalar_nodes, substitute
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import State
+
+if TYPE_CHECKING:
+    from raido.schedule.defaults.demand import Demand, Point
+
+MOST_FOLDS = 4  # beside each other: two gangs of each, and what they share, in 16 registers
+
+
+def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
+    """Lets the folds that read a stage share loops where all of its readers are such, at the same elements; whether they do: each element
+    of the stage is then computed once in those loops."""
+    readers = demand.readers(stage.name)
+    if len(readers) < 2 or not all(is_free_fold(state, demand, name) for name in readers):
+        return False
+    first, *others = sorted(readers, key=list(state.uses.stages).index)
+    host = state.stage(first)
+    (point, *more) = readers[first]
+    if more or set(point) != {axis.var for axis in host.all_axes}:
+        return False
+    alike = all(moved(readers[name], state.stage(name), host) == {point} for name in others)
+    if not alike or not may_share(state, demand, others, first):
+        return False
+    demand.hosts.update(dict.fromkeys(others, first))
+    return True
+
+
+def join_sibling_folds(state: State, demand: Demand) -> None:
+    """Lets folds that read mostly the same elements share the loops of the first of them."""
+    free = [name for name in state.uses.stages if is_free_fold(state, demand, name)]
+    for place, host in enumerate(free):
+        if host in demand.hosts:
+            continue
+        for guest in free[place + 1 :]:
+            taken = guest in demand.hosts or guest in demand.hosts.values()
+            if not taken and folds_the_same(state, demand, guest, host) and may_share(state, demand, [guest], host):
+                demand.hosts[guest] = host
+
+
+def is_free_fold(state: State, demand: Demand, name: str) -> bool:
+    """Whether a stage that is really computed folds one value by an operator like `add`, along contiguous elements, and nothing was said
+    of its loops and its place."""
+    from raido.schedule.defaults.joins import is_untouched
+    from raido.schedule.defaults.short_rows import LONGEST
+
+    stage = state.uses.stages[name]
+    if name in demand.inlined or not isinstance(stage, Stage) or stage.reduction is None or stage.outer:
+        return False
+    if (
+        len(stage.bodies) > 1
+        or not stage.reduction.monoid
+        or not stage.reduction_axes
+        or not is_untouched(state, stage)
+    ):
+        return False
+    length = index.constant_value(stage.reduction_axes[-1].extent)
+    return (length is None or length > LONGEST) and goes_along(demand, stage)
+
+
+def goes_along(demand: Demand, stage: Stage) -> bool:
+    """Whether a fold reads neighbours along its last axis, and, where it has rows and columns of results, something that only one of them
+    reads: results of products share what they read."""
+    last = stage.reduction_axes[-1].var
+    points = [point for each in demand.reads(stage.name).values() for point in each]
+    if any(None in point for point in points):
+        return False
+    moving = [point for point in points if any(_moves(e, last) for e in point)]
+    along = [point for point in moving if index.linear(point[-1])[1].get(last) in (1, -1)]  # type: ignore[arg-type]
+    own = {axis.var for axis in stage.axes}
+    alone = any(own <= {node for e in point for node in scalar_nodes(e)} for point in along)  # type: ignore[arg-type]
+    return bool(moving) and len(along) == len(moving) and (len(own) < 2 or alone)
+
+
+def folds_the_same(state: State, demand: Demand, guest: str, host: str) -> bool:
+    """Whether at least half of the elements that a fold reads in each iteration are those that another of its shape and type reads."""
+    one, other = state.stage(guest), state.stage(host)
+    if not has_folds_of(one, other):
+        return False
+    total = common = 0
+    changing = {axis.var for axis in one.reduction_axes}
+    for array, points in demand.reads(guest).items():
+        steps = {point for point in points if any(_moves(e, var) for e in point for var in changing)}
+        there = demand.reads(host).get(array, set())
+        total += len(steps)
+        common += len(moved(steps, one, other) & there)
+    return common > 0 and 2 * common >= total
+
+
+def has_folds_of(one: Stage, other: Stage) -> bool:
+    """Whether two folds have axes of the same extents, and values as wide."""
+    extents = lambda axes: [index.canonical(axis.extent) for axis in axes]
+    return (
+        extents(one.axes) == extents(other.axes)
+        and extents(one.reduction_axes) == extents(other.reduction_axes)
+        and one.bodies[0].dtype.bits == other.bodies[0].dtype.bits
+        and one.bodies[0].dtype.is_float == other.bodies[0].dtype.is_float
+    )
+
+
+def may_share(state: State, demand: Demand, guests: Iterable[str], host: str) -> bool:
+    """Whether folds that share no loops yet may share those of a host: all that they read is there before the host runs."""
+    guests, order = list(guests), {name: position for position, name in enumerate(state.uses.stages)}
+    if host in demand.hosts or len(guests) + list(demand.hosts.values()).count(host) >= MOST_FOLDS:
+        return False
+    for guest in guests:
+        if guest in demand.hosts or guest in demand.hosts.values():
+            return False
+        if state.uses.scope[guest] != state.uses.scope[host] or not has_folds_of(state.stage(guest), state.stage(host)):
+            return False
+        made = [name for name in demand.reads(guest) if name in order and name not in demand.inlined]
+        if not all(order[name] < order[host] for name in made):
+            return False
+    return True
+
+
+def moved(points: Iterable[Point], stage: Stage, other: Stage) -> set[Point]:
+    """The indices of a stage's reads with the axes of another of its shape put in."""
+    names: Mapping[Var, Var] = dict(zip(_variables(stage.all_axes), _variables(other.all_axes), strict=True))
+    return {tuple(None if e is None else index.canonical(substitute(e, names)) for e in point) for point in points}  # type: ignore[arg-type]
+
+
+def _variables(axes: Iterable[Axis]) -> list[Var]:
+    return [axis.var for axis in axes]
+
+
+def _moves(e: object, var: Var) -> bool:
+    return e is not None and any(node is var for node in scalar_nodes(e))  # type: ignore[arg-type]

@@ -1,0 +1,89 @@
+"""Folds of the same elements share loops by default: each element is read once, and what several of them fold is made once."""
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+RANDOM = np.random.default_rng(15)
+X, Y = (RANDOM.random(shape, dtype=np.float32) for shape in ((37, 130), (130,)))
+
+
+@rd.algorithm
+def summary(x: rd.f32["n"]):
+    return rd.sum(x), rd.sum(x * x), rd.min(x), rd.max(x)
+
+
+@rd.algorithm
+def standardised(x: rd.f32["n", "m"]):
+    mean, squares = rd.mean(x, axis=1, keepdims=True), rd.mean(x * x, axis=1, keepdims=True)
+    return (x - mean) / rd.sqrt(squares - mean * mean + 0.1)
+
+
+@rd.algorithm
+def weighted(x: rd.f32["n"], y: rd.f32["n"], at: rd.f32["m"]):
+    weights = rd.exp(-((x[None, :] - at[:, None]) ** 2))
+    return rd.sum(weights * y, axis=1) / rd.sum(weights, axis=1)
+
+
+@rd.algorithm
+def forces(x: rd.f32["n"], y: rd.f32["n"]):
+    dx, dy = x[None, :] - x[:, None], y[None, :] - y[:, None]
+    near = 1 / (dx * dx + dy * dy + 0.1)
+    return rd.stack([rd.sum(dx * near, axis=1), rd.sum(dy * near, axis=1)])
+
+
+def loops_around_folds(algorithm: rd.Algorithm) -> list[str]:
+    lines = [line.strip() for line in algorithm.schedule().complete().nest_text().splitlines()]
+    return [line for line in lines if line.startswith("for r") and "by vector" in line]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "arguments"),
+    [(summary, (Y,)), (standardised, (X,)), (weighted, (Y, Y[::-1], X[0])), (forces, (Y, X[0]))],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_folds_of_the_same_elements_share_one_loop(algorithm: rd.Algorithm, arguments: tuple) -> None:
+    assert len(loops_around_folds(algorithm)) == 1
+    got, want = algorithm(*arguments), algorithm.interpret(*arguments)
+    for a, b in zip(*((each if isinstance(each, tuple) else (each,)) for each in (got, want)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_what_several_folds_read_is_made_in_their_loop() -> None:
+    assert 's["elementwise_1"].inline()' in str(weighted.schedule().complete())
+
+
+@rd.algorithm
+def products(a: rd.f32["n", "k"], b: rd.f32["k", "m"], c: rd.f32["k", "m"]):
+    return a @ b, a @ c
+
+
+@rd.algorithm
+def dependent(x: rd.f32["n"]):
+    mean = rd.mean(x)
+    return mean, rd.sum((x - mean) ** 2)
+
+
+@rd.algorithm
+def places(x: rd.f32["n", "m"]):
+    return rd.argmin(x, axis=1), rd.argmax(x, axis=1)
+
+
+@rd.algorithm
+def apart(x: rd.f32["n", "m"]):
+    return rd.sum(x, axis=0), rd.sum(x, axis=1)
+
+
+@pytest.mark.parametrize("algorithm", [products, dependent, places, apart], ids=lambda each: each.name)
+def test_folds_that_want_loops_of_their_own_have_them(algorithm: rd.Algorithm) -> None:
+    assert "compute_with" not in str(algorithm.schedule().complete())
+
+
+def test_no_more_folds_share_loops_than_registers_hold() -> None:
+    @rd.algorithm
+    def powers(x: rd.f32["n"]):
+        return tuple(rd.sum(x**k) for k in range(1, 7))
+
+    assert len(loops_around_folds(powers)) == 2
+    np.testing.assert_allclose(powers(Y), powers.interpret(Y), rtol=1e-4, atol=1e-5)
