@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, i16, i64
+from raido.algo.graph.dtypes import DType, bool_, i16, i32, i64
 from raido.algo.graph.expr import Const, Expr, Op, const, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.nest.effects import is_scan
@@ -30,6 +30,11 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 BLOCK = 4096  # elements: 64 registers of bytes, beside which combining lanes is little; they fit a first-level cache, places 16 bits
 FEWEST = 64  # elements of a row of known length: of fewer, most of the work is combining lanes
 NOWHERE = (1 << 15) - 1
+PLACES = {
+    16: i16,
+    32: i32,
+    64: i64,
+}  # as wide as elements, so that what is found of them chooses places without being narrowed
 EXTREMES = {"gt": "maximum", "lt": "minimum"}
 
 
@@ -143,14 +148,24 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
     assert isinstance(fold, Fold)
     value, dtype, which = _value(fold), fold.buffers[0].dtype, EXTREMES[better]
     assert value is not None
+    narrow = PLACES[max(16, dtype.bits)]
+    nowhere = const(narrow, NOWHERE)
     best, found = (
-        Buffer(n, t, (), "register", new_serial(), (), 1, None) for n, t in (("best", dtype), ("found", i16))
+        Buffer(n, t, (), "register", new_serial(), (), 1, None) for n, t in (("best", dtype), ("found", narrow))
     )
     held = tuple(Read(b, fold.indices, None) for b in fold.buffers)
     extreme = Read(best, (), None)
     begin = substitute(value[1], {loop.var: first})
-    where = Op("cast", i16, (ix.sub(loop.var, first),))
-    place = Op("select", i16, (_same(dtype, extreme, value[0]), where, const(i16, NOWHERE)))
+    where = ix.sub(loop.var, first) if narrow is i64 else Op("cast", narrow, (ix.sub(loop.var, first),))
+
+    def find(is_best: Expr) -> For:
+        place = Op("select", narrow, (is_best, where, nowhere))
+        return _fold_of(loop, first, end, found, place, nowhere, "minimum")
+
+    search: Statement = find(Op("eq", bool_, (value[0], extreme)))
+    if dtype.is_float:  # asked once: a condition of all lanes is no mask to begin with
+        lost = find(Op("isnan", bool_, (value[0],)))
+        search = If(Op("isnan", bool_, (extreme,)), Block((lost,)), Block((search,)))
     at = fresh("at")
     again = replace(loop, var=loop.var, low=at, high=ix.add(at, 1), kind="serial", lanes=0, interleave=1)
     return (
@@ -162,14 +177,18 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
             Block(
                 (
                     Alloc(found),
-                    Store(found, (), const(i16, NOWHERE)),
-                    _fold_of(loop, first, end, found, place, const(i16, NOWHERE), "minimum"),
-                    Let(at, ix.add(first, Op("cast", i64, (Read(found, (), None),)))),
+                    Store(found, (), nowhere),
+                    search,
+                    Let(at, ix.add(first, Read(found, (), None) if narrow is i64 else _wide(Read(found, (), None)))),
                     again,
                 )
             ),
         ),
     )
+
+
+def _wide(place: NestExpr) -> Op:
+    return Op("cast", i64, (place,))
 
 
 def _fold_of(loop: For, first: Expr, end: Expr, buffer: Buffer, value: NestExpr, neutral: NestExpr, which: str) -> For:
