@@ -180,6 +180,7 @@ class Facts:
         """These facts and more."""
         more = self._copy()
         new = tuple(map(canonical, known))
+        new += tuple(chosen for e in new if (chosen := self._chosen_operand(e)) is not None)
         parts = tuple(map(linear, new))
         more.known, more._parts, more._least = (
             self.known + new,
@@ -188,6 +189,17 @@ class Facts:
         )
         more._mentioned = more._mentioned.union(*map(free_variables, known))
         return more
+
+    def _chosen_operand(self, e: Expr) -> Expr | None:
+        """What `max(a, b) + rest >= 0` says where a + rest is below 0: b + rest >= 0."""
+        _, terms = linear(e)
+        for atom, factor in terms.items():
+            if factor == 1 and isinstance(atom, Op) and atom.name == "maximum":
+                rest = sub(e, atom)
+                for one, other in (atom.args, atom.args[::-1]):
+                    if self.nonnegative(sub(-1, add(one, rest))):
+                        return canonical(add(other, rest))
+        return None
 
     def with_range(self, var: Var, low: IntLike, high: IntLike) -> Facts:
         """These facts, and low <= var <= high."""

@@ -1,7 +1,7 @@
 """NumPy's histograms: counts of elements, or sums of weights, in bins of one or of several dimensions.
 
 The bin of an element is found by a binary search in its edges; where bins have one width, by a product, as NumPy does, and steps from
-bin to bin for what rounding of the product left out.
+bin to bin where rounding of the product has led to another one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph.dtypes import f64, i64
 from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import tabulate
-from raido.algo.language.control import while_loop
+from raido.algo.language.control import cond, while_loop
 from raido.algo.language.moves import astype, flatten, reshape
 from raido.algo.language.scattering import bincount
 from raido.algo.library.searching import line_of, real_of, search, together
@@ -194,9 +194,13 @@ def _bins_of(line: Array, edges: Array, count: Any, even: bool) -> Array:
         inside = ufuncs.logical_and(borders[0] <= x, x <= borders[-1])
         near = astype(ufuncs.where(inside, (x - borders[0]) * scale, 0), i64)
         near = ufuncs.maximum(ufuncs.minimum(near, number - 1), 0)
+        below = ufuncs.logical_or(x < borders[near + 1], near == number - 1)
+        found = ufuncs.logical_or(ufuncs.logical_and(borders[near] <= x, below), ufuncs.logical_not(inside))
+        return ufuncs.where(inside, cond(found, lambda: near, lambda: neighbour(x, near)), -1)
+
+    def neighbour(x: Array, near: Array) -> Array:
         near = while_loop(lambda i: ufuncs.logical_and(i > 0, x < borders[i]), lambda i: i - 1, near)
-        near = while_loop(lambda i: ufuncs.logical_and(i < number - 1, borders[i + 1] <= x), lambda i: i + 1, near)
-        return ufuncs.where(inside, near, -1)
+        return while_loop(lambda i: ufuncs.logical_and(i < number - 1, borders[i + 1] <= x), lambda i: i + 1, near)
 
     return elementwise(even_bin_of, [own])
 
