@@ -1,0 +1,75 @@
+"""Rows of unknown length whose results may be stored past the caches, as two loops: one for results that are large enough, one for others.
+
+    before   for x in 0..m by vector: out[y, x] = … (stream above B bytes)
+    after    if 4 * n * m > B:  for x in 0..m by vector: out[y, x] = … (stream above B bytes)
+             else:              for x in 0..m by vector: out[y, x] = …
+
+A loop that streams looks at each row, where it begins in its line of the cache, and runs from end to end; without, the last gang of a row
+may be moved back, and short rows pay for nothing. Whether results are large is one question for all rows. Chunks of a long row are long
+themselves, and stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Expr, Op
+from raido.schedule.nest.nodes import Block, For, If, Nest, Ordered, Produce, Statement, Store, While
+from raido.schedule.nest.rows import kept_in_caches
+from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.walk import statements_within
+
+
+def part_large_streams(nest: Nest) -> Nest:
+    """The nest with rows that are streamed only where results are large as two loops."""
+    body = _block(nest.body)
+    return nest if body is nest.body else replace(nest, body=body)
+
+
+def _block(block: Block) -> Block:
+    statements = tuple(map(_statement, block.statements))
+    return block if all(a is b for a, b in zip(statements, block.statements, strict=True)) else Block(statements)
+
+
+def _statement(s: Statement) -> Statement:
+    if isinstance(s, For) and s.kind == "vector":
+        large = _is_large(s)
+        return s if large is None else If(large, Block((s,)), Block((replace(s, body=kept_in_caches(s.body)),)))
+    if isinstance(s, Block):
+        return _block(s)
+    if isinstance(s, If):
+        then, orelse = _block(s.then), None if s.orelse is None else _block(s.orelse)
+        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
+    if isinstance(s, (For, Produce, Ordered, While)):
+        body = _block(s.body)
+        return s if body is s.body else replace(s, body=body)
+    return s
+
+
+def _is_large(loop: For) -> Op | None:
+    """Whether the largest result of a loop is streamed, as an expression; None where that is no question of sizes, or of no long loop."""
+    low, high = ix.as_index(loop.low), ix.as_index(loop.high)
+    if any(ix.constant_value(ix.sub(member, low)) is not None for member in ix.members_of(high)):
+        return None
+    stores = [s for s in statements_within(loop.body) if isinstance(s, Store) and s.stream]
+    above = {s.stream for s in stores}
+    if len(above) != 1 or any(bytes_ is None for bytes_ in map(_bytes, (s.buffer for s in stores))):
+        return None
+    (limit,) = above
+    sizes: list[Expr] = [size for s in stores if (size := _bytes(s.buffer)) is not None]
+    most = sizes[0]
+    for size in sizes[1:]:
+        most = ix.maximum(most, size)
+    return Op("gt", bool_, (most, ix.as_index(limit or 0)))
+
+
+def _bytes(buffer: Buffer) -> Expr | None:
+    """Bytes of a buffer in memory; None where they are known, or rows are apart."""
+    if buffer.strides:
+        return None
+    size: Expr = ix.as_index(buffer.dtype.itemsize)
+    for extent in buffer.shape:
+        size = ix.mul(size, extent)
+    return None if ix.constant_value(size) is not None else size

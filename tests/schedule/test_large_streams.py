@@ -1,0 +1,45 @@
+"""Rows of unknown length that may be streamed: small results have loops without streams, whose last gang is moved back."""
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+
+@rd.algorithm
+def shifted(x: rd.f32["n", "m"], b: rd.f32["m"]):
+    return rd.maximum(x + b, 0.0)
+
+
+@rd.algorithm
+def line(x: rd.f32["n"]):
+    return x * 2.0
+
+
+@rd.algorithm
+def two(x: rd.f32["n", "m"]):
+    y = x * 2.0
+    return y, rd.f64(y) + 1.0
+
+
+def test_rows_ask_once_whether_results_are_large():
+    text = shifted.compile().source("gang")
+    assert text.count("if 4*(m*n) > 33554432:") == 1
+    large, small = text.split("if 4*(m*n) > 33554432:")[1].split("        else:\n", 1)
+    assert "stream" in large and "stream" not in small and "min(m - " in small
+
+
+def test_chunks_of_a_line_and_rows_of_known_length_have_one_loop():
+    assert "> 33554432" not in line.compile().source("gang").replace("above 33554432", "")
+    known = rd.algorithm(lambda x: x * 2.0, x="f32[n, 4096]").compile().source("gang")
+    assert "> 33554432" not in known
+
+
+def test_of_several_results_the_largest_is_asked():
+    assert "if max(" in two.compile().source("gang")
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (40, 7), (9, 8), (5, 10), (11, 1000), (2100, 4099), (1, 9_000_001)])
+def test_results_do_not_depend_on_it(shape):
+    x, b = np.random.default_rng(1).random(shape, dtype=np.float32) - 0.5, np.float32(np.arange(shape[1]) % 3) - 1
+    np.testing.assert_array_equal(shifted(x, b), np.maximum(x + b, 0))
