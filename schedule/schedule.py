@@ -37,7 +37,7 @@ from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step, plain, user_site
 from raido.schedule.strategies import Strategy
 from raido.schedule.strategy_numbers import sizes_and_axes
-from raido.schedule.strategy_parts import part_name
+from raido.schedule.strategy_parts import is_own_pass, part_name
 from raido.schedule.text import call_text, from_json, kind_in_json, schedule_text, to_json
 
 
@@ -387,11 +387,16 @@ class StageView(Directives):
         """
         return StageView(self._schedule._branch(test, self.name), self.name)
 
-    def part(self, name: str) -> PartView:
-        """A part of the strategy that was said, which is a stage and takes loop directives; `strategies()` lists the parts of each."""
+    def part(self, name: str) -> StageView:
+        """A part of the strategy that was said, which is a stage and takes loop directives; `strategies()` lists the parts of each.
+
+        The part "bins" of an update's "private", its steps, is the stage itself: its loops are those over the steps.
+        """
         try:
             if not self.strategies():
                 raise Refusal("it has no strategy", parts="none")
+            if is_own_pass(self.plan, name):
+                return self
             plan_of_part(self._schedule.state, self.name, name)
         except Refusal as refusal:
             headline = f'stage "{self.name}" has no part "{name}"'

@@ -1,5 +1,6 @@
 """The parts that strategies are made of: stages with axes and loops of their own, whose plans are kept in the plan of the stage.
 
+    private      bins       chunks of the steps fold into bins of their own                   the stage's own: it is the stage
     private      combine    every element of the results takes its bins in                    the results' axes
     three_phase  totals     the first pass: blocks are totalled                               blocks, and places in one
     chain        totals     a block is totalled before it is scanned                          places in a block
@@ -35,6 +36,11 @@ OF_BLOCKS = ("totals", "count", "fold", "ranges")
 def is_of_blocks(name: str) -> bool:
     """Whether a name is that of a part over blocks, whose loops take threads and lanes alone."""
     return PART in name and name.rpartition(PART)[2] in OF_BLOCKS
+
+
+def is_own_pass(plan: StagePlan, part: str) -> bool:
+    """Whether a part of the strategy that was said is the pass that the stage's own loops are."""
+    return part == "bins" and plan.strategy is not None and plan.strategy[0] == "private"
 
 
 def part_name(stage: str, part: str) -> str:

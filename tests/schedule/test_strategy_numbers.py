@@ -54,6 +54,14 @@ def test_chunks_follow_from_sizes_and_axes(chunks):
         ran(schedule, n, m)
 
 
+def test_steps_into_bins_are_a_part_with_the_loops_of_the_stage():
+    schedule = Schedule(form_stages(into_bins.trace()))
+    steps = schedule["sums"].strategy("private", chunks=3).part("bins")
+    assert steps.axes == ("r", "x")
+    steps.split("r", 4).vectorize("ri")
+    ran(schedule, 21, 5)
+
+
 def test_numbers_that_are_left_out_are_written_down():
     schedule = into_bins.schedule()
     schedule["sums"].strategy("private")
