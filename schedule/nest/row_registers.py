@@ -12,8 +12,10 @@ in an inner loop is kept if nobody needs it afterwards.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from operator import is_
 
 from raido.algo.graph.expr import Const, Expr, Node, Op, Var
@@ -32,23 +34,26 @@ Place = tuple[NestExpr, ...]
 
 def row_registers(nest: Nest) -> Nest:
     """The nest in which rows keep their numbers in registers while their iterations run."""
-    viewed = {b for s in statements_within(nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
-    counts = {}
-    for s in statements_within(nest.body):
-        for buffer in _own(s):
-            counts[buffer] = counts.get(buffer, 0) + 1
-    kept = _Kept(viewed, counts, {*nest.inputs, *nest.outputs})
-    body = _block(nest.body, kept)
+    body = _block(nest.body, _Kept(nest))
     return nest if body is nest.body else replace(nest, body=_without_unused(body, touched(body)))
 
 
-@dataclass(frozen=True, slots=True)
 class _Kept:
-    """The memory of two names, the number of statements that reach each buffer, and the caller's memory."""
+    """The caller's memory, and, found when first asked for, that of two names, and the number of statements that reach each buffer."""
 
-    viewed: Set[Buffer]
-    counts: Mapping[Buffer, int]
-    given: Set[Buffer]
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.given: Set[Buffer] = {*nest.inputs, *nest.outputs}
+
+    @cached_property
+    def viewed(self) -> Set[Buffer]:
+        """The memory that has two names."""
+        return {b for s in statements_within(self.nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
+
+    @cached_property
+    def counts(self) -> Counter[Buffer]:
+        """How many statements reach each buffer."""
+        return Counter(buffer for s in statements_within(self.nest.body) for buffer in _own(s))
 
 
 def _without_unused(block: Block, used: Set[Buffer]) -> Block:
