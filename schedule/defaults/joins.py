@@ -27,7 +27,7 @@ def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) ->
     readers = demand.readers(stage.name)
     alike = [name for name in readers if reads_own_index(state, demand, name, stage)]
     if inlinable and len(alike) == len(readers) > 1:
-        first = min(alike, key=_order(state).__getitem__)
+        first = min(alike, key=state.uses.positions.__getitem__)
         host = demand.hosts.get(first, first)
         others = [name for name in alike if demand.hosts.get(name, name) != host]
         if all(may_join(state, demand, name, host) for name in others):
@@ -114,7 +114,7 @@ def may_join(state: State, demand: Demand, guest: str, host: str) -> bool:
     """Whether a stage that shares no loops yet may share those of a host: all that it reads is there before the host runs, or is the host."""
     if guest in demand.hosts or guest in demand.hosts.values() or not is_joinable(state, host):
         return False
-    order = _order(state)
+    order = state.uses.positions
     made = [name for name in demand.reads(guest) if name in order and name not in demand.inlined]
     return order[host] < order[guest] and all(name == host or order[name] < order[host] for name in made)
 
@@ -141,10 +141,6 @@ def is_untouched(state: State, stage: Stage) -> bool:
     plan = state.plan(stage.name)
     placed = plan.compute_with is not None or not isinstance(plan.compute, Root)
     return not placed and (stage.name, "placement") not in state.asked and not has_loops_said(state, stage.name)
-
-
-def _order(state: State) -> dict[str, int]:
-    return {name: position for position, name in enumerate(state.uses.stages)}
 
 
 def guests_of(demand: Demand, host: str) -> Iterable[str]:

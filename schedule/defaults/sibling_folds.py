@@ -28,7 +28,7 @@ def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
     readers = demand.readers(stage.name)
     if len(readers) < 2 or not all(is_free_fold(state, demand, name) for name in readers):
         return False
-    first, *others = sorted(readers, key=list(state.uses.stages).index)
+    first, *others = sorted(readers, key=state.uses.positions.__getitem__)
     host = state.stage(first)
     (point, *more) = readers[first]
     if more or set(point) != {axis.var for axis in host.all_axes}:
@@ -43,13 +43,20 @@ def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
 def join_sibling_folds(state: State, demand: Demand) -> None:
     """Lets folds that read mostly the same elements share the loops of the first of them."""
     free = [name for name in state.uses.stages if is_free_fold(state, demand, name)]
-    for place, host in enumerate(free):
-        if host in demand.hosts:
-            continue
-        for guest in free[place + 1 :]:
-            taken = guest in demand.hosts or guest in demand.hosts.values()
-            if not taken and folds_the_same(state, demand, guest, host) and may_share(state, demand, [guest], host):
+    reading: dict[str, list[str]] = {}  # the folds that read an array, in order
+    for name in free:
+        for array in demand.arrays.get(name, ()):
+            reading.setdefault(array, []).append(name)
+    hosting = set(demand.hosts.values())
+    for host in free:
+        others = {name for array in demand.arrays.get(host, ()) for name in reading[array]}
+        for guest in sorted(others, key=state.uses.positions.__getitem__):
+            if host in demand.hosts or guest in demand.hosts or guest in hosting:
+                continue
+            later = state.uses.positions[guest] > state.uses.positions[host]
+            if later and folds_the_same(state, demand, guest, host) and may_share(state, demand, [guest], host):
                 demand.hosts[guest] = host
+                hosting.add(host)
 
 
 def is_free_fold(state: State, demand: Demand, name: str) -> bool:
@@ -114,7 +121,7 @@ def has_folds_of(one: Stage, other: Stage) -> bool:
 
 def may_share(state: State, demand: Demand, guests: Iterable[str], host: str) -> bool:
     """Whether folds that share no loops yet may share those of a host: all that they read is there before the host runs."""
-    guests, order = list(guests), {name: position for position, name in enumerate(state.uses.stages)}
+    guests, order = list(guests), state.uses.positions
     if host in demand.hosts or len(guests) + list(demand.hosts.values()).count(host) >= MOST_FOLDS:
         return False
     for guest in guests:
