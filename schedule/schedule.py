@@ -23,6 +23,7 @@ from raido.schedule.array_loops import ITERATIONS, strategies_of_loop
 from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
 from raido.schedule.directives.misfits import FROM_HALIDE
+from raido.schedule.directives.recorder import deed
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import check_filling, fill, fillings, holes_of
 from raido.schedule.legal import is_legal, legal_steps, loop_steps, open_strategies
@@ -136,7 +137,7 @@ class Schedule(NearAttributes):
                 check_in_branch(step, self._only)
             except Refusal as refusal:
                 raise refused(
-                    f'cannot {step.directive} stage "{step.stage}"', refusal, call_text(step), step.site
+                    f'cannot {deed(step.directive)} stage "{step.stage}"', refusal, call_text(step), step.site
                 ) from None
         state, witness = self._after(step)
         self._replace_steps((*self._steps, step))
@@ -267,7 +268,15 @@ class Schedule(NearAttributes):
     def _meant(self, name: str) -> str | None:
         if name in self.stages:
             return f's["{name}"]'
-        return f's["{self.stages[-1]}"].{name}(…)' if name in RULES and self.stages else None
+        if name in RULES and self.stages:
+            return f's["{self.stages[-1]}"].{name}(…)'
+        algorithm = self._graph.program.name
+        compiled = f"{algorithm}.compile(schedule=s)"
+        if name in ("run", "call"):
+            return f"{compiled}(…)"
+        if name in ("bind", "export", "source", "time"):
+            return f"{compiled}.{name}(…)"
+        return {"compile": compiled, "interpret": f"{algorithm}.interpret(…)", "lower": "s.show()"}.get(name)
 
     def __str__(self) -> str:
         return schedule_text(self._graph.program.name, self.explicit_steps, self._kind)
@@ -424,7 +433,7 @@ class StageView(Directives):
         except TypeError as error:
             view = next((v for v in arguments.values() if isinstance(v, StageView)), None)
             refusal = Refusal(str(error), None if view is None else f'the name of the stage, "{view.name}"')
-            raise refused(f'cannot {directive} stage "{self.name}"', refusal, f".{directive}(…)", site) from None
+            raise refused(f'cannot {deed(directive)} stage "{self.name}"', refusal, f".{directive}(…)", site) from None
         args = tuple((k, v) for k, v in args if not (k == entry.spread and v == ()))
         self._schedule.accept(Step(self.name, directive, args, (), site))
         return self

@@ -164,8 +164,8 @@ class Executable(Interface, Caller):
         raise MemoryError(f"{name}: not enough memory for its temporary buffers (status {status})")
 
     def bind(self, *arrays: Any, out: Any = None, **named: Any) -> Call:
-        """One call with its memory, made any number of times: `call = exe.bind(x)`, `call.run()`, `call.result()`; `call.time()` is the
-        seconds of a run. Raises what calling raises before anything runs."""
+        """One call with its memory, made any number of times: `call = exe.bind(x)`, then `call()` for the result, or `call.run()` and
+        `call.result()`; `call.time()` is the seconds of a run. Raises what calling raises before anything runs."""
         return Call(self, bind_arguments(self.signature, self._arranged(arrays, named), out))
 
     def time(self, *arrays: Any, repeat: int = 10, **named: Any) -> Timing:
@@ -250,6 +250,11 @@ class Call:
     def outputs(self) -> tuple[np.ndarray | None, ...]:
         """The memory of the results, those whose size data decides as large as they may become; None where nothing says how large."""
         return self._bound.outputs
+
+    def __call__(self) -> Any:
+        """Runs the program, and gives the result."""
+        self.run()
+        return self.result()
 
     def run(self) -> None:
         """Runs the program; raises the fault that it reports."""

@@ -47,6 +47,17 @@ class Interface(NearAttributes):
             ) from None
         return text if isinstance(text, str) else text()
 
+    def _meant(self, name: str) -> str | None:
+        called = self.signature.name
+        if name in self._sources or name in ("show", "print", "lower", "code", "stages"):
+            kind = name if name in self._sources else "nest"
+            return f'exe.source("{kind}")' + (f", {called}.schedule()" if name == "schedule" else "")
+        if name in ("run", "call"):
+            return "exe(…), or call = exe.bind(…) and call.run()"
+        if name in ("interpret", "trace", "compile", "schedule"):
+            return f"{called}.{name}(…), of the algorithm"
+        return {"benchmark": "exe.time(…)", "timeit": "exe.time(…)", "save": 'exe.export("lib.so")'}.get(name)
+
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {kind}" for name, kind in self.signature.arguments)
         outputs = ", ".join(

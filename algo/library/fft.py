@@ -346,6 +346,13 @@ def _positive(n: Any, what: str) -> Any:
 def _along(a: Any, n: Any, axis: int, what: str) -> tuple[Any, Any]:
     """The numbers in the float type of their transform, the axis last, cut or filled up to its size; and the size."""
     known = _size(a, axis, what)
+    if isinstance(n, Array) and isinstance(known, Array) and n.node is known.node:
+        n = None  # the whole axis
+    if isinstance(n, Array):
+        remedy = (
+            "no n, for the whole axis, whose size is a power of two then; a number for an axis that is cut or filled up"
+        )
+        raise TraceError(complaint(f"n of {what} is an int that is known while tracing", remedy=remedy))
     count = _positive(known if n is None else plain_int(n, f"n of {what}"), what)
     given = numbers_of(a, what)
     kind = leaves(given)[0].dtype

@@ -134,7 +134,8 @@ def opened(key: Any, what: str) -> tuple[Generator, Words]:
     given = structure(key)
     if not isinstance(given, Array) or given.dtype is not u32:
         kind = given.dtype if isinstance(given, Array) else "a tuple"
-        raise DTypeError(complaint(f"{what} needs a key of u32, not {kind}", remedy="rd.random.key(seed)"))
+        remedy = "rd.random.key(seed); of a parameter, key: rd.u32[2]"
+        raise DTypeError(complaint(f"{what} needs a key of u32, not {kind}", remedy=remedy))
     lengths = {generator.key_words: generator for generator in GENERATORS.values()}
     count = index.constant_value(given.extents[0]) if given.ndim == 1 else None
     if given.ndim == 1 and count is None:

@@ -34,6 +34,7 @@ from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.building import new_form, structure
 from raido.algo.trace.calling import EndlessCall, endless_call
 from raido.algo.trace.context import Trace, current, load, running, tracing
+from raido.algo.trace.leaks import refuse_leaks
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift, takes
 from raido.algo.trace.remedies import near_names
@@ -254,7 +255,7 @@ class Algorithm(NearAttributes):
                 _check_result(self.signature.result, result, self.name)
             result, complex_outputs = interleave_complex(result)
             outputs = [_output(leaf) for leaf in leaves(result)]
-            _refuse_foreign(self.name, outputs, flat)
+            refuse_leaks(self.name, outputs, flat, trace.sites)
         complex_inputs = [isinstance(leaf, ComplexArrayType) for t in types for leaf in _arrays_of(t)]
         program = Program(
             name=self.name,
@@ -334,17 +335,6 @@ def _called(function: Callable[..., Any], values: Sequence[Any], static: Mapping
         if failure is None:
             raise
         raise failure from None
-
-
-def _refuse_foreign(name: str, outputs: Sequence[Node], own: Sequence[Parameter]) -> None:
-    """TraceError where results depend on a parameter of another algorithm, whose value was kept outside of it."""
-    for node in topological(*outputs):
-        if isinstance(node, Parameter) and not node.serial and node not in own:
-            labelled = {
-                "why": f"it was made of {node.name!r}, a parameter of that one, and means nothing outside of its trace",
-                "try": "pass arrays as arguments, and return what another algorithm needs",
-            }
-            raise TraceError(explain(f"{name} uses a traced value of another algorithm", **labelled))
 
 
 def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:

@@ -61,6 +61,17 @@ def _came(argument: Any) -> str:
     return f"{type(argument).__module__}.{type(argument).__qualname__}".removeprefix("builtins.")
 
 
+def no_array_remedy(argument: Any) -> str | None:
+    """What may have been meant by an argument that is no array; None where nothing is known."""
+    if isinstance(argument, str):
+        return "np.load(path) for the numbers in a file; a keyword-only parameter for an option"
+    if isinstance(argument, (np.random.Generator, np.random.RandomState)):
+        return "rd.random.key(seed), for a parameter of type u32[2]"
+    if isinstance(argument, bytes):
+        return "np.frombuffer(b, np.uint8) for the bytes as numbers"
+    return None
+
+
 def wrong(takes: Takes, wanted: str, came: Any) -> ArgumentError:
     """The refusal of an argument as a whole."""
     return ArgumentError(f"{takes.name}: {wanted}, got {_came(came)}")

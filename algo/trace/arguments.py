@@ -16,7 +16,7 @@ from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explai
 from raido.algo.graph.dtypes import kind_of, numpy_dtype
 from raido.algo.graph.limits import LARGEST_SIZE
 from raido.algo.graph.narrow import convert
-from raido.algo.trace.argument_errors import LITERALS, bytes_text, counted, describe, misfit, wrong
+from raido.algo.trace.argument_errors import LITERALS, bytes_text, counted, describe, misfit, no_array_remedy, wrong
 from raido.algo.trace.foreign import is_buffer, is_foreign, read_foreign
 from raido.algo.trace.trees import branches
 
@@ -219,8 +219,7 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
         except ArgumentError as error:
             raise misfit(takes, leaf, name, argument, why=str(error)) from error
         if found is None:
-            hint = "np.frombuffer(b, np.uint8) for the bytes as numbers" if isinstance(argument, bytes) else None
-            raise misfit(takes, leaf, name, argument, hint)
+            raise misfit(takes, leaf, name, argument, no_array_remedy(argument))
         array = found
     if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
         hint = None

@@ -177,7 +177,7 @@ def current() -> Trace:
         raise TraceError(
             complaint(
                 "raido's array operations work inside an algorithm",
-                remedy="write it in a function under @rd.algorithm, and call that with NumPy arrays",
+                remedy="write it in a function under @rd.algorithm, and call that with NumPy arrays; NumPy itself outside",
             )
         )
     return trace

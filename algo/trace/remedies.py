@@ -35,6 +35,11 @@ _WINDOWS = (
 )
 _OUTSIDE = "rd.linalg.svd, qr, and eigh of symmetric matrices; outside of algorithms, of NumPy arrays, np.linalg.{}"
 ROUNDED_SIZE = "n // k rounded down, -(-n // k) rounded up: integers, which serve as sizes"
+_CONVOLUTION = (
+    "rd.stencil(lambda p: …, a), or over channels rd.tabulate(shape, lambda o, y, x: rd.sum(w[o] * a[:, y : y + 3, x : x + 3])) "
+    "of an array that rd.pad has widened"
+)
+_SEGMENTS = "rd.reduce_by_index(rd.full(count, neutral), rd.{}, neutral, segment_ids, data)"
 _ROUNDING = frozenset(("ceil", "floor", "trunc", "fix", "rint", "round", "around", "int"))
 _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "Func": "rd.algorithm",
@@ -54,10 +59,20 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
         for name in ("eigh", "eigvalsh", "lstsq", "matrix_rank", "pinv", "qr", "svd", "svdvals")
     },
     "argtopk": "rd.argsort(x, descending=True)[:k]",
+    **dict.fromkeys(("conv", "conv2d", "conv_general_dilated"), _CONVOLUTION),
+    "conv1d": "rd.convolve",
+    "convolve2d": _CONVOLUTION,
     "expit": "1 / (1 + rd.exp(-x))",
+    **dict.fromkeys(("function", "func", "kernel", "njit"), "rd.algorithm"),
     "gelu": "x * rd.erfc(-x / math.sqrt(2)) / 2",
     "leaky_relu": "rd.where(x > 0, x, slope * x)",
+    "log_softmax": "x - rd.logsumexp(x, axis=-1, keepdims=True)",
     "logit": "rd.log(x / (1 - x))",
+    "ndtr": "rd.erfc(-x / math.sqrt(2)) / 2",
+    **dict.fromkeys(("parallel", "prange"), 's["stage"].parallel("y") of a schedule, s = f.schedule()'),
+    **{name: _SEGMENTS.format(op) for name, op in (("segment_max", "maximum"), ("segment_min", "minimum"))},
+    "segment_prod": _SEGMENTS.format("multiply"),
+    "scatter_add": "a.at[i].add(v)",
     "silu": "x / (1 + rd.exp(-x))",
     "softplus": "rd.logaddexp(x, 0)",
     "exponential": "-rd.log1p(-rd.random.uniform(key, shape))",
@@ -73,6 +88,7 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "relu": "rd.maximum(x, 0)",
     "rolling": _WINDOWS,
     "shuffle": "rd.random.permutation",
+    "special": "rd.erf, rd.erfc, rd.i0, rd.sinc, rd.softmax, rd.logsumexp",
     "sigmoid": "1 / (1 + rd.exp(-x))",
     "sliding_window_view": _WINDOWS,
     "standard_normal": "rd.random.normal",

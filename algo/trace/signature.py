@@ -19,7 +19,7 @@ from raido.algo.graph.dtypes import dtype_of, f32, f64
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.rewrite import topological
 from raido.algo.language.records import Record, record_class
-from raido.algo.trace.argument_errors import counted
+from raido.algo.trace.argument_errors import counted, no_array_remedy
 from raido.algo.trace.arguments import fields_of, read_array
 from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.foreign import is_elsewhere
@@ -155,7 +155,8 @@ def as_array(argument: Any, name: str) -> np.ndarray:
         raise ArgumentError(explain(f"argument {name!r} is a {type(argument).__name__}", why=str(error))) from error
     if array is None or array.dtype.kind in "OSU":
         came = f"{type(argument).__name__}{'' if array is None else f' of dtype {array.dtype}'}"
-        raise ArgumentError(f"argument {name!r} is a {came}; an array of numbers is expected")
+        said = f"argument {name!r} is a {came}; an array of numbers is expected"
+        raise ArgumentError(explain(said, **{"try": no_array_remedy(argument)}))
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

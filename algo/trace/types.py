@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_args, get_origin
 
@@ -97,6 +98,11 @@ def as_type(value: Any) -> Type | None:
     return None if dtype is None else dtype[()]
 
 
+def with_products(sizes: str) -> str:
+    """The text of sizes with `2*n` for each 2n."""
+    return re.sub(r"(?<!\w)(\d+)\s*(?=[A-Za-z_(])", r"\1*", sizes)
+
+
 def parse_type(text: str) -> Type:
     """The type written as `f32[h, w]`, `f32`, `size`, or a tuple of them in parentheses."""
     try:
@@ -104,6 +110,10 @@ def parse_type(text: str) -> Type:
     except (SyntaxError, RecursionError) as error:
         said = str(getattr(error, "msg", ""))
         why = f": {said}" if "never closed" in said or "unmatched" in said else ""
+        dtype, bracket, sizes = text.partition("[")
+        if not why and with_products(sizes) != sizes:
+            written = f"{dtype}{bracket}{with_products(sizes)}"
+            raise TraceError(f"cannot read the type {shown(text)}: a product is written {shown(written)}") from error
         raise TraceError(f"cannot read the type {shown(text)}{why}; write it like f32[h, w + 1]") from error
 
 
@@ -169,7 +179,8 @@ def _dimension(tree: ast.expr, text: str) -> Expr:
 def parse_dimension(value: Any) -> Expr:
     """A size from an annotation: an int, or a string such as `"n + 1"`."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise ShapeError(f"a size in a type is a name, an int or an expression in a string, not {value!r}")
+        said = f"a size in a type is a name, an int or an expression in a string, not {value!r}"
+        raise ShapeError(explain(said, **{"try": 'rd.f32["h", "w"]: each size has a name'}))
     if isinstance(value, int):
         if value < 0:
             raise ShapeError(f"a size cannot be negative: {value}")
@@ -179,6 +190,8 @@ def parse_dimension(value: Any) -> Expr:
     try:
         return _size(parse_size_text(value), value)
     except (SyntaxError, RecursionError) as error:
+        if (written := with_products(value)) != value and len(value) < 100:
+            raise ShapeError(f"cannot read the size {shown(value)}: a product is written {shown(written)}") from error
         raise ShapeError(
             f'cannot read the size {shown(value)}; each dimension is a string of its own, as in rd.f32["h", "w"]'
         ) from error

@@ -206,6 +206,7 @@ class Array(Methods, Operators):
         raise TraceError(complaint("`in` on a traced value", remedy="rd.any(a == x)"))
 
     def __index__(self) -> int:
+        _refuse_outside()
         if (text := _function_complaint(self, "math", "np", "numpy")) is not None:
             raise TraceError(text)
         raise TraceError(
@@ -216,9 +217,11 @@ class Array(Methods, Operators):
         )
 
     def __int__(self) -> int:
+        _refuse_outside()
         raise TraceError(_number_complaint(self, "int", "rd.i64(x)"))
 
     def __float__(self) -> float:
+        _refuse_outside()
         raise TraceError(_number_complaint(self, "float", "rd.f64(x)"))
 
     def __complex__(self) -> complex:
@@ -248,6 +251,7 @@ class Array(Methods, Operators):
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
         from raido.algo.trace.libraries import library_complaint
 
+        _refuse_outside()
         if (text := library_complaint() or _function_complaint(self, "np", "numpy")) is not None:
             raise TraceError(text)
         raise TraceError(
@@ -265,6 +269,14 @@ class Array(Methods, Operators):
 
     def __repr__(self) -> str:
         return f"<traced {describe(self.dtype, self.extents)}>"
+
+
+def _refuse_outside() -> None:
+    """TraceError where Python or NumPy asks for a number outside of every algorithm."""
+    if running() is None:
+        why = "rd.array(values), rd.f32(x) and their like make values of algorithms, which have no numbers of Python's"
+        remedy = "np.array(values) or np.float32(x) outside: algorithms take and contain NumPy's"
+        raise TraceError(complaint("a value of raido's outside of an algorithm", why=why, remedy=remedy))
 
 
 def _refuse_assignment(name: str, remedy: str) -> None:

@@ -37,6 +37,8 @@ def wrong_directive(
     method: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> ScheduleError | None:
     """The error for a directive whose arguments do not fit; None where they fit."""
+    from raido.schedule.directives.recorder import deed  # which imports this module
+
     misfit = misfit_of(method, arguments, options)
     if misfit is None:
         return None
@@ -47,7 +49,7 @@ def wrong_directive(
     near = ", ".join(f"{word}=" for word in misfit.near)
     refusal = Refusal(misfit.why, near or meant or None, takes=misfit.takes)
     said = f".{name}({', '.join(words)})"
-    return WrongArguments(*refused(f'cannot {name} stage "{stage.name}"', refusal, said, user_site()).args)
+    return WrongArguments(*refused(f'cannot {deed(name)} stage "{stage.name}"', refusal, said, user_site()).args)
 
 
 def _text(value: Any) -> str:

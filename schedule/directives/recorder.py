@@ -45,6 +45,14 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
+def deed(directive: str) -> str:
+    """The words for what a directive does to a stage: "parallelize" for `parallel`."""
+    first, second, *_ = RULES[directive].phrase.split()
+    if second in ("axis", "axes"):
+        return first
+    return directive if first == directive or second == "stage" else f"say .{directive}(…) of"
+
+
 def rule(
     phrase: str, spread: str = "", positional: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., State]], Callable[..., State]]:

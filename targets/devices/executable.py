@@ -78,7 +78,8 @@ class DeviceExecutable(Interface):
         return call.result()
 
     def bind(self, *arrays: Any, out: Any = None, stream: Any = None, **named: Any) -> RunningCall:
-        """One call with its memory, to be made any number of times; raises what calling raises before anything runs."""
+        """One call with its memory, made any number of times: `call = exe.bind(x)`, then `call()` for the result, or `call.run()` and
+        `call.result()`; `call.time()` is the seconds of a run. Raises what calling raises before anything runs."""
         return self._bind(self._arranged(arrays, named), out, stream)
 
     def _bind(self, arrays: Sequence[Any], out: Any, stream: Any = None) -> RunningCall:
@@ -153,6 +154,11 @@ class RunningCall:
     def nbytes(self) -> int:
         """Compulsory traffic of one run in bytes: every input read once and every result written once."""
         return self._bound.nbytes
+
+    def __call__(self) -> Any:
+        """Runs the program, and gives the result."""
+        self.run()
+        return self.result()
 
     def run(self) -> None:
         """Runs the program, between what is and what will be in the caller's streams; raises the fault that it reports."""

@@ -79,6 +79,25 @@ def with_hole() -> Any:
     return blur.compile(schedule=s)
 
 
+LEAK = "uses a value of a loop's body, or of another function of elements, outside of it"
+
+
+def leaks(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that uses what its inner function was given: `keep(anything, value)` keeps a value, and gives it."""
+
+    def algorithm(x: Any) -> Any:
+        kept: list[Any] = []
+
+        def keep(_: Any, value: Any) -> Any:
+            kept.append(value)
+            return value
+
+        run(keep, x)
+        return kept[0] * 2
+
+    return algorithm
+
+
 SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
     # remedies
     "a write out of range": (
@@ -199,6 +218,46 @@ SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
     "half a size": (of(lambda x: x[: x.shape[0] / 2]), "the bound of a slice", "n // k"),
     "a traced step": (of(lambda x: x[:: x.shape[0]]), "the step of a slice", r"rd\.iota"),
     "None among results": (of(lambda x: {"a": x, "b": None}), "None where a value", "leave it out"),
+    "a size as n": (of(lambda x: rd.fft.rfft(x, x.shape[0] // 2)), "n of rd.fft.rfft is an int", "no n, for the whole"),
+    "a generator as a key": (of(lambda k: k, np.random.default_rng(0)), "a Generator", r"rd\.random\.key\(seed\)"),
+    "a generator for a type": (of(lambda k: k, GENERATOR, k="u32[2]"), "must be u32", r"rd\.random\.key\(seed\)"),
+    "a key of another type": (
+        of(lambda k: rd.random.normal(k, 3), np.zeros(2, np.uint64)),
+        "a key of u32, not u64",
+        r"key: rd\.u32\[2\]$",
+    ),
+    "the name of a file": (of(lambda x: x, "a.npy"), "a str; an array", r"np\.load\(path\)"),
+    "the name of a file for a type": (of(lambda x: x, "a.npy", x="f64[n]"), "the string 'a.npy'", r"np\.load\(path\)"),
+    "a string in arithmetic": (of(lambda x: x + "1"), "str in an expression", "outside of expressions"),
+    "a product without its sign": (of(lambda x: x, x="f64[2n]"), r"a product is written 'f64\[2\*n\]'", ""),
+    "a product in a size": (lambda: rd.f64["n", "2m + 1"], r"a product is written '2\*m \+ 1'", ""),
+    "a directive without an axis": (lambda: cols().parallel(), 'cannot parallelize stage "cols"', "takes +"),
+    "a strategy without a name": (lambda: cols().strategy(), r"cannot say \.strategy\(…\) of stage", "takes +"),
+    "an array outside": (lambda: np.asarray(rd.array([1.0])), "outside of an algorithm", r"np\.array\(values\)"),
+    "a number outside": (lambda: float(rd.f32(3)), "outside of an algorithm", r"np\.float32\(x\)"),
+    "arithmetic outside": (lambda: rd.array([1.0]) + 1, "inside an algorithm", "NumPy itself outside"),
+    "a state outside of its loop": (
+        of(leaks(lambda keep, x: rd.loop(3, keep, x))),
+        LEAK,
+        "return it from the function",
+    ),
+    "a counter outside": (
+        of(leaks(lambda keep, x: rd.loop(3, lambda i, s: s + keep(s, i), x))),
+        LEAK,
+        "a loop the last",
+    ),
+    "an element outside": (of(leaks(lambda keep, x: rd.map(lambda v: keep(0, v), x))), LEAK, "rd.map gives those"),
+    "an operand outside": (
+        of(leaks(lambda keep, x: rd.reduce(lambda a, b: keep(0, a) + b, 0.0, x))),
+        LEAK,
+        "why +it has",
+    ),
+    "a window outside": (of(leaks(lambda keep, x: rd.stencil(lambda p: keep(0, p[0]), x))), LEAK, "test_messages.py"),
+    "a state of a while loop": (
+        of(leaks(lambda keep, x: rd.while_loop(lambda s: rd.sum(s) < 3, lambda s: keep(0, s) + 1, x))),
+        LEAK,
+        "return it from",
+    ),
     "a schedule with holes": (with_hole, "with holes", r"try +s\.with_\(strip=4\)"),
     "an attribute": (of(lambda data: data.foo), r"data\.foo: ", "algorithm"),
     "a change that is dropped": (of(dropped), "the changed array is dropped", r"a = a\.at\[i\]\.set\(v\)"),
@@ -219,6 +278,15 @@ def test_remedies_run() -> None:
     assert scattered(V, 9).tolist() == V.tolist() and scattered(V, 2)[2] == 1
     lowered = rd.algorithm(lambda x, i: rd.reduce_by_index(x, rd.minimum, np.inf, i, -1.0))
     assert lowered(V, 9).tolist() == V.tolist() and lowered(V, 2)[2] == -1
+    largest = rd.algorithm(lambda x, s: rd.reduce_by_index(rd.full(2, -np.inf), rd.maximum, -np.inf, s, x))
+    assert largest(V, np.array([0, 1, 1, 0, 1])).tolist() == [3, 4]
+    convolved = rd.algorithm(
+        lambda a, w: rd.tabulate((1, 2, 3), lambda o, y, x: rd.sum(w[o] * a[:, y : y + 3, x : x + 3]))
+    )
+    assert convolved(np.ones((2, 4, 5)), np.ones((1, 2, 3, 3))).tolist() == [[[18.0] * 3] * 2]
+    whole = rd.algorithm(lambda x: rd.fft.rfft(x, x.shape[0]))
+    assert whole(np.ones(8)).tolist() == np.fft.rfft(np.ones(8)).tolist()
+    assert blur.compile().bind(X)().tolist() == blur(X).tolist()
     every = rd.algorithm(lambda x, k: x[rd.iota((x.shape[0] + k - 1) // k) * k], k="size")
     assert every(V, 2).tolist() == V[::2].tolist()
     assert rd.algorithm(lambda x: rd.logaddexp(x, 0))(V[1]) == pytest.approx(math.log1p(math.e))
