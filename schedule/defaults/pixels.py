@@ -73,7 +73,7 @@ def _goes_along(point: Point, pixels: Var, colours: Axis, shape: tuple[Expr, ...
     if moving != [len(point) - 2, len(point) - 1] or point[-1] is not colours.var or len(shape) != len(point):
         return False
     along = point[-2]
-    if isinstance(along, Op) and along.name == "clamp_index":
+    if isinstance(along, Op) and along.name in index.BOUNDARY_OPS:
         along = along.args[0]
     assert along is not None
     terms = index.linear(along)[1]

@@ -50,6 +50,16 @@ def wrapped(c):
     return rd.algorithm(made, a=f"u8[h, w, {c}]"), lambda a: np.roll(a, 1, 1) + np.roll(a, -1, 1)
 
 
+def mirrored(c):
+    made = lambda a: rd.stencil(lambda p: p[0, -1, 0] ^ p[1, 1, 0], a, boundary="symmetric")
+
+    def wanted(a):
+        wide = np.pad(a, ((0, 1), (1, 1), (0, 0)), mode="symmetric")
+        return wide[:-1, :-2] ^ wide[1:, 2:]
+
+    return rd.algorithm(made, a=f"u8[h, w, {c}]"), wanted
+
+
 def weighted(c):
     """Values that differ between colours: lanes stay along pixels."""
     made = lambda a: a * (rd.iota(c) + 1).astype(rd.u8)
@@ -61,7 +71,7 @@ def narrowed(c):
     return rd.algorithm(lambda a: a[:, :, :2] + 1, a=f"u8[h, w, {c}]"), lambda a: a[:, :, :2] + np.uint8(1)
 
 
-FAMILY = (inverted, smoothed, cropped, wrapped, weighted, narrowed)
+FAMILY = (inverted, smoothed, cropped, wrapped, mirrored, weighted, narrowed)
 
 
 @pytest.mark.parametrize("family", FAMILY)
@@ -77,7 +87,7 @@ def test_images_give_what_numpy_gives(family):
             assert np.array_equal(compiled(view), wanted(view)), (c, view.shape)
 
 
-@pytest.mark.parametrize("family", (inverted, smoothed, cropped))
+@pytest.mark.parametrize("family", (inverted, smoothed, cropped, wrapped, mirrored))
 def test_what_treats_colours_alike_reads_and_stores_whole_vectors(family):
     text = family(3)[0].compile().source("gang")
     assert " by 3" not in text and "gather" not in text and "scatter" not in text, text
