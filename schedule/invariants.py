@@ -5,6 +5,7 @@ A directive checks what it changes; these checks see what it changes elsewhere (
 
 from __future__ import annotations
 
+from raido.schedule.branches import check_branches
 from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
 from raido.schedule.lanes_along_folds import check_lanes
@@ -19,7 +20,6 @@ from raido.schedule.state import (
     is_inlined,
     is_reduction,
     loops_from,
-    places,
     position,
     readers_of,
     shared_count,
@@ -66,15 +66,6 @@ def check_state(state: State, before: State) -> None:
         if plan.store is not None:
             check_window(state, name)
     check_groups(state)
-
-
-def check_branches(state: State, name: str) -> None:
-    """Refuses branches of a stage in the loops of another, and stages in the loops of one that has branches: they differ."""
-    plan = state.plans[name]
-    at = next((at for at in places(plan) if plan.instead or state.plans[at.stage].instead), None)
-    if at is not None:
-        whose = name if plan.instead else at.stage
-        raise Refusal(f'"{whose}" has branches, so its loops are not always the same', f's["{name}"].root()')
 
 
 def check_alignment(state: State, name: str) -> None:

@@ -21,7 +21,8 @@ class Gpu:
     while so many are resident. exchange: threads of a subgroup, neighbours along x, that hand each other values by an instruction; 0 where
     the device has none. branches: whether a branch that all threads of a subgroup take costs them that side alone; where it is False, the
     device runs both. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever. products: the
-    dtypes of factors of which a subgroup multiplies tiles of 16 × 16 and 16 × 8 by one instruction, with sums in f32.
+    dtypes of factors of which a subgroup multiplies tiles of 16 × 16 and 16 × 8 by one instruction, with sums in f32. iterations: after so
+    many, of all its loops together, the loops of a thread end by themselves; 0 where they do not.
     """
 
     threads: int = 1024
@@ -35,6 +36,7 @@ class Gpu:
     branches: bool = False
     ordered: bool = False
     products: tuple[str, ...] = ()
+    iterations: int = 0
 
     @property
     def usual_threads(self) -> int:

@@ -178,7 +178,8 @@ class Target:
 
     def _vulkan_gpu(self) -> Gpu:
         device = self.vulkan_device
-        return Gpu(device.threads, device.block, device.subgroup, device.shared, exchange=device.exchange)
+        limits = (device.threads, device.block, device.subgroup, device.shared)
+        return Gpu(*limits, exchange=device.exchange, iterations=device.iterations)
 
     def _cuda_gpu(self) -> Gpu:
         device = self.cuda_device

@@ -7,11 +7,14 @@ factors goes through shared memory, a few steps of the reduction at a time, copi
 at once where devices take branches (`kernels/wide_moves.py`):
 
     block.y, block.x: for ro: copy a, copy b;  thread.y, thread.x: for ri: t × t multiply-adds
+
+Where a device ends the loops of a thread, blocks have chunks of long sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, SizeVar, Var
@@ -23,38 +26,28 @@ from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
+PASSES = 4  # iterations of a thread's loops for each term of a sum, at most: it copies a share of both factors, and multiplies
 THREADS = 64  # of a block, two subgroups of most devices: few with many results each, since they wait for one another at every step
 
 
-def say_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
-    """The loops of a stage whose results share what they read; whether they do."""
+def is_in_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> bool:
+    """Whether the results of a stage share what they read, so that they are made in tiles."""
     if len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
         return False
-    i, j = stage.axes[-2], stage.axes[-1]
-    if shared_axis(draft, stage) is not i or not {i, j} <= set(axes) or not fold_alone(draft, stage):
+    i, j = stage.axes[-2:]
+    return shared_axis(draft, stage) is i and {i, j} <= set(axes) and fold_alone(draft, stage)
+
+
+def say_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
+    """The loops of such a stage; False where its axes are not to be split."""
+    name, folds, tile = stage.name, [axis.name for axis in stage.reduction_axes], square_side(gpu.registers)
+    loops = split_tiles(draft, stage, gpu)
+    if loops is None:
         return False
-    name = stage.name
-    side = square_side(min(THREADS, gpu.threads))
-    tile = square_side(gpu.registers)
-    for axis in (i, j):
-        side_here, tile_here = fitting_tile(draft, axis, side, tile)
-        if not draft.say(name, "split", axis=axis.name, factor=side_here * tile_here):
-            return False
-        draft.say(name, "split", axis=axis.name + "i", factor=side_here)
-    rows, columns = (i.name + "ii", i.name + "io"), (j.name + "ii", j.name + "io")
-    planes = [axis.name for axis in stage.axes[:-2]]
-    outer, threads = (i.name + "o", j.name + "o"), (rows[0], columns[0])
-    folds = [axis.name for axis in stage.reduction_axes]
-    copied = arrays_to_copy(draft, stage)
-    steps: list[str] = []
+    copied, steps = arrays_to_copy(draft, stage), list[str]()
     if copied and len(folds) == 1 and draft.say(name, "split", axis=folds[0], factor=tile):
         steps, folds = [folds[0] + "o"], [folds[0] + "i"]
-    draft.say(name, "reorder", axes=(*planes, *outer, *steps, *threads, *folds, rows[1], columns[1]))
-    bind_planes(draft, name, planes)
-    bind(draft, name, outer, "block")
-    bind(draft, name, threads, "thread")
-    draft.say(name, "unroll", axis=rows[1])
-    draft.say(name, "unroll", axis=columns[1])
+    order_tiles(draft, stage, loops, [], steps, folds)
     for array in copied if steps else ():
         before = set(draft.state.plans)
         if draft.say(name, "cache", array=array, stage=name, axis=steps[0], scope="shared"):
@@ -62,6 +55,63 @@ def say_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> boo
             made = draft.state.stage(copy)
             say_block_loops(draft, made, lanes_of_copy(gpu, made))
     return True
+
+
+def most_of_sum(draft: Draft, stage: Stage, gpu: Gpu) -> int:
+    """The terms of a sum that a thread may add up, in a tile, where the device ends its loops; 0 where it does not, or there are no more."""
+    if not gpu.iterations or len(stage.reduction_axes) > 1:
+        return 0
+    (reduced,), most = stage.reduction_axes, gpu.iterations // PASSES
+    few = (index.constant_value(known(draft, reduced.extent)) or most + 1) <= most
+    return 0 if few or not reduced.name.isidentifier() else most
+
+
+def say_long_tiles(draft: Draft, stage: Stage, most: int, gpu: Gpu) -> None:
+    """A branch for sums of more terms: blocks have chunks of those of a tile. It has the loop at which `say_tiles` copies the factors."""
+    name, r, long = stage.name, stage.reduction_axes[0].name, draft.branch()
+    loops, chunk, part = split_tiles(long, stage, gpu), r + "c", r + "p"
+    tile, length = square_side(gpu.registers), 1 << most.bit_length() - 1
+    if loops is None or not long.say(name, "split", axis=r, factor=length, names=(chunk, part)):
+        return
+    if long.say(name, "split", axis=part, factor=tile, names=(r + "o", r + "i")):
+        order_tiles(long, stage, loops, [chunk], [r + "o"], [r + "i"])
+        draft.accept(long.when(name, f"{r} > {most}"))
+
+
+Tiles: TypeAlias = "tuple[tuple[str, str], tuple[str, str], tuple[str, str]]"
+"""The loops of tiles along both axes: over tiles, over the threads of a block, over the results of a thread."""
+
+
+def tile_of_block(gpu: Gpu) -> int:
+    """How many results a block has, where axes are long."""
+    return (square_side(min(THREADS, gpu.threads)) * square_side(gpu.registers)) ** 2
+
+
+def split_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> Tiles | None:
+    """The loops over tiles of the results; None where they are refused."""
+    name, side, tile = stage.name, square_side(min(THREADS, gpu.threads)), square_side(gpu.registers)
+    i, j = stage.axes[-2:]
+    for axis in (i, j):
+        side_here, tile_here = fitting_tile(draft, axis, side, tile)
+        if not draft.say(name, "split", axis=axis.name, factor=side_here * tile_here):
+            return None
+        draft.say(name, "split", axis=axis.name + "i", factor=side_here)
+    y, x = i.name, j.name
+    return (y + "o", x + "o"), (y + "ii", x + "ii"), (y + "io", x + "io")
+
+
+def order_tiles(
+    draft: Draft, stage: Stage, loops: Tiles, chunks: Sequence[str], steps: Sequence[str], folds: Sequence[str]
+) -> None:
+    """Blocks over `chunks` of the reduction and tiles, `steps` in a block, threads, and in a thread `folds` around its results."""
+    name, (outer, threads, own) = stage.name, loops
+    planes = [*chunks, *(axis.name for axis in stage.axes[:-2])]
+    draft.say(name, "reorder", axes=(*planes, *outer, *steps, *threads, *folds, *own))
+    bind_planes(draft, name, planes)
+    bind(draft, name, outer, "block")
+    bind(draft, name, threads, "thread")
+    for loop in own:
+        draft.say(name, "unroll", axis=loop)
 
 
 def lanes_of_copy(gpu: Gpu, copy: Stage) -> int:

@@ -17,7 +17,7 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.bindings import bind, bind_fold, bind_pieces, bind_planes, fold_alone
-from raido.schedule.defaults.block_products import say_tiles
+from raido.schedule.defaults.block_products import is_in_tiles, most_of_sum, say_long_tiles, say_tiles
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.demand import Point, is_long_scan, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
@@ -73,14 +73,19 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
         say_chunks(draft, stage, gpu)
     else:
         axes = bindable_axes(draft, stage)
-        products, few = say_matrix_products(draft, stage, axes, gpu), is_often_few(draft, stage, gpu)
-        if not products and few:
-            say_few_results(draft, stage, axes, gpu)
-        if not products and not say_tiles(draft, stage, axes, gpu) and not say_rows(draft, stage, axes, gpu):
+        if say_matrix_products(draft, stage, axes, gpu):
+            return
+        few, tiles = is_often_few(draft, stage, gpu), is_in_tiles(draft, stage, axes)
+        most = most_of_sum(draft, stage, gpu) if tiles else 0
+        if few or most:
+            say_few_results(draft, stage, axes, gpu, 0 if few else most)
+        if most:
+            say_long_tiles(draft, stage, most, gpu)
+        if not (tiles and say_tiles(draft, stage, gpu)) and not say_rows(draft, stage, axes, gpu):
             meets = meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition
             if gpu.branches and meets:
                 draft.say(name, "partition_boundaries")
-            if not few:
+            if not few and not most:
                 say_few_results(draft, stage, axes, gpu)
             say_threads(draft, stage, axes, gpu)
 
@@ -247,11 +252,12 @@ def say_short_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], reduced: Ax
         draft.accept(short.when(stage.name, f"{reduced.name} < {length}"))
 
 
-def say_few_results(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
-    """A branch for few results of long reductions across the contiguous axis."""
+def say_few_results(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu, most: int = 0) -> None:
+    """A branch for few results of long reductions across the contiguous axis. most: where it is not 0, for such as are fewer than a tile,
+    of more terms than that."""
     line = line_axis(draft, stage, axes)
     width = fitting(draft, line, min(neighbours(stage, gpu), gpu.usual_threads), gpu.along[0])
-    say_long_columns(draft, stage, axes, line, width, gpu)
+    say_long_columns(draft, stage, axes, line, width, gpu, most)
 
 
 def say_scan(draft: Draft, stage: Stage, gpu: Gpu) -> None:

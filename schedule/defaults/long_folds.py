@@ -15,6 +15,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.bindings import bind, bind_fold, bind_planes, fold_alone
+from raido.schedule.defaults.block_products import tile_of_block
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import is_tiled_product
 from raido.schedule.machine import Gpu
@@ -29,8 +30,7 @@ def elements_of_part(draft: Draft) -> int:
 
 def is_often_few(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     """Whether a product's results are known to be fewer than the threads of a device, or may well be: those of tall matrices, which are
-    summed along their rows (aᵀ b), and squares of a sum of another length (a aᵀ). Others have tiles in shared memory, whose copies a
-    stage with branches cannot have."""
+    summed along their rows (aᵀ b), and squares of a sum of another length (a aᵀ)."""
     fold = stage.reduction
     if fold is None or len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
         return False
@@ -63,8 +63,11 @@ def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
         draft.accept(long.when(name, test))
 
 
-def say_long_columns(draft: Draft, stage: Stage, axes: Sequence[Axis], line: Axis, width: int, gpu: Gpu) -> None:
+def say_long_columns(
+    draft: Draft, stage: Stage, axes: Sequence[Axis], line: Axis, width: int, gpu: Gpu, most: int = 0
+) -> None:
     """A branch for reductions longer than a chunk, of fewer results than the device holds threads, or than the reduction has elements.
+    Where `most` is not 0, for those longer than it, of fewer results than a block has in a tile.
 
     Neighbouring threads have neighbouring results along `line`, `width` of them; others fold every so many-th element of the chunk.
     """
@@ -78,14 +81,20 @@ def say_long_columns(draft: Draft, stage: Stage, axes: Sequence[Axis], line: Axi
     r, x, others = reduced.name, line.name, [axis.name for axis in axes if axis is not line]
     inside = [axis.name for axis in stage.axes if axis not in axes]
     chunk = parts * elements_of_part(draft)
-    test = _long_and_few(draft, reduced, chunk, stage.axes, f"{gpu.processors * gpu.resident} + {r}")
+    few = tile_of_block(gpu) if most else f"{gpu.processors * gpu.resident} + {r}"
+    test = _long_and_few(draft, reduced, most or chunk, stage.axes, few)
     long = draft.branch()
-    splits = ((r, chunk), (r + "i", parts), (x, width))
-    if not test or not all(long.say(name, "split", axis=axis, factor=factor) for axis, factor in splits):
+    splits, chunks = (
+        ((r + "i", parts), (x, width)),
+        r + "c",
+    )  # a name that tiles do not have, which copy what they read at their loop "ro"
+    if not test or not long.say(name, "split", axis=r, factor=chunk, names=(chunks, r + "i")):
+        return
+    if not all(long.say(name, "split", axis=axis, factor=factor) for axis, factor in splits):
         return
     inner = [r + "ii", x + "i", r + "io", *(axis.name for axis in folded), *inside]
-    if long.say(name, "reorder", axes=(r + "o", *others, x + "o", *inner)):
-        bind_planes(long, name, [r + "o"])
+    if long.say(name, "reorder", axes=(chunks, *others, x + "o", *inner)):
+        bind_planes(long, name, [chunks])
         bind(long, name, [_fused(long, name, others), x + "o"] if others else [x + "o"], "block")
         long.say(name, "bind", axis=r + "ii", place="thread.y")
         long.say(name, "bind", axis=x + "i", place="thread.x")

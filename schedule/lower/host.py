@@ -321,7 +321,8 @@ class Host:
             return
         (branch, *rest), own = branches, job.plan
         kept = replace(branch.plan, layout=own.layout, pad=own.pad, scope=own.scope)
-        other = Job(job.stage, kept, job.bodies, job.reduction, job.position, job.blocked, job.in_place)
+        bodies, reduction = job.branches[-len(branches)]
+        other = Job(job.stage, kept, bodies, reduction, job.position, job.blocked, job.in_place)
         with self.builder.block(branch=True) as chosen:
             self._produce(other)
         with self.builder.block(branch=True) as otherwise:

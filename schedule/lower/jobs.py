@@ -10,11 +10,13 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes
+from raido.schedule.branches import arrays_not_copied
 from raido.schedule.lower.index_checks import is_made_of_sizes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
 from raido.schedule.stages.form_stages import top_reductions
+from raido.schedule.stages.reads import redirect
 from raido.schedule.stages.segments import with_lanes
 from raido.schedule.stages.stage import AnyStage, Stage
 from raido.schedule.stages.tables import Tables
@@ -30,7 +32,8 @@ class Job:
     `blocked`: it reads or writes storage in blocks, or starts at multiples, so its loops count from 0 and quotients of coordinates are
     loop variables.
     `in_place`: an update that changes what it starts as. `carried`: the fold whose values go from one step to the next: of a filter the
-    number of the elements that are kept.
+    number of the elements that are kept. `branches`: the bodies and the reduction of each branch of the stage, which may read arrays where
+    they are that are copied in the stage's own loops.
     """
 
     stage: Stage
@@ -50,6 +53,7 @@ class Job:
     fused: frozenset[str] = field(init=False)
     blocked: bool = False
     in_place: bool = False
+    branches: tuple[tuple[tuple[Expr, ...], Reduce | None], ...] = ()
 
     def __post_init__(self) -> None:
         self.carried = _number_kept(self.reduction) if self.reduction and self.stage.filter else self.reduction
@@ -62,14 +66,18 @@ class Job:
         self.fused = fused_loops(self.plan.relations)
         loops = self.plan.loops
         self.first_reduction = _first(i for i, loop in enumerate(loops) if loop.name in self.reduced)
-        strided = strided_threads(self.plan)
+        self.cut = self._cut_position(loops)
+        self.version_at = self.version_from(0)
+
+    def version_from(self, position: int) -> int:
+        """The first loop, from that at `position` on, before which two versions may part."""
+        loops, strided = self.plan.loops, strided_threads(self.plan)
         special = [
             i
             for i, loop in enumerate(loops)
             if loop.kind in ("vector", "unroll") or loop.name in self.reduced or loop.name in strided
         ]
-        self.cut = self._cut_position(loops)
-        self.version_at = min([*special, self.cut, len(loops)])
+        return min(i for i in (*special, self.cut, len(loops)) if i >= position)
 
     def _cut_position(self, loops: tuple[LoopPlan, ...]) -> int:
         pure = [i for i, loop in enumerate(loops) if loop.name not in self.reduced]
@@ -177,19 +185,30 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
         if isinstance(plan.compute, Inline):
             inlined[stage.form] = (stage, bodies)
             continue
-        reduction = None
-        if stage.update is not None:
-            (reduction,) = {body.form for body in bodies if isinstance(body, Item) and isinstance(body.form, Reduce)}
-        elif stage.reduction is not None:
-            same = [r for r in top_reductions(bodies) if r.axes == stage.reduction.axes]
-            reduction = same[0]
-        jobs[stage.name] = Job(stage, plan, bodies, reduction, len(jobs))
+        job = jobs[stage.name] = Job(stage, plan, bodies, _reduction(stage, bodies), len(jobs))
+        for branch in plan.instead:
+            own, fold = bodies, job.reduction
+            if apart := arrays_not_copied(closed, plans, branch.plan):
+                plain = redirect(stage, apart, tables.sites)
+                own = substitute_inlined(_folded_in_lanes(plain, plan, tables), inlined, tables)
+                fold = _reduction(stage, own)
+            job.branches += ((own, fold),)
     in_blocks = {job.form for job in jobs.values() if any(steps for _, steps in parts_of_layout(job))}
     for job in jobs.values():
         job.blocked = bool(
             job.plan.aligned or job.form in in_blocks or any(form in in_blocks for form in job.reads.loads)
         )
     return jobs
+
+
+def _reduction(stage: Stage, bodies: tuple[Expr, ...]) -> Reduce | None:
+    """The reduction of a stage, as its bodies have it."""
+    if stage.update is not None:
+        (found,) = {body.form for body in bodies if isinstance(body, Item) and isinstance(body.form, Reduce)}
+        return found
+    if stage.reduction is None:
+        return None
+    return next(r for r in top_reductions(bodies) if r.axes == stage.reduction.axes)
 
 
 def _folded_in_lanes(stage: Stage, plan: StagePlan, tables: Tables) -> tuple[Expr, ...]:

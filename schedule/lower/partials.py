@@ -82,7 +82,8 @@ class PartialFolds:
         if whole and self._is_in_tiles(job, position + 1):
             inner = (p for p in range(position + 1, len(job.plan.loops)) if job.plan.loops[p].name in job.reduced)
             job.first_reduction = next(inner, len(job.plan.loops))  # of each tile apart: accumulators may be registers
-            self.loops.choose(replace(part, phase=self.loops.compute), position, [[first]])
+            job.version_at = job.version_from(position + 1)  # and tiles may be full
+            self.loops.choose(replace(part, phase=self.loops.compute, versioned=False), position, [[first]])
             return
         own = reductions.allocate(part, position)
         reductions.part(part, position, reductions.start, own)

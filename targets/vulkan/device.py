@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from raido.targets.vulkan.spirv.grammar import Capability
 
 FLOAT_WIDTHS = (16, 32, 64)
+ITERATIONS = 65_535  # of llvmpipe, lavapipe's compiler (LP_MAX_TGSI_LOOP_ITERATIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class Device:
     `allocation` bounds one array, `binding` one array that is bound as a descriptor, and `bindings` their number in a kernel.
     `fused`: the widths of floats whose multiply-add the device rounds once; none is taken for granted, and `probe.py` finds out.
     `iterations`: after so many, of all its loops together, a thread's loops end by themselves (lavapipe's do), and results are wrong
-    without a word; 0 where loops run to their end, or nobody has tried. `unified`: the CPU writes the device's memory directly.
+    without a word; 0 where loops run to their end, or are taken to: those of a CPU are not, until `probe.py` has found out. `unified`:
+    the CPU writes the device's memory directly.
     """
 
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raido.algo.errors import TargetError
-from raido.targets.vulkan.device import Device
+from raido.targets.vulkan.device import ITERATIONS, Device
 from raido.targets.vulkan.library import find_device
 from raido.targets.vulkan.spirv.grammar import Capability
 
@@ -30,10 +30,12 @@ KNOWN = {
         shared=16 << 10,
         subgroup=32,
         unified=False,
-        iterations=65535,
+        iterations=ITERATIONS,
     ),
     # llvmpipe with 256-bit vectors, as Mesa's lavapipe describes itself.
-    "lavapipe": Device("lavapipe", "cpu", _NUMBERS | _EXCHANGE, block=(1024, 1024, 1024), subgroup=8, iterations=65535),
+    "lavapipe": Device(
+        "lavapipe", "cpu", _NUMBERS | _EXCHANGE, block=(1024, 1024, 1024), subgroup=8, iterations=ITERATIONS
+    ),
 }
 
 

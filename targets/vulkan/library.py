@@ -11,7 +11,7 @@ from ctypes import POINTER, c_char, c_char_p, c_int32, c_int64, c_uint8, c_uint3
 
 from raido.algo.errors import TargetError
 from raido.targets.devices.library import DeviceLibrary
-from raido.targets.vulkan.device import FLOAT_WIDTHS, Device, FloatMode
+from raido.targets.vulkan.device import FLOAT_WIDTHS, ITERATIONS, Device, FloatMode
 from raido.targets.vulkan.spirv.grammar import Capability
 
 _API_1_2 = 1 << 22 | 2 << 12
@@ -139,9 +139,10 @@ def _describe(index: int, info: Info) -> Device:
         ("RoundingModeRTE", round_to_even),
     )
     capabilities |= {Capability[name] for name, mode in offered if mode.widths}
+    kind = _KINDS.get(info.type, "other")
     return Device(
         name=info.name.decode(errors="replace"),
-        kind=_KINDS.get(info.type, "other"),
+        kind=kind,
         capabilities=frozenset(capabilities | shared),
         index=index,
         driver=info.driver.decode(errors="replace"),
@@ -149,6 +150,7 @@ def _describe(index: int, info: Info) -> Device:
         addresses=Capability.PhysicalStorageBufferAddresses in capabilities,
         shared_atomics=frozenset(shared),
         buffer_atomics=frozenset(capabilities & set(ATOMICS)),
+        iterations=ITERATIONS if kind == "cpu" else 0,
         unified=bool(features & _UNIFIED),
         grid=(info.grid[0], info.grid[1], info.grid[2]),
         block=(info.block[0], info.block[1], info.block[2]),

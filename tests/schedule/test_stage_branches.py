@@ -124,6 +124,42 @@ def test_holes_may_stand_in_branches():
     assert ("bins", 8) in filled.variants()[0].plans[-1].instead[0].plan.strategy[1]
 
 
+@rd.algorithm
+def product(a: rd.f64["n", "k"], b: rd.f64["k", "m"]):
+    return rd.matmul(a, b).named("c")
+
+
+def test_copies_stand_in_the_branches_that_have_their_loop():
+    """Other branches read the array where it is; checks on indices are made everywhere."""
+    schedule = product.schedule()
+    schedule["c"].when("r > 8").split("r", 2, names=("ro", "ri")).reorder("ro", "y", "x", "ri").unroll("ri")
+    schedule["c"].when("r > 4").parallel("y")
+    schedule["c"].split("r", 3).reorder("y", "ro", "x", "ri").cache("b", "c", "ro")
+    text = print_nest(nest_of(schedule))
+    first, second, general = text.split("else:", 2)
+    assert "b_copy" in first and "b_copy" not in second and "b_copy" in general
+    assert Schedule.from_json(schedule.to_json(), schedule) == schedule
+    for n, k, m in ((3, 10, 4), (3, 6, 4), (3, 4, 5), (2, 0, 3), (0, 9, 1)):
+        a, b = np.arange(float(n * k)).reshape(n, k), np.arange(float(k * m)).reshape(k, m)
+        assert (interpret_nest(nest_of(schedule), [a, b])[0] == a @ b).all()
+
+
+@rd.algorithm
+def twice_the_rows(a: rd.f64["n", "k"], rows: rd.i64["m"]):
+    return rd.tabulate((rows.shape[0], a.shape[1]), lambda i, j: 2 * a[rows[i], j]).named("c")
+
+
+def test_what_branches_read_instead_of_copies_is_checked():
+    schedule = twice_the_rows.schedule()
+    schedule["c"].when("n > 3").parallel("i")
+    schedule["c"].cache("rows", "c", "i").cache("a", "c", None)
+    for n in (3, 5):
+        a = np.ones((n, 2))
+        assert (interpret_nest(nest_of(schedule), [a, np.array([0, n - 1])])[0] == 2).all()
+        with pytest.raises(rd.IndexOutOfRange):
+            interpret_nest(nest_of(schedule), [a, np.array([0, n])])
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [

@@ -72,6 +72,20 @@ def test_long_arrays_of_any_shape(name: str, shape: tuple[int, int]) -> None:
     check(FORMS[name], shape)
 
 
+@pytest.mark.parametrize("shape", [(3, LONG, 2), (70, LONG // 4, 65), (2, 5, 3), (3, 0, 2)])
+def test_products_with_long_sums(shape: tuple[int, int, int]) -> None:
+    """Of sizes that nobody knows before: a few results, tiles of them with chunks of the sums, and short sums."""
+    n, k, m = shape
+    chance = np.random.default_rng(k)
+    a, b = (chance.integers(0, 8, size).astype(np.float32) for size in ((n, k), (k, m)))
+    np.testing.assert_array_equal(product.compile("vulkan")(a, b), a @ b)
+
+
+@rd.algorithm(a="f32[n, k]", b="f32[k, m]")
+def product(a: rd.Array, b: rd.Array) -> Any:
+    return a @ b
+
+
 @pytest.mark.parametrize("form", [lambda a: a.T @ a, lambda a: rd.cov(a.T), lambda a: a.T @ (a[:, :2] + 1)])
 def test_products_of_tall_matrices(form: Callable[[Any], Any]) -> None:
     check(form, (LONG, 3))

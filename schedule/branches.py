@@ -1,0 +1,59 @@
+"""Branches of a stage, and the stages in its loops: copies of arrays alone.
+
+A copy is made in every branch that has the loop at which it stands; the others read the array where it is:
+
+before   c.split("r", 8); c.when("r > 4096"): …; c.cache("b", "c", "ro")
+after    if r > 4096: … b … else: for ro: b_copy = b[…]; … b_copy …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from raido.algo.graph.expr import Load, Node, Result
+from raido.schedule.directives.placement import check_encloses_readers
+from raido.schedule.levels import check_levels
+from raido.schedule.plan import At, StagePlan
+from raido.schedule.refusal import Refusal
+from raido.schedule.stages.stage import Stage
+from raido.schedule.state import State, places, readers_of
+
+
+def check_branches(state: State, name: str) -> None:
+    """Refuses branches of a stage in the loops of another, and stages in the loops of one that has branches, since these are not always
+    the same; but for copies of arrays that no other stage reads, which must have a place in the branches that have their loop."""
+    plan = state.plans[name]
+    at = next((at for at in places(plan) if plan.instead or state.plans[at.stage].instead), None)
+    if at is None:
+        return
+    copied = at is plan.compute and is_copy(state.stage(name)) and readers_of(state, name) == (at.stage,)
+    if plan.instead or plan.store is not None or not copied:
+        whose = name if plan.instead else at.stage
+        raise Refusal(f'"{whose}" has branches, so its loops are not always the same', f's["{name}"].root()')
+    for branch in state.plans[at.stage].instead:
+        if has_loop(branch.plan, at.loop):
+            inside = replace(state, plans={**state.plans, at.stage: branch.plan})
+            check_encloses_readers(inside, name, at)
+            check_levels(inside, name)
+
+
+def has_loop(plan: StagePlan, name: str) -> bool:
+    """Whether a plan has a loop of that name."""
+    return any(loop.name == name for loop in plan.loops)
+
+
+def is_copy(stage: Stage) -> bool:
+    """Whether a stage copies arrays, element by element."""
+    own = tuple(axis.var for axis in stage.axes)
+    plain = stage.reduction is None and stage.sort is None and stage.filter is None
+    return plain and all(isinstance(e, Load) and e.indices == own and not e.checked for e in stage.bodies)
+
+
+def arrays_not_copied(stages: Iterable[Stage], plans: Mapping[str, StagePlan], branch: StagePlan) -> dict[Node, Node]:
+    """The arrays that a branch of a stage reads where they are, by their copies in other loops of the stage."""
+    homes = ((stage, plans[stage.name].compute) for stage in stages)
+    inside = ((stage, home) for stage, home in homes if isinstance(home, At) and home.stage == branch.stage)
+    copies = (stage for stage, home in inside if not has_loop(branch, home.loop))
+    loads = ((Result(copy.form, k), load) for copy in copies for k, load in enumerate(copy.bodies))
+    return {copy: load.array for copy, load in loads if isinstance(load, Load)}
