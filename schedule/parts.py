@@ -50,7 +50,7 @@ def apply_to_part(state: State, owner: str, part: str, entry: Rule, arguments: d
     whole, own = plan_of_part(state, owner, part)
     if entry.name not in DIRECTIVES:
         raise Refusal("a part of a strategy takes loop directives alone", directives=listed(DIRECTIVES))
-    check_part_of_blocks(whole, part, entry.name, arguments.get("axis"))
+    check_part_of_blocks(whole, part, entry.name, arguments, state.gpu is not None)
     uses = replace(state.uses, stages={**state.uses.stages, whole.name: whole})
     after = entry.apply(replace(state, uses=uses, plans={**state.plans, whole.name: own}), whole.name, **arguments)
     check_nesting(after, whole.name)

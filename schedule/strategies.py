@@ -132,7 +132,7 @@ def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:
     if segments is None:
         return rows
     size = sum(value.dtype.itemsize for value in segments.fold.values)
-    flat = Strategy({"block": block_of(machine.l2 // 2, size)}, axes, ("check", "search", "fold"))
+    flat = Strategy({"block": block_of(machine.l2 // 2, size)}, axes, ("check", "search", "fold", "join"))
     return {**rows, "flat": flat}
 
 

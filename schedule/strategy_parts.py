@@ -11,12 +11,14 @@
     flat         check      offsets are in order                                              segments
     flat         search     where blocks begin                                                blocks, and the end
     flat         fold       the pieces of segments in blocks are folded                       blocks, and values of a piece
+    flat         join       pieces of a segment that several blocks have are combined         blocks
 
 The stage's own loops are the last pass. A part of which nothing is said has plain loops, one after the other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
@@ -30,7 +32,7 @@ from raido.schedule.state import State, is_reduction, plain_plan
 from raido.schedule.steps import PART
 
 # Loops over blocks or ranges, and inside a block: they can be given threads and lanes, and nothing else.
-OF_BLOCKS = ("totals", "count", "fold", "ranges")
+OF_BLOCKS = ("totals", "count", "fold", "join", "ranges")
 
 
 def is_of_blocks(name: str) -> bool:
@@ -104,20 +106,37 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
     blocks = ix.ceildiv(ix.add(along.extent, segments.size), block)
     if part == "search":
         return (Axis(fresh("block"), ix.add(blocks, 1)),)
+    if part == "join":
+        return (Axis(fresh("block"), blocks),)
     return Axis(fresh("block"), blocks), Axis(fresh("value"), ix.as_index(block))
 
 
-def check_part_of_blocks(whole: Stage, part: str, directive: str, axis: object) -> None:
+def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
     """Refuses what loops over blocks and inside of them cannot be given."""
     if part not in OF_BLOCKS:
         return
     *outer, inner = (each.name for each in whole.axes)
-    if part == "ranges":
+    axis = arguments.get("axis")
+    if part in ("ranges", "join"):
         if directive != "parallel":
-            raise Refusal("each of its ranges goes through its steps in order", directives="parallel")
+            goes = (
+                "each of its ranges goes through its steps" if part == "ranges" else "each of its blocks takes pieces"
+            )
+            raise Refusal(f"{goes} in order", directives="parallel")
         return
     if not outer and part == "fold" and directive != "vectorize":
         raise Refusal("one iteration folds the values of a segment, in order or in lanes", directives="vectorize")
+    shared = gpu and part == "fold"  # by the threads of a block
+    if shared and directive == "split" and axis == inner:
+        return
+    if shared and directive == "bind":
+        level = str(arguments.get("place")).partition(".")[0]
+        if (axis in outer) != (level == "block") or axis not in (*outer, inner, inner + "i"):
+            raise Refusal(
+                f'"{outer[0]}" is for blocks of the GPU, and the inner part of "{inner}" for threads',
+                f'split("{inner}", 64), bind("{outer[0]}", "block.x") and bind("{inner}i", "thread.x")',
+            )
+        return
     if directive not in ("parallel", "vectorize"):
         raise Refusal("its loops are over blocks, as the strategy makes them", directives="parallel, vectorize")
     if directive == "parallel" and axis == inner:

@@ -179,7 +179,8 @@ class Target:
     def _vulkan_gpu(self) -> Gpu:
         device = self.vulkan_device
         limits = (device.threads, device.block, device.subgroup, device.shared)
-        return Gpu(*limits, exchange=device.exchange, iterations=device.iterations)
+        in_turn = device.kind == "cpu"
+        return Gpu(*limits, exchange=device.exchange, iterations=device.iterations, in_turn=in_turn)
 
     def _cuda_gpu(self) -> Gpu:
         device = self.cuda_device

@@ -68,7 +68,8 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
     elif stage.scan is not None:
         say_scan(draft, stage, gpu)
     elif is_in_segments(draft, stage):
-        draft.say(name, "strategy", name="flat", block=draft.machine.task)
+        shared = gpu.usual_threads * piece_of_thread(draft)
+        draft.say(name, "strategy", name="flat", block=draft.machine.task if gpu.in_turn else shared)
     elif not stage.axes:
         say_chunks(draft, stage, gpu)
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.graph.expr import Axis
-from raido.schedule.defaults.bindings import bind
+from raido.schedule.defaults.bindings import bind, bind_fold
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.machine import Gpu
 from raido.schedule.stages.stage import Stage
@@ -117,5 +117,23 @@ def say_gpu_parts(draft: Draft, name: str) -> None:
     for part in strategies_of(stage)[plan.strategy[0]].parts:
         axes = [axis.name for axis in part_stage(stage, plan, part).axes]
         whole = part_name(name, part)
-        if (whole, "loops") not in draft.state.asked and axes:
-            draft.say(whole, "parallel", axis=axes[0])
+        if (
+            (whole, "loops") in draft.state.asked
+            or not axes
+            or (part == "fold" and say_shared_segments(draft, whole, axes))
+        ):
+            continue
+        draft.say(whole, "parallel", axis=axes[0])
+
+
+def say_shared_segments(draft: Draft, part: str, axes: Sequence[str]) -> bool:
+    """Threads of a block share its segments; whether they may, and gain by it."""
+    gpu, trial = draft.machine.gpu, draft.trial()
+    assert gpu is not None
+    bound = len(axes) == 2 and not gpu.in_turn and trial.say(part, "bind", axis=axes[0], place="block.x")
+    if not bound or not trial.say(part, "split", axis=axes[1], factor=gpu.usual_threads):
+        return False
+    if not bind_fold(trial, part, axes[1] + "i"):
+        return False
+    draft.adopt(trial)
+    return True

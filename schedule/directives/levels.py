@@ -11,6 +11,7 @@ from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, is_reduction, loop_of, put, with_loop
+from raido.schedule.steps import PART
 from raido.schedule.strategy_numbers import grain_of_partials
 
 
@@ -77,7 +78,8 @@ def check_subgroup(state: State, name: str, loop: LoopPlan, place: str, subgroup
         remedy = f"subgroup={gpu.exchange}" if gpu.exchange else "leave `subgroup` out"
         raise Refusal(f"on this device {most} hand each other values", remedy)
     special = (stage.update, stage.sort)
-    if stage.reduction is None or any(special) or not is_reduction(stage, state.plan(name), loop.name):
+    folds = stage.reduction is not None and is_reduction(stage, state.plan(name), loop.name)
+    if not (folds or name.endswith(f"{PART}fold")) or any(special):
         raise Refusal(
             f'"{loop.name}" is no loop of a reduction, so its threads have no parts to combine', "leave `subgroup` out"
         )

@@ -9,13 +9,15 @@ numbers of segments and values alone. (Merrill & Garland, Merge-based parallel s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Item, Node, Op, Reduce, const, fresh
 from raido.algo.graph.reduction import identities_of
+from raido.schedule.levels import bound
+from raido.schedule.lower.block_segments import BlockSegments, Flat, Part, borders_of, threads_of_block
 from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
@@ -33,33 +35,13 @@ ZERO, ONE = ix.as_index(0), ix.as_index(1)
 FIRST, LAST = ix.as_index(0), ix.as_index(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Flat:
-    """The segments of a stage, from number `base` on, and their blocks: where each begins, what its two border pieces are, and whether
-    they have values.
-    """
-
-    segments: Segments
-    base: Expr
-    count: Expr
-    total: Expr
-    block: int
-    blocks: Expr
-    begins: Buffer
-    pieces: tuple[Buffer, ...]
-    filled: Buffer
-
-    def diagonal(self, number: Expr) -> Expr:
-        """How many ends and values stand before a block."""
-        return ix.minimum(ix.mul(number, self.block), self.total)
-
-
 class FlatSegments:
     """Emits segmented reductions with the loops of `Loops`."""
 
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
         self.builder: Builder = loops.builder
+        self.together = BlockSegments(self)
 
     def reduce(self, work: Work, position: int) -> None:
         """The stage from the loop over segments on, for each copy."""
@@ -118,22 +100,33 @@ class FlatSegments:
         builder, segments = self.builder, flat.segments
         axis = work.job.stage.axes[segments.axis]
         before = builder.name("before", flat.diagonal(number))
+        start = ix.maximum(ix.sub(before, ix.sub(flat.total, flat.count)), 0)
+
+        def has_ended(middle: Expr) -> Expr:
+            (end,) = self._values(work, (segments.end,), {axis.var: ix.add(flat.base, middle)})
+            return Op("le", bool_, (end, ix.sub(ix.sub(before, middle), 1)))
+
+        ended = self._bisected(start, ix.minimum(before, flat.count), has_ended)
+        builder.add(Store(flat.begins, (number,), ended))
+
+    def _bisected(self, start: Expr, stop: Expr, holds: Callable[[Expr], Expr]) -> Read:
+        """The first of the numbers start … stop − 1 for which something does not hold that held for all before it, else `stop`."""
+        builder = self.builder
         low, high = (builder.alloc(name, i64, (), "register") for name in ("low", "high"))
-        builder.add(Store(low, (), ix.maximum(ix.sub(before, ix.sub(flat.total, flat.count)), 0)))
-        builder.add(Store(high, (), ix.minimum(before, flat.count)))
+        builder.add(Store(low, (), start))
+        builder.add(Store(high, (), stop))
         with builder.block(loop=True) as setup:
             first, last = (builder.name(b.name, Read(b, (), None)) for b in (low, high))
             with builder.block(loop=True) as body:
                 middle = builder.name("middle", ix.floordiv(ix.add(first, last), 2))
-                (end,) = self._values(work, (segments.end,), {axis.var: ix.add(flat.base, middle)})
-                ended = Op("le", bool_, (end, ix.sub(ix.sub(before, middle), 1)))
+                condition = holds(middle)
                 with builder.block(branch=True) as yes:
                     builder.add(Store(low, (), ix.add(middle, 1)))
                 with builder.block(branch=True) as no:
                     builder.add(Store(high, (), middle))
-                builder.add(If(ended, closed(yes), closed(no)))
+                builder.add(If(condition, closed(yes), closed(no)))
         builder.add(While(closed(setup), Op("lt", bool_, (first, last)), closed(body)))
-        builder.add(Store(flat.begins, (number,), Read(low, (), None)))
+        return Read(low, (), None)
 
     def _blocks(self, work: Work, position: int, flat: Flat) -> None:
         """Every block's pieces; the segments inside are finished."""
@@ -142,31 +135,49 @@ class FlatSegments:
         block, number, slot = fresh("block"), fresh(axis.name), fresh("slot")
         how = as_planned(loop, stage.name, "serial" if builder.threaded else loop.kind)
         if how["kind"] == "parallel":
+            how |= bound(stage, work.job.plan, loop)
             how["certificates"] = self.loops.certificates("flat", work.job)
+        threads = None if builder.threaded else threads_of_block(stage, work.job.plan)
         with builder.loop(block, ZERO, flat.blocks, 1, **how):
             first = builder.name("first", Read(flat.begins, (block,), None))
             last = builder.name("last", Read(flat.begins, (ix.add(block, 1),), None))
             low = builder.name("low", ix.sub(flat.diagonal(block), first))
             high = builder.name("high", ix.sub(flat.diagonal(ix.add(block, 1)), last))
-            borders = ix.add(ONE, Op("select", i64, (Op("lt", bool_, (first, last)), ONE, ZERO)))
+            if threads is not None:
+                self.together.block(work, position, flat, Part(block, first, last, low, high), threads)
+                return
+            borders = borders_of(first, last)
             with builder.loop(slot, ZERO, borders, 1):
                 border = builder.name("border", Op("select", i64, (Op("eq", bool_, (slot, FIRST)), first, last)))
                 with builder.when(Op("lt", bool_, (border, flat.count)), ix.sub(ix.sub(flat.count, border), 1)):
                     border = ix.add(flat.base, border)
-                    begin, start, stop = self._bounds(work, segments, border, low, high)
+                    begin, start, stop = self.bounds(work, segments, border, low, high)
                     builder.add(Store(flat.filled, (block, slot), Op("lt", bool_, (start, stop))))
-                    piece = self._piece(work, segments, border, begin, start, stop)
+                    piece = self.piece(work, segments, border, begin, start, stop)
                     for buffer, register in zip(flat.pieces, piece, strict=True):
                         builder.add(Store(buffer, (block, slot), Read(register, (), None)))
             with builder.loop(number, ix.add(flat.base, ix.add(first, 1)), ix.add(flat.base, last), 1):
-                begin, start, stop = self._bounds(work, segments, number, low, high)
-                piece = self._piece(work, segments, number, begin, start, stop)
-                result = self._start(work, segments, "result")
-                some = Op("lt", bool_, (start, stop))
-                self._take(work, segments, result, [Read(b, (), None) for b in piece], some)
-                self._finish(work, position, segments, number, result)
+                self.segment(work, position, segments, number, self.bounds(work, segments, number, low, high))
 
-    def _bounds(self, work: Work, segments: Segments, number: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr, Expr]:
+    def segment(
+        self, work: Work, position: int, segments: Segments, number: Expr, bounds: tuple[Expr, Expr, Expr]
+    ) -> None:
+        """A segment that lies inside a block: its values are folded, and its results stored."""
+        begin, start, stop = bounds
+        piece = self.piece(work, segments, number, begin, start, stop)
+        self.finish(
+            work, position, segments, number, [Read(b, (), None) for b in piece], Op("lt", bool_, (start, stop))
+        )
+
+    def finish(
+        self, work: Work, position: int, segments: Segments, number: Expr, piece: Sequence[NestExpr], some: NestExpr
+    ) -> None:
+        """The results of a segment that is one piece, if that has values."""
+        result = self._start(work, segments, "result")
+        self._take(work, segments, result, piece, some)
+        self._finish(work, position, segments, number, result)
+
+    def bounds(self, work: Work, segments: Segments, number: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr, Expr]:
         """The first index of a segment, and its part of low … high: nothing else is read, even if offsets are in no order."""
         axis = work.job.stage.axes[segments.axis]
         begin, end = self._values(work, (segments.begin, segments.end), {axis.var: number})
@@ -174,10 +185,10 @@ class FlatSegments:
         start = self.builder.name("start", ix.maximum(low, begin))
         return begin, start, self.builder.name("stop", ix.maximum(start, ix.minimum(high, end)))
 
-    def _piece(
-        self, work: Work, segments: Segments, number: Expr, begin: Expr, start: Expr, stop: Expr
+    def piece(
+        self, work: Work, segments: Segments, number: Expr, begin: Expr, start: Expr, stop: Expr, step: int = 1
     ) -> tuple[Buffer, ...]:
-        """The values start … stop − 1, all of one segment, folded; anything where there are none."""
+        """The values start … stop − 1, all of one segment, or every so many-th of them, folded; anything where there are none."""
         builder, fold = self.builder, segments.fold
         piece = tuple(builder.alloc(v.name, v.dtype, (), "register") for v in fold.left)
         neutral = identities_of(fold)
@@ -189,11 +200,11 @@ class FlatSegments:
                 form = self._form(work, segments, number, begin, start)
                 for register, value in zip(piece, self.loops.emitter.values(form.values), strict=True):
                     builder.add(Store(register, (), value))
-            first = ix.add(start, 1)
+            first = ix.add(start, step)
         loop = part_loop(work.job.stage, work.job.plan, "fold", -1)
         how = as_planned(loop, work.job.stage.name) if loop.kind == "vector" and neutral else {}
         place = fresh(fold.axes[0].var.name)
-        with builder.loop(place, first, stop, 1, **how):
+        with builder.loop(place, first, stop, step, **how):
             form = self._form(work, segments, number, begin, place)
             form = replace_neutral(form, neutral) if neutral else form
             self.loops.emitter.folds([(form, piece, ())])
@@ -226,16 +237,20 @@ class FlatSegments:
         self, work: Work, segments: Segments, total: Sequence[Buffer], piece: Sequence[NestExpr], some: NestExpr
     ) -> None:
         """`total` takes a piece in, on the right, if it has values."""
-        builder, fold = self.builder, segments.fold
-        operator = Reduce(
-            fold.axes, fold.left, fold.right, fold.combine, fold.neutral, fold.neutral, False, fold.monoid
-        )
+        builder = self.builder
         with builder.when(some):
             left = [builder.name("left", Read(register, (), None)) for register in total]
             right = [builder.name("right", value) for value in piece]
-            values = self.loops.environment(work, 0)
-            (item,) = self.loops.converter.convert((Item(operator, 0),), values, builder.facts, work.identity)
-            self.loops.emitter.combine_into(item.form, total, (), left, right)
+            self.loops.emitter.combine_into(self.operator(work, segments), total, (), left, right)
+
+    def operator(self, work: Work, segments: Segments) -> Reduce:
+        """The fold, of which the operator alone is used, where the stage is."""
+        fold = segments.fold
+        form = Reduce(fold.axes, fold.left, fold.right, fold.combine, fold.neutral, fold.neutral, False, fold.monoid)
+        values = self.loops.environment(work, 0)
+        (item,) = self.loops.converter.convert((Item(form, 0),), values, self.builder.facts, work.identity)
+        operator: Reduce = item.form
+        return operator
 
     def _finish(self, work: Work, position: int, segments: Segments, number: Expr, result: Sequence[Buffer]) -> None:
         """The stage's results for one segment."""
@@ -248,6 +263,10 @@ class FlatSegments:
     def _join(self, work: Work, position: int, flat: Flat) -> None:
         """The pieces at the blocks' borders, in order, and the segments that end there."""
         builder, segments = self.builder, flat.segments
+        loop = part_loop(work.job.stage, work.job.plan, "join", 0)
+        if loop.kind == "parallel" and not builder.threaded:
+            self._join_apart(work, position, flat, as_planned(loop, work.job.stage.name))
+            return
         running = self._start(work, segments, "running")
         block = fresh("block")
         with builder.loop(block, ZERO, flat.blocks, 1):
@@ -260,6 +279,25 @@ class FlatSegments:
                     self._clear(work, segments, running)
                     with builder.when(Op("lt", bool_, (last, flat.count))):
                         self._take_piece(work, flat, running, block, LAST)
+
+    def _join_apart(self, work: Work, position: int, flat: Flat, how: dict[str, Any]) -> None:
+        """The same, by threads: each takes the pieces of a segment that ends in its block, from the block in which it begins."""
+        builder, segments = self.builder, flat.segments
+        block, other = fresh("block"), fresh("other")
+        with builder.loop(block, ZERO, flat.blocks, 1, **how, certificates=self.loops.certificates("flat", work.job)):
+            first = builder.name("first", Read(flat.begins, (block,), None))
+            last = builder.name("last", Read(flat.begins, (ix.add(block, 1),), None))
+            with builder.when(Op("lt", bool_, (first, last))):
+                smaller = lambda middle: Op(
+                    "lt", bool_, (builder.name("at", Read(flat.begins, (middle,), None)), first)
+                )
+                begin = builder.name("begin", self._bisected(ZERO, block, smaller))
+                running = self._start(work, segments, "running")
+                with builder.when(Op("lt", bool_, (ZERO, begin)), ix.sub(begin, 1)):
+                    self._take_piece(work, flat, running, ix.sub(begin, 1), LAST)
+                with builder.loop(other, begin, ix.add(block, 1), 1):
+                    self._take_piece(work, flat, running, other, FIRST)
+                self._finish(work, position, segments, ix.add(flat.base, first), running)
 
     def _take_piece(self, work: Work, flat: Flat, running: Sequence[Buffer], block: Expr, slot: Expr) -> None:
         some = self.builder.name("some", Read(flat.filled, (block, slot), None))
