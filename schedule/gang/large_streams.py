@@ -6,7 +6,8 @@
 
 A loop that streams looks at each row, where it begins in its line of the cache, and runs from end to end; without, the last gang of a row
 may be moved back, and short rows pay for nothing. Whether results are large is one question for all rows. Chunks of a long row are long
-themselves, and stay as they are.
+themselves, and stay as they are; so do rows of elements with long bodies: beside these a look at the line takes little, and their code
+would take twice as long to compile.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from dataclasses import replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Op
+from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import Block, For, If, Nest, Ordered, Produce, Statement, Store, While
 from raido.schedule.nest.rows import kept_in_caches
-from raido.schedule.nest.values import Buffer
-from raido.schedule.nest.walk import statements_within
+from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.walk import expressions_of, statements_within
+
+SHORT = 8  # operations, loads among them, that make an element
 
 
 def part_large_streams(nest: Nest) -> Nest:
@@ -53,7 +57,13 @@ def _is_large(loop: For) -> Op | None:
     low, high = ix.as_index(loop.low), ix.as_index(loop.high)
     if any(ix.constant_value(ix.sub(member, low)) is not None for member in ix.members_of(high)):
         return None
-    stores = [s for s in statements_within(loop.body) if isinstance(s, Store) and s.stream]
+    inside = list(statements_within(loop.body))
+    if (
+        sum(isinstance(node, (Op, Read)) for node in topological(*(e for s in inside for e in expressions_of(s))))
+        > SHORT
+    ):  # type: ignore[misc]
+        return None
+    stores = [s for s in inside if isinstance(s, Store) and s.stream]
     above = {s.stream for s in stores}
     if len(above) != 1 or any(bytes_ is None for bytes_ in map(_bytes, (s.buffer for s in stores))):
         return None
