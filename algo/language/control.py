@@ -103,7 +103,7 @@ def loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, name: str | None
         raise TraceError(complaint(f"rd.loop(n, ...): n must be an integer, got {n!r}", remedy=remedy))
     count = structure(n)
     if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
-        remedy = ROUNDED_SIZE if is_of_sizes(count) else None
+        remedy = ROUNDED_SIZE if is_of_sizes(count) else "rd.i64(n) of a float"
         raise TraceError(complaint(f"rd.loop(n, ...): n must be an integer, got {nesting_text(count)}", remedy=remedy))
     iterations = counted_exactly(count)
     iterate = lambda i, state: run(body, i, state, form="body(i, state)")

@@ -285,7 +285,8 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
     try:
         return _literal(operator.index(key), extent, from_end)
     except TypeError:
-        raise TraceError(complaint(f"an index cannot be {key!r}")) from None
+        remedy = "an int, a size, a slice, None, …, an array of integers or booleans; rd.i64(x) of a float"
+        raise TraceError(complaint(f"an index cannot be {key!r}", remedy=remedy)) from None
 
 
 def _fitting(take: _Take, extent: Expr) -> _Take:

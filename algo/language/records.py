@@ -56,6 +56,8 @@ class Record(NearAttributes, tuple):
         return cls._make(kind[shape] for kind in cls._types)
 
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) and key in self._fields:
+            return getattr(self, key)
         from raido.algo.language.indexing import index_structure
 
         return index_structure(self, key)

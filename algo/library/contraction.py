@@ -19,8 +19,8 @@ from raido.algo.language.moves import astype, moved, transpose
 from raido.algo.language.pure import without_out
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import structure
-from raido.algo.trace.context import load
-from raido.algo.trace.existential import joined_size
+from raido.algo.trace.context import current, load
+from raido.algo.trace.existential import decided_by_data, joined_size
 from raido.algo.trace.locations import complaint, plain_int
 from raido.algo.trace.trees import leaves, map_leaves
 from raido.algo.trace.types import describe
@@ -67,6 +67,7 @@ def einsum(
         values = [astype(v, dtype) for v in values]
     inputs, output = read_subscripts(text, [leaves(v)[0].ndim for v in values])
     terms = [_diagonal(Term(v, labels)) for v, labels in zip(values, inputs, strict=True)]
+    _require_one_size(terms)
     for first, second in _path(terms, output, optimize):
         pair = [terms[first], terms[second]]
         rest = [term for k, term in enumerate(terms) if k not in (first, second)]
@@ -76,6 +77,17 @@ def einsum(
             break
         terms = [*rest, Term(contracted(pair, labels), labels)]
     return contracted(terms, output, name)
+
+
+def _require_one_size(terms: Sequence[Term]) -> None:
+    """Sizes of one label agree, apart from the literal 1, which broadcasts, and from those that data decides, which are checked later."""
+    sizes: dict[str, tuple[Any, str]] = {}
+    for k, term in enumerate(terms, start=1):
+        for label, extent in zip(term.labels, leaves(term.value)[0].extents, strict=True):
+            if index.constant_value(extent) == 1 or decided_by_data(extent):
+                continue
+            known, owner = sizes.setdefault(label, (extent, f"axis {label!r} of operand {k}"))
+            current().equal_sizes(known, extent, owner, f"axis {label!r} of operand {k}")
 
 
 def contracted(terms: Sequence[Term], output: Labels, name: str | None = None) -> Any:

@@ -90,7 +90,10 @@ class Algorithm(NearAttributes):
         fixed: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function) or not hasattr(function, "__name__"):
-            raise ArgumentError(f"rd.algorithm makes an algorithm of a function, not of {function!r}")
+            partial = isinstance(function, functools.partial)
+            remedy = "a lambda, or rd.capture(f, k=…) for a static parameter of an algorithm" if partial else None
+            said = f"rd.algorithm makes an algorithm of a function, not of {function!r}"
+            raise ArgumentError(explain(said, **{"try": remedy}))
         refuse_reserved_names(function, type(self))
         functools.update_wrapper(self, function)
         if self.__doc__ is None:  # else that of the class, which says nothing of this algorithm, were shown for it

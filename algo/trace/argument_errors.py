@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raido.algo.errors import ArgumentError, explain
+from raido.algo.trace.context import running
 from raido.algo.trace.trees import branches
 
 if TYPE_CHECKING:
@@ -61,12 +63,23 @@ def _came(argument: Any) -> str:
     return f"{type(argument).__module__}.{type(argument).__qualname__}".removeprefix("builtins.")
 
 
+def traced_remedy() -> str:
+    """What to write instead of a call with a traced value: inside an algorithm, another one is called by its name."""
+    if running() is not None:
+        return (
+            "the algorithm itself, f(x): inside of another one it is inlined; not its executable, and not f.interpret"
+        )
+    return "np.array(…): functions of raido work inside of algorithms"
+
+
 def no_array_remedy(argument: Any) -> str | None:
     """What may have been meant by an argument that is no array; None where nothing is known."""
     if isinstance(argument, str):
         return "np.load(path) for the numbers in a file; a keyword-only parameter for an option"
     if isinstance(argument, (np.random.Generator, np.random.RandomState)):
         return "rd.random.key(seed), for a parameter of type u32[2]"
+    if dataclasses.is_dataclass(argument):
+        return "vars(p), a dict, whose parts are p.a inside; or typing.NamedTuple instead of a dataclass"
     if isinstance(argument, bytes):
         return "np.frombuffer(b, np.uint8) for the bytes as numbers"
     return None

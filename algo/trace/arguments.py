@@ -16,7 +16,16 @@ from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explai
 from raido.algo.graph.dtypes import kind_of, numpy_dtype
 from raido.algo.graph.limits import LARGEST_SIZE
 from raido.algo.graph.narrow import convert
-from raido.algo.trace.argument_errors import LITERALS, bytes_text, counted, describe, misfit, no_array_remedy, wrong
+from raido.algo.trace.argument_errors import (
+    LITERALS,
+    bytes_text,
+    counted,
+    describe,
+    misfit,
+    no_array_remedy,
+    traced_remedy,
+    wrong,
+)
 from raido.algo.trace.foreign import is_buffer, is_foreign, read_foreign
 from raido.algo.trace.trees import branches
 
@@ -207,7 +216,7 @@ def _check_placed(takes: Takes, leaf: Leaf, name: str, argument: Placed) -> Plac
 def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
     dtype = numpy_dtype(leaf.dtype)
     if is_traced(argument):
-        raise misfit(takes, leaf, name, "a traced value", "np.array(…): functions of raido work inside of algorithms")
+        raise misfit(takes, leaf, name, "a traced value", traced_remedy())
     if isinstance(argument, np.ma.MaskedArray):
         hint = ".filled(…) gives its masked elements a value"
         raise misfit(takes, leaf, name, argument, hint, "it is a masked array")

@@ -87,6 +87,9 @@ def failure_of_python(error: Exception) -> TraceError | None:
         return TraceError(
             complaint("a traced value as a key of a dict or an element of a set", remedy=remedy, site=site)
         )
+    if isinstance(error, TypeError) and text == "'Array' object is not callable":
+        remedy = "a.shape[0] for the size of an axis, a[i] for an element"
+        return TraceError(complaint("an array is called as a function", remedy=remedy, site=site))
     if isinstance(error, TypeError) and "<traced " in text:
         head, remedy = remedy_in(site.text, "np", "numpy") or ("a function outside of raido", None)
         head = f"`{head}`" if remedy else head

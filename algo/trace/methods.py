@@ -114,7 +114,12 @@ class Methods(NearAttributes):
 
 
 bordered(Methods, special=())
-_OTHERWISE = {  # NumPy's methods that change the array itself, or leave NumPy
+_TYPES_OF_TORCH = {"double": "f64", "float": "f32", "half": "f16", "int": "i32", "long": "i64"}
+_OTHERWISE = {  # NumPy's methods that change the array itself, or leave NumPy; and torch's
+    **{name: f"a.astype(rd.{kind})" for name, kind in _TYPES_OF_TORCH.items()},
+    **dict.fromkeys(("cpu", "detach", "numpy"), "a itself: the result of the algorithm is a NumPy array"),
+    "permute": "a.transpose(1, 0)",
+    "unsqueeze": "a[:, None], or rd.expand_dims(a, axis)",
     "fill": "b = rd.full_like(a, value)",
     "item": "a itself, a scalar where its rank is 0",
     "partition": "b = rd.sort(a, axis)",

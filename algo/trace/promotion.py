@@ -8,6 +8,7 @@ with f16, and takes in integers and bool_, as in JAX.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -57,6 +58,8 @@ def lift(value: Any) -> Array:
     if (refuse := getattr(type(value), "refuse", None)) is not None:  # a window
         refuse(value)
     remedy = next((words for kind, words in _REMEDIES.items() if isinstance(value, kind)), None)
+    if dataclasses.is_dataclass(value):
+        remedy = "typing.NamedTuple instead of a dataclass, or a dict of its values"
     raise TraceError(complaint(f"{type(value).__name__} in an expression: {_short(value)}", remedy=remedy))
 
 

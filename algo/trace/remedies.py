@@ -89,6 +89,7 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "rolling": _WINDOWS,
     "shuffle": "rd.random.permutation",
     "special": "rd.erf, rd.erfc, rd.i0, rd.sinc, rd.softmax, rd.logsumexp",
+    "seed": "rd.random.key",
     "sigmoid": "1 / (1 + rd.exp(-x))",
     "sliding_window_view": _WINDOWS,
     "standard_normal": "rd.random.normal",

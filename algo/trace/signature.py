@@ -19,7 +19,7 @@ from raido.algo.graph.dtypes import dtype_of, f32, f64
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.rewrite import topological
 from raido.algo.language.records import Record, record_class
-from raido.algo.trace.argument_errors import counted, no_array_remedy
+from raido.algo.trace.argument_errors import counted, no_array_remedy, traced_remedy
 from raido.algo.trace.arguments import fields_of, read_array
 from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.foreign import is_elsewhere
@@ -63,7 +63,9 @@ def read_signature(function: Callable[..., Any], types: Mapping[str, Any]) -> Si
     required: set[str] = set()
     for parameter in parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TraceError(f"{function.__name__}: an algorithm cannot take *{parameter.name}")
+            stars = "*" if parameter.kind == parameter.VAR_POSITIONAL else "**"
+            said = f"{function.__name__}: an algorithm cannot take {stars}{parameter.name}"
+            raise TraceError(explain(said, **{"try": "one parameter that is a tuple, or a dict: f((a, b))"}))
         if parameter.kind == parameter.KEYWORD_ONLY:
             if parameter.default is parameter.empty:
                 required.add(parameter.name)
@@ -127,7 +129,7 @@ def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
         make = getattr(type(argument), "_make", tuple)  # records and named tuples keep their names
         return make(type_of(part, f"{name}_{k}", call) for k, part in enumerate(argument))
     if isinstance(argument, Array) and call:
-        remedy = "np.array(…): functions of raido work inside of algorithms"
+        remedy = traced_remedy()
         raise ArgumentError(explain(f"argument {name!r} is a traced value; an array is expected", **{"try": remedy}))
     if isinstance(argument, Array):
         return ArrayType(argument.dtype, argument.extents)
@@ -203,6 +205,10 @@ def count_complaint(function: str, signature: Signature, count: int) -> str:
     statics = sorted({*signature.defaults, *signature.required}) if count > len(names) else []
     by_name = f"; by name: {', '.join(f'{name}=' for name in statics)}" if statics else ""
     missing = f"; {names[count]!r} is missing" if count < len(names) else ""
+    if names[:1] == ["self"]:
+        missing = (
+            "; in a class an algorithm is a @staticmethod, without self: what it needs of the object are arguments"
+        )
     return f"{function} takes {counted(len(names), 'argument')} ({', '.join(names) or 'none'}), not {count}{by_name}{missing}"
 
 

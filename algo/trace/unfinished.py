@@ -13,6 +13,10 @@ _OTHER_CHANGES = {  # JAX's, and NumPy's operators
     "apply": "a.at[key].set(f(a[key]))",
     "divide": "a.at[key].multiply(1 / v)",
     "get": "a[key]",
+    "maximum": "a.at[key].max(v)",
+    "minimum": "a.at[key].min(v)",
+    **dict.fromkeys(("mul", "times"), "a.at[key].multiply(v)"),
+    "sub": "a.at[key].add(-v)",
     "power": "a.at[key].set(a[key] ** v)",
     "subtract": "a.at[key].add(-v)",
 }

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from raido.algo.errors import TraceError
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Const, Constant, Expr, Parameter, Result
+from raido.algo.graph.expr import Const, Constant, Count, Expr, Op, Parameter, Result, SizeVar
+from raido.algo.graph.rewrite import topological
 from raido.algo.trace.context import running
 from raido.algo.trace.locations import complaint, user_site
 from raido.algo.trace.methods import Methods
@@ -183,10 +184,12 @@ class Array(Methods, Operators):
             raise TraceError(complaint("cannot iterate over a traced scalar"))
         count = index.constant_value(self.extents[0])
         if count is None:
+            called = re.search(r"(?<![.\w])(sum|min|max|any|all|sorted)\(", user_site().text)
+            form = f"rd.{'sort' if called.group(1) == 'sorted' else called.group(1)}(a), " if called else ""
             raise TraceError(
                 complaint(
                     f"cannot iterate over {describe(self.dtype, self.extents)}: its size is not known while tracing",
-                    remedy="rd.map over its elements, or rd.loop with a[i]",
+                    remedy=f"{form}rd.map over its elements, or rd.loop with a[i]",
                 )
             )
         return iter([self[i] for i in range(count)])
@@ -200,7 +203,7 @@ class Array(Methods, Operators):
     def __bool__(self) -> bool:
         if isinstance(self.node, Const) and self.weak == LITERAL:
             return bool(self.node.value)
-        raise TraceError(_truth_complaint())
+        raise TraceError(_truth_complaint(self))
 
     def __contains__(self, item: Any) -> bool:
         raise TraceError(complaint("`in` on a traced value", remedy="rd.any(a == x)"))
@@ -343,7 +346,7 @@ def _kind(value: Array) -> str:
     return "a size, which is known when the program runs" if is_of_sizes(value) else "a traced value"
 
 
-def _truth_complaint() -> str:
+def _truth_complaint(value: Array) -> str:
     line = user_site().text
     if re.search(r"(?<![.\w])(min|max)\(", line):
         found = re.search(r"(?<![.\w])(min|max)\(", line)
@@ -360,6 +363,11 @@ def _truth_complaint() -> str:
         return complaint("`while` on a traced value", remedy="rd.while_loop(cond, body, init)")
     if re.search(r"[<>]=?[^<>=]+[<>]=?", line):
         return complaint("a chained comparison of traced values", remedy="(a < b) & (b < c)")
+    if all(isinstance(node, (Const, Count, Op, SizeVar)) for node in topological(value.node)):
+        return complaint(
+            "`if` on a size, which is known when the program runs",
+            remedy="rd.cond(n > 3, then, else_); a number in the type, f32[640]; or a keyword-only parameter, which is plain",
+        )
     return complaint(
         "`if` on a traced value, which is not known while tracing",
         remedy="rd.where(p, a, b), or rd.cond(p, then, else_) to evaluate one branch only",

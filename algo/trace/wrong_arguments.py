@@ -14,11 +14,17 @@ _OTHER_LIBRARIES = {  # names of torch, JAX and Python for what NumPy calls othe
     "dims": ("axis", "axes"),
     "keepdim": ("keepdims",),
     "reverse": ("descending",),
+    "size": ("shape",),
 }
 _MEANT = {
+    "loc": "m + s * rd.random.normal(key, shape) for a mean of m and a deviation of s",
+    "scale": "m + s * rd.random.normal(key, shape) for a mean of m and a deviation of s",
     "in_axes": "rd.swapaxes(a, 0, 1): functions go over the first axis; rd.elementwise over all",
     "out_axes": "rd.swapaxes(result, 0, 1)",
 }
+_FORMS = {
+    "cond": "rd.cond(p, lambda: f(x), lambda: g(x))"
+}  # of functions that other libraries call with more arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: M
         return Misfit(
             f'there is no argument "{unknown}"', takes, tuple(meant or near_names(unknown, named)), _MEANT.get(unknown)
         )
-    return Misfit(_said(problem), takes)
+    return Misfit(_said(problem), takes, meant=_FORMS.get(function.__qualname__) if options == {} else None)
 
 
 def wrong_arguments(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 import re
 import warnings
@@ -51,6 +53,17 @@ def foreign() -> Any:
 @rd.algorithm
 def endless(x: rd.f64["n"]):
     return endless(x)
+
+
+class Model:
+    @rd.algorithm
+    def double(self, x):
+        return 2 * x
+
+
+@dataclasses.dataclass
+class Parts:
+    a: Any
 
 
 def dropped(x: Any) -> Any:
@@ -258,6 +271,34 @@ SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
         LEAK,
         "return it from",
     ),
+    "a branch on a size": (
+        of(lambda x: x if x.shape[0] > 3 else 2 * x),
+        "`if` on a size",
+        r"rd\.cond\(n > 3.*f32\[640\]",
+    ),
+    "a branch on made data": (
+        of(lambda x: x if rd.any(rd.zeros(x.shape[0]) > 0) else 2 * x),
+        "`if` on a traced value",
+        r"rd\.where",
+    ),
+    "Python's sum": (of(lambda x: sum(x)), "cannot iterate over", r"try +rd\.sum\(a\), rd\.map"),
+    "a method": (lambda: Model().double(V), r"takes 2 arguments \(self, x\)", "a @staticmethod, without self"),
+    "a partial function": (lambda: rd.algorithm(functools.partial(max, V)), "not of functools.partial", r"rd\.capture"),
+    "any number of arguments": (of(lambda *xs: xs[0]), r"cannot take \*xs", r"f\(\(a, b\)\)"),
+    "a dataclass": (of(lambda p: p.a, Parts(V)), "argument 'p' is a Parts", r"vars\(p\)"),
+    "a dataclass as a result": (of(lambda x: Parts(x)), "Parts in an expression", "NamedTuple"),
+    "a float as an index": (of(lambda x: x[1.0]), "an index cannot be 1.0", r"rd\.i64\(x\) of a float"),
+    "the size of torch": (of(lambda x: x.size(0)), "an array is called", r"a\.shape\[0\]"),
+    "an executable inside": (of(lambda x: blur.compile()(x), X), "got a traced value", "the algorithm itself, f"),
+    "an interpreter inside": (of(lambda x: blur.interpret(x), X), "got a traced value", "not f.interpret"),
+    "branches by JAX": (of(lambda x: rd.cond(x[0] > 0, abs, abs, x)), "too many", r"try +rd\.cond\(p, lambda: f\(x\)"),
+    "a size of random numbers": (of(lambda k: rd.random.normal(k, size=3), rd.random.key(0)), '"size"', "try +shape=$"),
+    "a mean": (of(lambda k: rd.random.normal(k, loc=3), rd.random.key(0)), '"loc"', r"m \+ s \* rd\.random\.normal"),
+    "sizes of a contraction": (
+        of(lambda x: rd.einsum("ij,jk->ik", x, x), X, x="f32[n, m]"),
+        r"axis 'j' of operand 1 has size 4 \(m\), axis 'j' of operand 2 has size 3",
+        "",
+    ),
     "a schedule with holes": (with_hole, "with holes", r"try +s\.with_\(strip=4\)"),
     "an attribute": (of(lambda data: data.foo), r"data\.foo: ", "algorithm"),
     "a change that is dropped": (of(dropped), "the changed array is dropped", r"a = a\.at\[i\]\.set\(v\)"),
@@ -291,6 +332,11 @@ def test_remedies_run() -> None:
     assert every(V, 2).tolist() == V[::2].tolist()
     assert rd.algorithm(lambda x: rd.logaddexp(x, 0))(V[1]) == pytest.approx(math.log1p(math.e))
     assert rd.algorithm(lambda x: x * rd.erfc(-x / math.sqrt(2)) / 2)(V[1]) == pytest.approx(0.8413447460685429)
+
+
+def test_parts_of_dicts_have_names_in_brackets_too() -> None:
+    f = rd.algorithm(lambda p: p["a"] * 2 + p.b)
+    assert f({"a": V, "b": V}).tolist() == f.interpret({"a": V, "b": V}).tolist() == (3 * V).tolist()
 
 
 def test_representations_name_arguments_and_lines() -> None:
