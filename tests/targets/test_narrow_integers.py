@@ -1,0 +1,110 @@
+"""Wide integers of which 16 bits are used are computed in 16 bits, and give what NumPy gives."""
+
+import random
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+WIDE, NARROW = ("i32", "i64", "u32"), ("u8", "i8", "u16", "i16")
+TYPES = {
+    "u8": np.uint8,
+    "i8": np.int8,
+    "u16": np.uint16,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u32": np.uint32,
+}
+
+
+def blend(a, t, b):
+    return (a * t + b * (255 - t) + 127) // 255
+
+
+def luma(r, g, b):
+    return (77 * r + 150 * g + 29 * b + 128) >> 8
+
+
+def chroma(r, g, b):
+    return ((-38 * r - 74 * g + 112 * b + 128) >> 8) + 128
+
+
+def spread(a, b, c):
+    return abs(a - b) + c // 3
+
+
+def squared(a, b, c):
+    return (a * a + b * (255 - a) + 127) // 255
+
+
+def cubed(a, b, c):
+    return (a * a * a) >> 8
+
+
+def too_wide(a, b, c):
+    return (a * b + c * c) >> 8
+
+
+@pytest.mark.parametrize("function", [blend, luma, chroma, spread, squared, cubed, too_wide], ids=lambda f: f.__name__)
+def test_bytes_of_pixels(function):
+    ends = np.array([0, 1, 127, 128, 254, 255], np.uint8)
+    arrays = [each.ravel().copy() for each in np.meshgrid(ends, ends, ends)]
+    algorithm = rd.algorithm(
+        lambda a, b, c: rd.u8(function(rd.i32(a), rd.i32(b), rd.i32(c))), a="u8[n]", b="u8[n]", c="u8[n]"
+    )
+    want = function(*(x.astype(np.int32) for x in arrays)).astype(np.uint8)
+    np.testing.assert_array_equal(algorithm(*arrays), want)
+    text = algorithm.compile().source("gang")
+    assert ("i32(" in text) == (function in (cubed, too_wide))
+
+
+def expression(chance, names, depth):
+    if depth == 0 or chance.random() < 0.15:
+        return chance.choice(names) if chance.random() < 0.75 else str(chance.choice((1, 2, 3, 7, 127, 255, 1000)))
+    one, other = (expression(chance, names, depth - 1) for _ in "ab")
+    kind = chance.choice("+-*+-*nsdmMa")
+    if kind in "+-*":
+        return f"({one} {kind} {other})"
+    return {
+        "n": f"(-{one})",
+        "s": f"({one} >> {chance.choice((1, 4, 8, 15, 17))})",
+        "d": f"({one} // {chance.choice((2, 3, 10, 255, 40000))})",
+        "m": f"least({one}, {other})",
+        "M": f"most({one}, {other})",
+        "a": f"abs({one})",
+    }[kind]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_expressions(seed):
+    chance = random.Random(seed)
+    wide, given = chance.choice(WIDE[:2]), [chance.choice(NARROW) for _ in "abc"]
+    texts = [expression(chance, "abc", chance.choice((2, 3, 4))) for _ in range(12)]
+    texts = [f"{text} + (a - a)" for text in texts]
+    ends = [chance.choice(NARROW) for _ in texts]
+
+    def evaluate(text, values, least, most):
+        return eval(text, {"least": least, "most": most, "abs": abs}, dict(zip("abc", values, strict=True)))
+
+    def program(a, b, c):
+        values = [getattr(rd, wide)(x) for x in (a, b, c)]
+        return tuple(
+            getattr(rd, end)(evaluate(text, values, rd.minimum, rd.maximum))
+            for text, end in zip(texts, ends, strict=True)
+        )
+
+    rng = np.random.default_rng(seed)
+    arrays = []
+    for name in given:
+        limits = np.iinfo(TYPES[name])
+        near = rng.choice([limits.min, limits.max, 0, 1, 2, limits.max - 1], 77)
+        some = rng.integers(limits.min, limits.max, 77, endpoint=True)
+        arrays.append(np.where(rng.random(77) < 0.5, near, some).astype(TYPES[name]))
+    algorithm = rd.algorithm(program, **{name: f"{t}[n]" for name, t in zip("abc", given, strict=True)})
+    with np.errstate(over="ignore"):
+        values = [x.astype(TYPES[wide]) for x in arrays]
+        for got, text, end in zip(algorithm(*arrays), texts, ends, strict=True):
+            want = evaluate(text, values, np.minimum, np.maximum).astype(TYPES[end])
+            np.testing.assert_array_equal(got, want, err_msg=text)
