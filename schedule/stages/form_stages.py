@@ -49,6 +49,7 @@ from raido.schedule.stages.distribute import distribute_loops
 from raido.schedule.stages.expand_segments import expand_segments
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.inline import inline_elementwise, inline_moves
+from raido.schedule.stages.invariants import make_invariants_first
 from raido.schedule.stages.lift import lift_open, lift_reductions
 from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.private_arrays import bound_private_arrays
@@ -70,6 +71,7 @@ NORMALISE = (
     expand_segments,
     inline_moves,
     sort_by_networks,
+    make_invariants_first,
     guard_branches,
     keep_loops_private,
     distribute_loops,

@@ -1,0 +1,100 @@
+"""Loop-invariant scalars that read what an array loop begins as, made once before the loop.
+
+    v = q[h];  loop: q with [t] = w[v]      →      v = q[h], made;  loop: q with [t] = w[v]
+
+The loop takes over the memory of `q` if nobody reads the old contents once it runs: an iteration that looked `v` up again would, and all
+of `q` would be copied. What can fail is made early where every iteration evaluates it; that there is an iteration is asked afterwards
+(`guard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from raido.algo.graph.expr import (
+    Array,
+    ArrayLoop,
+    ArrayWhile,
+    Expr,
+    Generate,
+    Load,
+    Node,
+    Result,
+)
+from raido.algo.graph.faults import can_fault
+from raido.algo.graph.rewrite import (
+    children,
+    evaluated_nodes,
+    free_variables,
+    rebuild,
+    rewritten,
+    scalar_nodes,
+    topological,
+)
+from raido.schedule.stages.dependent import DEPENDENT
+from raido.schedule.stages.tables import Tables
+from raido.schedule.stages.uses import host_variables, loops_around
+
+
+def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph in which no iteration of an array loop reads a scalar again from what a state of the loop begins as."""
+    nodes = topological(*roots)
+    loops = [node for node in nodes if isinstance(node, ArrayLoop | ArrayWhile)]
+    begun = {loop: {array for array in loop.init if array.shape} for loop in loops}
+    if not any(begun.values()):
+        return roots
+    homes, hosts = loops_around(nodes), host_variables(nodes)
+    within = {form: homes[form].intersection(begun) for form in nodes if isinstance(form, (Generate, *DEPENDENT))}
+    early: dict[Node, set[Node]] = {}
+    for loop in loops:
+        inside = [form for form, around in within.items() if loop in around]
+        sure = _always_evaluated(loop)
+        for form in inside:
+            for e in scalar_nodes(*_expressions(form)):
+                if loop not in homes[e] and free_variables(e) <= hosts and _reads(e, begun[loop], sure):
+                    early.setdefault(form, set()).add(e)
+    if not early:
+        return roots
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        memo[node] = rebuild(node, memo.__getitem__)
+        tables.carry(node, memo[node])
+        if node in early:
+            new = _with_invariants(node, early[node], memo, tables)
+            tables.carry(node, new)
+            memo[node] = new
+    return rewritten(roots, memo)
+
+
+def _expressions(form: Node) -> tuple[Node, ...]:
+    return form.bodies if isinstance(form, Generate) else tuple(children(form))
+
+
+def _always_evaluated(loop: ArrayLoop | ArrayWhile) -> set[Node]:
+    """The scalars that every iteration evaluates, whatever it finds: those of the states of one number."""
+    own = [result.form for result in loop.results if isinstance(result, Result)]
+    single = [form for form in own if isinstance(form, Generate) and not form.axes]
+    return set(evaluated_nodes([body for form in single for body in form.bodies]))
+
+
+def _reads(e: Node, arrays: Collection[Node], sure: Collection[Node]) -> bool:
+    """Whether a scalar reads an element of one of these arrays, and may be evaluated before anybody asks for it."""
+    if not isinstance(e, Expr):
+        return False
+    nodes = scalar_nodes(e)
+    reads = any(isinstance(node, Load) and node.array in arrays for node in nodes)
+    return reads and (e in sure or not any(map(can_fault, nodes)))
+
+
+def _with_invariants(form: Node, early: Collection[Node], memo: dict[Node, Node], tables: Tables) -> Node:
+    """A form that reads its invariants where they are made."""
+    instead: dict[Node, Node] = {}
+    for node in scalar_nodes(form):
+        if node in early:
+            made = Generate((), (memo[node],))  # type: ignore[arg-type]
+            tables.kinds[made] = "scalar"
+            instead[node] = Load(Result(made, 0), (), False)
+        else:
+            instead[node] = rebuild(node, lambda child: instead.get(child, memo.get(child, child)))
+        tables.carry(node, instead[node])
+    return instead[form]

@@ -1,0 +1,77 @@
+"""Scalars that no iteration of an array loop changes, and that read what the loop begins as, are read before it: nothing is copied."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import raido as rd
+from raido.schedule.lower import lower
+
+
+@rd.algorithm
+def queue(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
+    n = starts.shape[0] - 1
+
+    def visit(s):
+        head, tail, waiting, far = s
+        here = waiting[head]
+
+        def edge(j, s):
+            tail, waiting, far = s
+            there = ends[starts[here] + j]
+            new = far[there] < 0
+            waiting = rd.where(new, waiting.at[rd.minimum(tail, n - 1)].set(there), waiting)
+            return rd.where(new, tail + 1, tail), waiting, rd.where(new, far.at[there].set(far[here] + 1), far)
+
+        return head + 1, *rd.loop(starts[here + 1] - starts[here], edge, (tail, waiting, far))
+
+    far = rd.where(rd.iota(n) == 0, 0, -1)
+    return rd.while_loop(lambda s: s[0] < s[1], visit, (0, 1, rd.zeros(n, rd.i64), far))[3]
+
+
+@rd.algorithm
+def rows_by_pivots(m: rd.i64["n"], place: rd.i64["steps"], counts: rd.i64["steps"]):
+    def outer(t, m):
+        pivot = m[place[t]] % 7
+        inner = lambda j, s: (s[0] + pivot, s[1].at[j].set(s[1][j] + pivot * s[0]))
+        return rd.loop(counts[t], inner, (rd.i64(1), m))[1]
+
+    return rd.loop(place.shape[0], outer, m)
+
+
+@rd.algorithm
+def once(m: rd.i64["n"], k: rd.size):
+    return rd.loop(k, lambda j, s: (s[0] + m[k], s[1].at[j].set(m[0] * s[0])), (rd.i64(0), m + 0))
+
+
+def graph(n: int, seed: int) -> list[np.ndarray]:
+    degrees = np.random.default_rng(seed).integers(0, 4, n)
+    starts = np.concatenate([[0], np.cumsum(degrees)])
+    return [starts, np.random.default_rng(seed + 1).integers(0, n, starts[-1])]
+
+
+@pytest.mark.parametrize("algorithm", (queue, rows_by_pivots))
+def test_the_loop_takes_over_what_it_begins_as(algorithm):
+    complete = algorithm.schedule().complete()
+    assert not lower(complete.graph, complete.variants()).copies
+
+
+@pytest.mark.parametrize("n", (1, 2, 7, 40))
+def test_results_are_the_same(n):
+    for seed in range(5):
+        arguments = graph(n, seed)
+        assert (queue(*arguments) == queue.interpret(*arguments)).all()
+        places, counts = np.random.default_rng(seed).integers(0, n, (2, 6))
+        arguments = [np.arange(n), places, counts]
+        assert (rows_by_pivots(*arguments) == rows_by_pivots.interpret(*arguments)).all()
+
+
+def test_what_fails_is_not_read_where_no_iteration_comes():
+    m = np.arange(3)
+    assert (rows_by_pivots(m, np.array([5]), np.array([0])) == m).all()
+    with pytest.raises(rd.IndexOutOfRange):
+        rows_by_pivots(m, np.array([5]), np.array([1]))
+    assert once(m, 0)[0] == 0
+    with pytest.raises(rd.IndexOutOfRange):
+        once(m, 3)
