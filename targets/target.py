@@ -77,6 +77,7 @@ class Cpu:
             fill_buffers=self.fill_buffers,
             from_l2_late=self.from_l2_late,
             fetched_to_store=self.fetched_to_store,
+            compresses=wide == 512,
         )
 
 

@@ -20,7 +20,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import loops_from
-from raido.schedule.strategies import block_of, results_of, strategies_of, strategy_name
+from raido.schedule.strategies import BITS_OF_A_DIGIT, block_of, results_of, strategies_of, strategy_name
 
 STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
@@ -96,14 +96,27 @@ def say_sort_loops(draft: Draft, stage: Stage) -> None:
     """Sorts side by side: threads take some each. A sort on its own has threads of its own, unless others are at work around it."""
     first = stage.all_axes[0]
     placed = isinstance(draft.state.plan(stage.name).compute, At)
-    assert stage.reduction is not None
-    by_comparison = "quicksort" in strategies_of(stage) and stage.reduction.left[0].dtype.bits > BY_DIGITS
-    name = "quicksort" if by_comparison else "radix"
+    name = "quicksort" if "quicksort" in strategies_of(stage) and is_sorted_by_comparisons(draft, stage) else "radix"
     draft.say(stage.name, "strategy", name=name, **({"chunks": 1} if placed else {}))
     if strategy_name(draft.state, stage.name) == "quicksort":
         draft.say(stage.name, "vectorize", axis=stage.reduction_axes[0].name)
     if first not in stage.reduction_axes and not placed:
         draft.say(stage.name, "parallel", axis=first.name)
+
+
+def is_sorted_by_comparisons(draft: Draft, stage: Stage) -> bool:
+    """Whether comparisons are faster than digits: of keys of many digits, where a part costs little or an array has few elements.
+
+    Where no instruction compresses, appending to both sides of a pivot costs as much as moving keys by a digit, and digits need fewer
+    passes: of integers and narrow floats of long arrays. Wide floats need eight, in each of which their bits are made an order twice. Rows
+    that are sorted side by side are taken to be short: their digits' counters cost as much as the keys.
+    """
+    assert stage.reduction is not None
+    key = stage.reduction.left[0].dtype
+    if key.bits <= BY_DIGITS or draft.machine.compresses or len(stage.axes) > 1 or (key.is_float and key.bits > 32):
+        return key.bits > BY_DIGITS
+    count = index.constant_value(known(draft, stage.reduction_axes[0].extent))
+    return count is not None and count <= (key.bits // BITS_OF_A_DIGIT) << BITS_OF_A_DIGIT
 
 
 def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None) -> None:

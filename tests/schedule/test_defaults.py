@@ -16,7 +16,7 @@ from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 
 AVX2 = Machine(vector_bits=256, registers=16, l2=1 << 20, l3=32 << 20)
-AVX512 = Machine(vector_bits=512, registers=32, l2=2 << 20, l3=32 << 20)
+AVX512 = Machine(vector_bits=512, registers=32, l2=2 << 20, l3=32 << 20, compresses=True)
 
 EXPECTED = {
     "blur": """
@@ -253,6 +253,21 @@ def derivatives(shift: int):
         return rd.stencil(square, along, down, boundary="clamp", name="out")
 
     return edges
+
+
+def test_long_arrays_are_sorted_by_digits_where_no_instruction_compresses():
+    def strategy(dtype, machine, rank=1, **sizes):
+        def ordered(k):
+            return rd.argsort(k, axis=-1)
+
+        ordered.__annotations__["k"] = dtype["n"] if rank == 1 else dtype["rows", "n"]
+        return default_of(ordered, machine, **sizes).partition('strategy("')[2].partition('"')[0]
+
+    compresses = {dtype: strategy(dtype, AVX512) for dtype in (rd.u16, rd.i32, rd.f64)}
+    assert compresses == {rd.u16: "radix", rd.i32: "quicksort", rd.f64: "quicksort"}
+    looks_up = {dtype: strategy(dtype, AVX2) for dtype in (rd.u16, rd.i32, rd.i64, rd.f32, rd.f64)}
+    assert looks_up == {rd.u16: "radix", rd.i32: "radix", rd.i64: "radix", rd.f32: "radix", rd.f64: "quicksort"}
+    assert strategy(rd.i32, AVX2, n=1000) == strategy(rd.i32, AVX2, rank=2) == "quicksort"
 
 
 def test_stencils_that_read_the_same_and_are_read_alike_are_made_in_one_pass():
