@@ -187,6 +187,10 @@ int32_t rd_program_run(const RdProgram* program, RdLoaded* loaded, void* const* 
   plan.registers = calloc(program->register_count + 1, sizeof *plan.registers);
   plan.slots = calloc(program->slot_count + 1, sizeof *plan.slots);
   code = plan.registers && plan.slots ? run(program, &mine, &plan, sizes, made, counts) : rd_fail(RD_NO_MEMORY, "no memory");
+  if (!code && !pthread_mutex_trylock(&loading)) { /* else another thread is at it, or will be */
+    rd_library_keep(device);
+    pthread_mutex_unlock(&loading);
+  }
   free(plan.registers);
   free(plan.slots);
   return leave(code);

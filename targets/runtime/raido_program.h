@@ -58,4 +58,7 @@ RD_HIDDEN int rd_is_called(const char* which, int32_t index, const char* name);
 /* Opens a device as rd_library_choose names it, if it can run the library's programs: one function for each device API. */
 RD_HIDDEN int32_t rd_library_open(const char* which, RdDevice** out);
 
+/* Keeps, for later processes, what the driver has compiled for the device, if there is more of it than before. One thread at a time. */
+RD_HIDDEN void rd_library_keep(RdDevice* device);
+
 #endif

@@ -62,5 +62,7 @@ RD_DEVICE_API int64_t rd_vulkan_messages(RdVulkan* vulkan, char* text, uint64_t 
 RD_DEVICE_API int32_t rd_device_open(RdVulkan* vulkan, const RdDeviceOptions* options, RdDevice** out);
 /* The pipeline cache: its size, and as much as there is room for. */
 RD_DEVICE_API int64_t rd_device_cache(RdDevice* device, void* out, uint64_t room);
+/* How many pipelines have been compiled. */
+RD_DEVICE_API uint64_t rd_device_compiled(RdDevice* device);
 
 #endif

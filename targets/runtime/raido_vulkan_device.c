@@ -81,6 +81,7 @@ struct RdDevice {
   VkQueue queue;
   uint32_t family;
   VkPipelineCache cache;
+  uint64_t compiled; /* pipelines */
   VkQueryPool marks;
   double tick; /* seconds */
   uint64_t clock; /* the bits of a timestamp that count */
@@ -495,6 +496,7 @@ static int32_t compile_code(RdDevice* d, RdKernel* kernel, int which) {
                                            .pName = kernel->name};
   VkComputePipelineCreateInfo pipeline = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .stage = stage, .layout = kernel->layout};
   TRY(d, d->CreateComputePipelines(d->device, d->cache, 1, &pipeline, NULL, &kernel->pipelines[which]), "compiling a kernel");
+  d->compiled++;
   return 0;
 }
 
@@ -821,6 +823,13 @@ int64_t rd_device_cache(RdDevice* device, void* out, uint64_t room) {
   if (result == VK_SUCCESS && size <= room) result = device->GetPipelineCacheData(device->device, device->cache, &size, out);
   pthread_mutex_unlock(&device->lock);
   return result == VK_SUCCESS ? (int64_t)size : 0;
+}
+
+uint64_t rd_device_compiled(RdDevice* device) {
+  pthread_mutex_lock(&device->lock);
+  uint64_t compiled = device->compiled;
+  pthread_mutex_unlock(&device->lock);
+  return compiled;
 }
 
 static int32_t mark(RdDevice* d, uint32_t* out) {

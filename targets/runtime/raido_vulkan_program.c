@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include "raido_vulkan_program.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "raido_program.h"
+#include "raido_vulkan_pipelines.h"
 
 #define API_1_2 ((uint32_t)1 << 22 | (uint32_t)2 << 12)
 
@@ -96,6 +98,19 @@ static int32_t ask(RdDevice* device, const RdVulkanProbe* probe, const RdVulkanI
   return code;
 }
 
+static RdVulkanInfo kept_for; /* the device that is open, and how many of its pipelines are kept */
+static uint64_t kept;
+
+void rd_library_keep(RdDevice* device) {
+  uint64_t compiled = rd_device_compiled(device);
+  if (compiled == kept) return;
+  kept = compiled;
+  int64_t bytes = rd_device_cache(device, NULL, 0);
+  void* data = bytes > 0 ? malloc((size_t)bytes) : NULL;
+  if (data && (bytes = rd_device_cache(device, data, (uint64_t)bytes)) > 0) rd_pipelines_keep(&kept_for, data, (uint64_t)bytes);
+  free(data);
+}
+
 int32_t rd_library_open(const char* which, RdDevice** out) {
   static RdVulkan* vulkan; /* opened once in a process: the caller lets one thread in at a time */
   static pid_t owner;
@@ -107,9 +122,23 @@ int32_t rd_library_open(const char* which, RdDevice** out) {
   }
   int32_t code = find(vulkan, which, &options.index, &info);
   if (!code) code = check_device(&info);
-  if (code || rd_device_open(vulkan, &options, out)) return RD_BAD_DEVICE;
+  if (code) return RD_BAD_DEVICE;
+  void* known = rd_pipelines_read(&info, &options.cache_bytes);
+  options.cache = known;
+  code = rd_device_open(vulkan, &options, out);
+  if (code && known) { /* which may be the reason */
+    options.cache = NULL;
+    options.cache_bytes = 0;
+    code = rd_device_open(vulkan, &options, out);
+  }
+  free(known);
+  if (code) return RD_BAD_DEVICE;
   for (const RdVulkanProbe* probe = rd_vulkan_probes; probe->kernel.name && !code; probe++) code = ask(*out, probe, &info);
-  if (!code) return 0;
+  if (!code) {
+    kept_for = info;
+    kept = rd_device_compiled(*out); /* the probes' are not worth a file */
+    return 0;
+  }
   rd_device_close(*out);
   return RD_BAD_DEVICE;
 }

@@ -16,7 +16,7 @@ from raido.targets.vulkan.probe import MANY, fusing_probe, loop_probe
 from raido.targets.vulkan.spirv.grammar import Capability, Glsl, Mode, Op, Storage
 from raido.targets.vulkan.spirv.listing import read_instructions
 
-_SOURCES = ("program", "device", "plan", "vulkan", "vulkan_device", "vulkan_program")
+_SOURCES = ("program", "device", "plan", "vulkan", "vulkan_device", "vulkan_pipelines", "vulkan_program")
 _MODES: dict[int, str] = {
     Mode.DenormPreserve: "denormals",
     Mode.SignedZeroInfNanPreserve: "infinities",
