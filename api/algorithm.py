@@ -79,6 +79,9 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
                     **{"try": "sizes={" + ", ".join(f'"{name}": 64' for name in self._size_names(like, static)) + "}"},
                 )
             )
+        if not isinstance(like, (tuple, list)):
+            said = f"{self.name}.compile: `like` is a tuple with an example or a type for each argument, not {type(like).__name__}"
+            raise ArgumentError(explain(said, **{"try": "like=(x,)"}))
         notes: dict[str, str] = {}
         if db is not None:
             if schedule is not None:

@@ -215,7 +215,10 @@ class Target:
             return text
         if text is not None and not isinstance(text, str):
             given = "schedule=…" if hasattr(text, "complete") else 'target="llvm"'
-            headline = f'a target is a rd.Target or a name such as "llvm", not {text!r}'
+            said = text if isinstance(text, (bool, int, float)) else type(text).__name__
+            headline = f'a target is a rd.Target or a name such as "llvm", not {said}'
+            if not hasattr(text, "complete"):
+                given += "; like=(x, …) for examples of the arguments"
             raise TargetError(explain(headline, **{"try": given}))
         kind, _, which = (text or "llvm").partition(":")
         if kind == "cuda" and which.startswith(("sm_", "compute_")):
@@ -304,9 +307,11 @@ def _device_entries(kind: str) -> tuple[TargetEntry, ...]:
 
 
 def _unknown_kind(kind: str) -> str:
-    return (
+    meant = {"cpu": '"llvm"', "native": '"llvm"', "host": '"llvm"', "gpu": '"cuda" or "vulkan"'}.get(kind)
+    return explain(
         f'unknown target "{kind}"; there is: "llvm" (or "llvm:haswell" for a named processor), "vulkan" and "cuda" (or "vulkan:0" for a '
-        'device, "cuda:sm_90" for an architecture)'
+        'device, "cuda:sm_90" for an architecture)',
+        **{"try": f'"llvm:{kind}"' if kind in CPUS else meant},
     )
 
 

@@ -92,6 +92,8 @@ class Algorithm(NearAttributes):
         if not callable(function) or not hasattr(function, "__name__"):
             partial = isinstance(function, functools.partial)
             remedy = "a lambda, or rd.capture(f, k=…) for a static parameter of an algorithm" if partial else None
+            if isinstance(function, (str, ArrayType)):
+                remedy = '@rd.algorithm(x="f32[n]"): types by the names of the parameters'
             said = f"rd.algorithm makes an algorithm of a function, not of {function!r}"
             raise ArgumentError(explain(said, **{"try": remedy}))
         refuse_reserved_names(function, type(self))

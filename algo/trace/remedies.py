@@ -43,6 +43,30 @@ _SEGMENTS = "rd.reduce_by_index(rd.full(count, neutral), rd.{}, neutral, segment
 _ROUNDING = frozenset(("ceil", "floor", "trunc", "fix", "rint", "round", "around", "int"))
 _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "Func": "rd.algorithm",
+    "Tensor": "rd.Array",
+    "cat": "rd.concatenate",
+    "clamp": "rd.clip",
+    "compile": "f.compile() of an algorithm f",
+    "cumulative_max": "rd.scan(rd.maximum, -np.inf, a)",
+    **dict.fromkeys(("field", "struct", "Record"), "rd.record"),
+    "float": "rd.f64",
+    **dict.fromkeys(("groupby", "group_by"), "rd.reduce_by_key"),
+    **dict.fromkeys(("if_else", "ifelse"), "rd.cond, rd.where"),
+    "index_add": "a.at[i].add(v)",
+    "int": "rd.i64",
+    "len": "a.shape[0]",
+    "masked_fill": "rd.where(mask, v, a)",
+    "max_pool": "a.reshape(h // 2, 2, w // 2, 2).max(axis=(1, 3))",
+    "prefix_sum": "rd.cumsum",
+    "print": "what an algorithm returns: values are known when it runs",
+    "range": "rd.iota",
+    "save": "exe.export(path) for a program, np.save outside for arrays",
+    "set_num_threads": 'rd.Target("llvm", threads=n), or RAIDO_NUM_THREADS in the environment',
+    "static": "keyword-only parameters, def f(x, *, k=2)",
+    "tensor": "rd.array",
+    "topk": "rd.sort(x, descending=True)[:k]",
+    "vectorize": 'rd.elementwise, or a schedule\'s s["stage"].vectorize("x")',
+    "while": "rd.while_loop",
     "PRNGKey": "rd.random.key",
     "RDom": "rd.reduce",
     "as_strided": _WINDOWS,
@@ -141,6 +165,9 @@ def meant_by(name: str) -> str | None:
     """raido's spelling of a name from another language, or of NumPy's name of a number or dtype; None if unknown."""
     if name in _ELSEWHERE or name in _WITHOUT_FUNCTION:
         return _ELSEWHERE.get(name) or _WITHOUT_FUNCTION[name]
+    for home in ("fft", "linalg", "random"):
+        if name in getattr(rd_function(home), "__all__", ()):
+            return f"rd.{home}.{name}"
     if isinstance(getattr(np, name, None), float):
         return f"np.{name}"
     kind = getattr(np, name, None)

@@ -118,6 +118,8 @@ def _check_names(algorithm: Any, given: Mapping[str, Any]) -> None:
     unknown = next((name for name in given if name not in static), None)
     if unknown is not None:
         near = ", ".join(f"{word}=" for word in near_names(unknown, {*options, *static}))
+        if unknown in ("sizes", "inputs"):
+            near = f"rd.autotune({algorithm.name}, {'{...}' if unknown == 'sizes' else '(x, ...)'}): {unknown} stand second"
         head = f"rd.autotune has no option {unknown!r}, and {algorithm.name} no static parameter of that name"
         raise ArgumentError(explain(head, **{"try": near or None, "options": ", ".join(sorted(options))}))
     free = static - set(algorithm.fixed)
