@@ -34,7 +34,6 @@ from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.building import new_form, structure
 from raido.algo.trace.calling import EndlessCall, endless_call
 from raido.algo.trace.context import Trace, current, load, running, tracing
-from raido.algo.trace.leaks import refuse_leaks
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import lift, takes
 from raido.algo.trace.remedies import near_names
@@ -244,6 +243,8 @@ class Algorithm(NearAttributes):
         return None
 
     def _traced(self, types: Sequence[Type], static: Mapping[str, Any]) -> Program:
+        from raido.algo.trace.leaks import refuse_leaks  # not before there is something to trace
+
         names = [d.name for d in self.signature.positional]
         flat: list[Parameter] = []
         sizes = size_variables(types, names)
