@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from machine_paths import Route, disassemble, heaviest_kernel, units
+from machine_paths import Code, Route, disassemble, heaviest_kernel, units
 from peers.cuda import source_of
 from rich.console import Console
 from rows.device import DEVICE_ROWS, DeviceRow
@@ -33,10 +33,12 @@ console = Console(highlight=False)
 
 @dataclass(frozen=True)
 class Work:
-    """The unit that a row's instructions are divided by, in words, and the instructions that do it."""
+    """The unit that a row's instructions are divided by, in words, and the instructions that do it. `count`: units on the path, where such
+    instructions only tell which path that is."""
 
     unit: str
     of: Callable[[str], int]
+    count: int = 0
 
 
 WORK = {
@@ -44,7 +46,7 @@ WORK = {
     "stencil": Work("element stored", units("STG")),
     "gauss": Work("product", units("FMUL")),
     "reduce": Work("element loaded", units("LDG")),
-    "scan": Work("addition", units("FADD")),
+    "scan": Work("element scanned", units("FADD", "LDG", "STG"), 16),
     "histogram": Work("element counted", units("ATOMS")),
     "sgemm": Work("multiply-add", units("FFMA")),
     "mandelbrot": Work("product", units("FMUL")),
@@ -59,13 +61,19 @@ def own_path(name: str, architecture: str, nvdisasm: str) -> Route:
     narrow = {
         kernel: code for kernel, code in found.items() if kernel.startswith(NARROW) or NARROW + kernel not in found
     }
-    return heaviest_kernel(narrow, WORK[name].of)
+    return path_of(narrow, name)
 
 
 def peer_path(name: str, architecture: str, nvdisasm: str) -> Route:
     """The path of the kernel written by hand."""
     code = compile_source(source_of(name).text, architecture).code
-    return heaviest_kernel(disassemble(code, nvdisasm), WORK[name].of)
+    return path_of(disassemble(code, nvdisasm), name)
+
+
+def path_of(kernels: dict[str, Code], name: str) -> Route:
+    """The path through the kernels of a row, with its units of work."""
+    found = heaviest_kernel(kernels, WORK[name].of)
+    return replace(found, work=WORK[name].count or found.work)
 
 
 def table(rows: dict[tuple[str, str], tuple[Route, Route]]) -> str:

@@ -14,6 +14,7 @@ _LABEL = re.compile(r"^(\.L_\w+):$")
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)(.*);")
 _TARGET = re.compile(r"`\((\.L_\w+)\)")
 _JUMPS = ("BRA", "JMP", "EXIT", "RET", "BRX")
+_TESTS = ("BRA.DIV", "BRA.CONV")  # jumps of warps whose threads have parted, or have not
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def _blocks(lines: Iterable[str]) -> Code:
             blocks[-1].append(match[2])
             if match[2].split(".")[0] in _JUMPS:
                 target = _TARGET.search(match[3])
-                ends[len(blocks) - 1] = (match[2].split(".")[0], match[1] is not None, target and target[1])
+                tested = match[1] is not None or match[2] in _TESTS
+                ends[len(blocks) - 1] = (match[2].split(".")[0], tested, target and target[1])
                 blocks.append([])
     followers: list[list[int]] = []
     for k in range(len(blocks)):

@@ -27,7 +27,8 @@ from rows.stencils import CROSS, jacobi2d_5, weighted
 class DeviceRow:
     """One line of the table: a program, its inputs, NumPy's answer, and a host plan of hand-written kernels.
 
-    The plan finds the inputs under the names of the program's parameters, the result as "out", and the sizes by their names.
+    The plan finds the inputs under the names of the program's parameters, the result as "out", and the sizes by their names. `on_cuda`: another
+    one, where blocks may wait for each other.
     """
 
     what: str
@@ -35,6 +36,12 @@ class DeviceRow:
     inputs: Callable[[], list[np.ndarray]]
     answer: Callable[..., np.ndarray]
     plan: tuple[Statement, ...]
+    on_cuda: tuple[Statement, ...] = ()
+
+    @property
+    def cuda_plan(self) -> tuple[Statement, ...]:
+        """The plan of kernels in CUDA C."""
+        return self.on_cuda or self.plan
 
 
 def rounded(algorithm: rd.Algorithm) -> rd.Algorithm:
@@ -78,6 +85,7 @@ def plane(kernel: str, each: tuple[int, int], *arguments: Number) -> Launch:
 
 SHARE, ROW = 8192, 256 * 16
 PARTIALS, SCANNED = blocks("n", SHARE), blocks("n", ROW)
+TOLD: Number = ("+", SCANNED, 1)
 
 DEVICE_ROWS = {
     "copy": DeviceRow(
@@ -126,6 +134,12 @@ DEVICE_ROWS = {
             Launch("scan", (SCANNED, 1, 1), ("a", "before", "out", "n")),
             Free("totals"),
             Free("before"),
+        ),
+        (
+            Allocate("state", ("*", TOLD, 8)),
+            Launch("clear", (blocks(("*", TOLD, 2), 256), 1, 1), ("state", ("*", TOLD, 2))),
+            Launch("scan", (SCANNED, 1, 1), ("a", "state", "out", "n")),
+            Free("state"),
         ),
     ),
     "histogram": DeviceRow(

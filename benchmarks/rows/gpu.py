@@ -39,7 +39,7 @@ def ordered(a: rd.i32["n"]):
 
 
 def plan(name: str) -> tuple[Statement, ...]:
-    return DEVICE_ROWS[name].plan
+    return DEVICE_ROWS[name].cuda_plan
 
 
 COPY = Row("copy of 10⁸ f32", copy, drawn((100_000_000,)), np.copy, tolerance=0)

@@ -56,6 +56,7 @@ inline double __dsqrt_rn(double a) { return std::sqrt(a); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
+inline int __ffs(int v) { return __builtin_ffs(v); }
 inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
 inline float raido_widen(unsigned short a) { return (float)on_cpu::bits<_Float16>(a); }
 inline unsigned short raido_narrow(float a) { return on_cpu::bits<unsigned short>((_Float16)a); }
@@ -237,6 +238,15 @@ template <class T> T __shfl_up_sync(unsigned, T value, int distance, int width =
 template <class T> T __shfl_down_sync(unsigned, T value, int distance, int width = 32) {
   int lane = on_cpu::lane();
   return on_cpu::exchange(value, lane % width + distance < width ? lane + distance : lane);
+}
+inline unsigned __ballot_sync(unsigned, int holds) {
+  on_cpu::slots[on_cpu::now] = holds != 0;
+  on_cpu::wait(on_cpu::warp);
+  unsigned all = 0;
+  int first = on_cpu::now - on_cpu::lane(), end = std::min(first + on_cpu::warp_size, on_cpu::threads);
+  for (int k = first; k < end; ++k) all |= (unsigned)on_cpu::slots[k] << (k - first);
+  on_cpu::wait(on_cpu::warp);
+  return all;
 }
 
 // --- matrices

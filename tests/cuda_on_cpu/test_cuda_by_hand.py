@@ -52,7 +52,7 @@ def kernels() -> Iterator[dict[str, Kernel]]:
 
 
 def made_by(compiler: TwinCompiler) -> dict[str, Kernel]:
-    names = sorted({each.kernel for row in DEVICE_ROWS.values() for each in row.plan if hasattr(each, "kernel")})
+    names = sorted({each.kernel for row in DEVICE_ROWS.values() for each in row.cuda_plan if hasattr(each, "kernel")})
     made = {name: compiler.make_kernels(source_of(name), "sm_90").kernels[name] for name in names}
     compiler.build()
     return made
@@ -72,9 +72,9 @@ def test_cuda_by_hand_agrees_with_numpy(kernels: dict[str, Kernel], name: str) -
         numbers |= {size.name: n for size, n in sizes if isinstance(size, SizeVar)}
         memories[parameter.name] = Memory(device, array.nbytes)
         memories[parameter.name].write(np.ascontiguousarray(array))
-    used = {each.kernel: kernels[each.kernel] for each in row.plan if hasattr(each, "kernel")}
+    used = {each.kernel: kernels[each.kernel] for each in row.cuda_plan if hasattr(each, "kernel")}
     loaded = {each: LoadedKernel(device, kernel) for each, kernel in used.items()}
-    plan = encode_plan(row.plan, used, list(numbers))
+    plan = encode_plan(row.cuda_plan, used, list(numbers))
     run_plan(plan, device, loaded, numbers=numbers, memories=memories)
     np.testing.assert_array_equal(memories["out"].read(np.empty_like(want)), want)
 
