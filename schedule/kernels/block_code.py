@@ -92,9 +92,10 @@ def number_in_block(threads: tuple[Var, Var, Var], extent: tuple[int, int, int])
 
 
 class _BlockCode(BlockMemory):
-    """One attempt. `turn`: memory of a block that looks back."""
+    """One attempt. `turn`: memory of a block that looks back; `number`: what it has drawn, its place in the chain."""
 
     turn: LookBackMemory | None = None
+    number: Var | None = None
 
     @property
     def lane(self) -> Expr:
@@ -115,7 +116,7 @@ class _BlockCode(BlockMemory):
         carry = next((s for s in statements_within(self.body) if isinstance(s, Carry)), None)
         if carry is None:
             return 0
-        self.turn = memory_of(carry, prod(self.extent))
+        self.turn = memory_of(carry)
         self.shared |= {buffer: [()] for buffer in self.turn.buffers}
         return sum(self._constant_size(buffer) or 0 for buffer in self.turn.buffers)
 
@@ -271,19 +272,23 @@ class _BlockCode(BlockMemory):
         kinds = ((buffer, write) for buffer in s.buffers for write in (False, True))
         reached = [Access(buffer, write, False, inner.bound & self.axes, owner, alone=True) for buffer, write in kinds]
         yield from self._meet(reached, scope)
-        for each in exchanged(s, thread, self._first(others), self.limits.exchange):
+        for each in exchanged(s, thread, self.extent[axis], self._first(others), self.limits.exchange):
             yield self._rewritten(each, inner)
 
     def _in_turn(self, s: Carry | Ticket, scope: Scope) -> Iterator[Statement]:
         """What blocks do in their order. Its last barrier is behind all that was reached before."""
         assert self.turn is not None and scope.uniform and not scope.bound
-        self._meet(self._reached(s, scope), scope)
+        barrier = self._meet(self._reached(s, scope), scope)
         if isinstance(s, Ticket):
+            self.number = s.var
             yield from draw_number(s, self.turn, self.lane)
         else:
             values = tuple(self._value(e, scope) for e in s.values)
-            yield Barrier()
-            yield from look_back(replace(s, values=values), self.turn, self.lane, prod(self.extent))
+            threads, subgroup = prod(self.extent), self.limits.exchange
+            yield from barrier
+            width = subgroup if subgroup and threads % subgroup == 0 else 1
+            chained = replace(s, values=values, place=s.place if self.number is None else self.number)
+            yield from look_back(chained, self.turn, self.lane, threads, width)
         self.since = []
 
     def _exchanges(self) -> bool:

@@ -7,7 +7,7 @@ runs what a launch of all would run in every so many of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph import index as ix
@@ -38,15 +38,24 @@ def carry_of(loop: For) -> Carry | None:
     """What the blocks that a loop makes carry from one to the next."""
     if not loop.level.startswith("block"):
         return None
-    found = [s for s in _in_block(loop.body) if isinstance(s, Carry)]
+    found = _turn_of(loop.body)
     within = [s for s in statements_within(loop) if isinstance(s, (Carry, Ordered))]
-    return found[0] if len(found) == 1 == len(within) else None
+    return found[0] if found and len(found) == len(within) else None
 
 
-def _in_block(block: Block) -> Iterator[Statement]:
-    """The statements of a block, and of those that stand in it for themselves."""
+def _turn_of(block: Block) -> list[Carry]:
+    """What is carried in a block, once: by a statement of it, or by one on each side of a test. None where it is more, or on one side alone."""
+    turns: list[list[Carry]] = []
     for s in block.statements:
-        yield from _in_block(s) if isinstance(s, Block) else (s,)
+        if isinstance(s, Carry):
+            turns.append([s])
+        elif isinstance(s, Block):
+            turns.append(_turn_of(s))
+        elif isinstance(s, If) and s.orelse is not None:
+            sides = [_turn_of(s.then), _turn_of(s.orelse)]
+            turns.append([*sides[0], *sides[1]] if all(sides) else [])
+    turns = [turn for turn in turns if turn]
+    return turns[0] if len(turns) == 1 else []
 
 
 def block_chain(loop: For) -> Chain:

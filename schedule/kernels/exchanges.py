@@ -27,11 +27,12 @@ from raido.schedule.nest.nodes import Collect, Exchange, Let, Statement, Store
 from raido.schedule.nest.values import Read
 
 
-def exchanged(s: Collect, thread: Var, chosen: Expr | None, subgroup: int) -> Iterator[Statement]:
-    """The code of every thread for a collection. `thread`: its place along x; `chosen`: the condition that it has a part, if its place
-    says so (None: it always does); `subgroup`: how many threads exchange values."""
+def exchanged(s: Collect, thread: Var, threads: int, chosen: Expr | None, subgroup: int) -> Iterator[Statement]:
+    """The code of every thread for a collection. `thread`: its place along x, of so many `threads`; `chosen`: the condition that it has a part,
+    if its place along others says so (None: it always does); `subgroup`: how many threads exchange values."""
     indices = tuple(substitute(i, {s.var: thread}) for i in s.indices)
-    here = _both(Op("lt", bool_, (thread, s.count)), chosen)
+    all_have = (ix.constant_value(s.count) or 0) >= threads
+    here = chosen if all_have else _both(Op("lt", bool_, (thread, s.count)), chosen)
     own = _named("own", s.left)
     for v, buffer in zip(own, s.buffers, strict=True):
         yield Let(v, Read(buffer, indices, here))
@@ -70,5 +71,5 @@ def _named(label: str, operands: Sequence[Var]) -> list[Var]:
     return [fresh(label, v.dtype) for v in operands]
 
 
-def _both(a: Expr, b: Expr | None) -> Expr:
-    return a if b is None else Op("logical_and", bool_, (a, b))
+def _both(a: Expr | None, b: Expr | None) -> Expr | None:
+    return (a or b) if a is None or b is None else Op("logical_and", bool_, (a, b))

@@ -305,10 +305,10 @@ class _Run:
         """Runs threads until each has come to a barrier, or to its end (None). Subgroups exchange values together."""
         reached: set[Any] = set()
         going = list(threads)
+        met: dict[Any, list[tuple[Any, Any]]] = {}
         while going:
             if self.chance is not None:
                 self.chance.shuffle(going)
-            met: dict[Any, list[tuple[Any, Any]]] = {}
             awaiting: list[tuple[Any, Any]] = []
             for place, running in going:
                 self.clock.go(block, place, phase)
@@ -319,11 +319,13 @@ class _Run:
                     met.setdefault((_number_in_block(kernel, place) // stop[1], *stop), []).append((place, running))
                 else:
                     reached.add(stop)
-            if any(len(group) < width for (_, _, width), group in met.items()):
+            together = [key for key, group in met.items() if len(group) == key[-1]]
+            exchanged = [each for key in together for each in met.pop(key)]
+            if met and not (exchanged or awaiting):
                 raise NestError(f"some threads of a subgroup of {kernel.name} exchange values, and others do not")
             if awaiting:
                 yield AWAITS if len(awaiting) == len(going) else "others"
-            going = [*(each for group in met.values() for each in group), *awaiting]
+            going = [*exchanged, *awaiting]
         return reached
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from raido.schedule.kernels.kernel import Kernel
 from raido.schedule.nest.effects import writes
-from raido.schedule.nest.nodes import Alloc, Await, Exchange, Publish, Statement, Ticket
+from raido.schedule.nest.nodes import Alloc, Await, Broadcast, Exchange, FirstThread, Publish, Statement, Ticket
 from raido.schedule.nest.python_source import StatementSource
 from raido.schedule.nest.walk import statements_within
 
@@ -50,7 +50,7 @@ class KernelSource(StatementSource):
 
     def statement(self, s: Statement) -> None:
         """The lines of one statement; shared memory is there already."""
-        if isinstance(s, Exchange):
+        if isinstance(s, (Exchange, Broadcast, FirstThread)):
             self._exchange(s)
         elif isinstance(s, (Ticket, Publish, Await)):
             self._between_blocks(s)
@@ -68,18 +68,27 @@ class KernelSource(StatementSource):
         where = f"({s.state.serial}, {place})"
         if isinstance(s, Publish):
             self.line(f"{state}.write(({place},), {self.value(s.value)})")
-            self.line(f"clock.publish({where})")
+            if not s.alone:
+                self.line(f"clock.publish({where})")
             return
         self.line(f"while not {state}.read(({place},)): yield {AWAITS!r}")
-        self.line(f"clock.learn({where})")
+        if not s.alone:
+            self.line(f"clock.learn({where})")
         self.line(f"{self.name(s.var)} = int({state}.read(({place},)))")
 
-    def _exchange(self, s: Exchange) -> None:
+    def _exchange(self, s: Exchange | Broadcast | FirstThread) -> None:
         """Values that threads of a subgroup leave, and take once all have come to the first stop; at the second one all have taken theirs."""
-        values = self.tuple(s.values)
-        self.line(f"given[lane] = {values}")
+        given = self.value(s.condition) if isinstance(s, FirstThread) else self.tuple(s.values)
+        self.line(f"given[lane] = {given}")
         self.line(f"yield ({next(self.temporaries)}, {s.width})")
         first = f"lane // {s.width} * {s.width}"
-        other = f"min(max(lane + {s.distance}, {first}), {first} + {s.width - 1})"
-        self.line(f"{''.join(f'{self.name(v)}, ' for v in s.vars)} = given[{other}]")
+        if isinstance(s, FirstThread):
+            those = f"[k for k in range({s.width}) if given[{first} + k]]"
+            self.line(f"{self.name(s.var)} = {self.constant(s.var.dtype)}.numpy.type(({those} or [{s.width}])[0])")
+        else:
+            if isinstance(s, Broadcast):
+                other = f"{first} + int({self.value(s.source)})"
+            else:
+                other = f"min(max(lane + {s.distance}, {first}), {first} + {s.width - 1})"
+            self.line(f"{''.join(f'{self.name(v)}, ' for v in s.vars)} = given[{other}]")
         self.line(f"yield ({next(self.temporaries)}, {s.width})")

@@ -1,14 +1,17 @@
-"""What a block of a GPU does to learn what came before it: decoupled look-back (Merrill & Garland 2016), by all threads of the block.
+"""What a block of a GPU does to learn what came before it: decoupled look-back (Merrill & Garland 2016), by the threads of its first subgroup.
 
     earlier = carry before[b], then before[b + 1] = earlier + total          b: the number that the block has drawn
 
-becomes, of T threads:
+becomes, of a subgroup of T threads:
 
     totals[b + 1] = total; publish state[b + 1] = 1                          (the first thread)
     until one of T entries, from b downwards, holds all that came before it: thread t awaits state[b - t], and takes before[b - t] or, where
       that is not known yet, totals[b - t]
-    earlier = the nearest before[k], then totals[k + 1] … totals[b] combined with it, from left to right    (the first thread)
-    before[b + 1] = earlier + total; publish state[b + 1] = 2
+    earlier = what the nearest such thread has, then what those before it have, from left to right
+    before[b + 1] = earlier + total; publish state[b + 1] = 2                (the first thread)
+
+A value that leaves two bits of a word for its state is published in that word (`in_one_word`): nothing else has to be seen then. Where the
+threads of a block are no whole subgroups its first thread looks back alone, an entry at a time.
 
 Blocks draw their numbers, so that those that a block waits for have all begun, and devices promise that what has begun goes on.
 Entries that only some timing makes known change nothing: `before[k]` is what folding on from any earlier one gives, to the bit, as totals are
@@ -19,19 +22,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import bool_, i32, i64
-from raido.algo.graph.expr import Expr, Node, Op, const, fresh
+from raido.algo.graph.dtypes import bool_, i32, i64, unsigned
+from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import substitute
+from raido.schedule.nest.carry import in_one_word
 from raido.schedule.nest.nodes import (
     Alloc,
-    AtomicUpdate,
     Await,
     Barrier,
     Block,
+    Broadcast,
     Carry,
+    FirstThread,
     For,
     If,
     Let,
@@ -43,41 +49,27 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
-TOTAL, ALL = 1, 2
-"""States of an entry: its block's total is there; what comes before the next block is, too."""
 _FIRST: tuple[Expr, ...] = (ix.as_index(0),)
 
 
 @dataclass(frozen=True, slots=True)
 class LookBackMemory:
-    """Shared memory of a block: the entries that its threads look at, the place of the nearest that is known, what came before the block,
-    and the number that it has drawn."""
+    """Shared memory of a block: what came before it, and the number that it has drawn."""
 
-    window: tuple[Buffer, ...]
-    nearest: Buffer
     earlier: tuple[Buffer, ...]
     number: Buffer
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         """All of it."""
-        return (*self.window, self.nearest, *self.earlier, self.number)
+        return (*self.earlier, self.number)
 
 
-def memory_of(s: Carry, threads: int) -> LookBackMemory:
-    """Memory for a block of so many threads."""
-    window = tuple(_array("window", b, threads) for b in s.buffers)
-    earlier = tuple(_array("earlier", b, 1) for b in s.buffers)
-    return LookBackMemory(window, _scalar("nearest", i32), earlier, _scalar("number", i64))
-
-
-def _array(name: str, like: Buffer, count: int) -> Buffer:
-    return Buffer(name, like.dtype, (ix.as_index(count),), "shared", new_serial(), (), 1, None)
-
-
-def _scalar(name: str, dtype: Any, scope: str = "shared") -> Buffer:
-    shape = (ix.as_index(1),) if scope == "shared" else ()
-    return Buffer(name, dtype, shape, scope, new_serial(), (), 1, None)
+def memory_of(s: Carry) -> LookBackMemory:
+    """Memory for a block."""
+    one = (ix.as_index(1),)
+    earlier = tuple(Buffer("earlier", b.dtype, one, "shared", new_serial(), (), 1, None) for b in s.buffers)
+    return LookBackMemory(earlier, Buffer("number", i64, one, "shared", new_serial(), (), 1, None))
 
 
 def draw_number(s: Ticket, memory: LookBackMemory, lane: Expr) -> Iterator[Statement]:
@@ -86,97 +78,180 @@ def draw_number(s: Ticket, memory: LookBackMemory, lane: Expr) -> Iterator[State
     number = Store(memory.number, _FIRST, drawn)
     yield If(_is(lane, 0), Block((Ticket(drawn, s.state, s.count), number)))
     yield Barrier()
-    natural = ix.maximum(Read(memory.number, _FIRST, None), 0)
-    yield Let(s.var, ix.minimum(natural, ix.sub(s.count, 1)))
+    yield Let(s.var, Read(memory.number, _FIRST, None), s.count)
 
 
-def look_back(s: Carry, memory: LookBackMemory, lane: Expr, threads: int) -> Iterator[Statement]:
-    """The code of every thread for what its block takes and hands on; all of them come by."""
-    block, after = fresh("block"), fresh("after")
-    totals = [fresh("total", v.dtype) for v in s.right]
-    yield Let(block, s.place)
-    yield Let(after, ix.add(block, 1))
-    yield from (Let(v, value) for v, value in zip(totals, s.values, strict=True))
-    known = [Store(buffer, (after,), v) for buffer, v in zip(s.totals, totals, strict=True)]
-    yield If(_is(lane, 0), Block((*known, Publish(s.state, after, ix.as_index(TOTAL)))))
-
-    top, found = _scalar("top", i64, "register"), _scalar("found", i32, "register")
-    yield from (Alloc(top), Store(top, (), block), Alloc(found), Store(found, (), const(i32, threads)))
-    again = Op("eq", bool_, (Read(found, (), None), const(i32, threads)))  # type: ignore[arg-type]
-    further = Store(top, (), ix.sub(Read(top, (), None), threads))
-    yield While(
-        Block(()),
-        again,
-        Block(
-            (
-                If(_is(lane, 0), Block((Store(memory.nearest, _FIRST, const(i32, threads)),))),
-                Barrier(),
-                *_look(s, memory, lane, top),
-                Barrier(),
-                Store(found, (), Read(memory.nearest, _FIRST, None)),
-                If(again, Block((further, Barrier()))),
-            )
-        ),
-    )
-    yield If(_is(lane, 0), Block(tuple(_fold(s, memory, block, totals, top, found))))
+def look_back(s: Carry, memory: LookBackMemory, lane: Expr, threads: int, subgroup: int) -> Iterator[Statement]:
+    """The code of every thread for what its block takes and hands on; all of them come by. `lane`: the number of a thread; `subgroup`: how
+    many threads exchange values, 1 where none do."""
+    writer = _LookBack(s, memory, lane, subgroup)
+    code = writer.code()
+    yield from code if threads == subgroup else (If(_less(lane, ix.as_index(subgroup)), Block(tuple(code))),)
     yield Barrier()
     yield from (Let(v, Read(b, _FIRST, None)) for v, b in zip(s.taken, memory.earlier, strict=True))
 
 
-def _look(s: Carry, memory: LookBackMemory, lane: Expr, top: Buffer) -> Iterator[Statement]:
-    """A thread's look at its entry, if there is one: entry 0 is known."""
-    entry, seen, state = fresh("entry"), fresh("seen"), _scalar("status", i64, "register")
-    await_it = Block((Await(seen, s.state, entry), Store(state, (), seen)))
-    old, new = fresh("old", i32), fresh("new", i32)
-    smaller = Op("minimum", i32, (old, new))
-    place = Op("cast", i32, (lane,))
-    nearest = AtomicUpdate(memory.nearest, _FIRST, place, old, new, smaller, "minimum")
+class _LookBack:
+    """The code of the threads of a subgroup."""
 
-    def taken(sources: Sequence[Buffer]) -> Iterator[Statement]:
-        for target, source in zip(memory.window, sources, strict=True):
-            yield Store(target, (lane,), Read(source, (entry,), None))
+    def __init__(self, s: Carry, memory: LookBackMemory, lane: Expr, width: int) -> None:
+        self.s, self.memory, self.lane, self.width = s, memory, lane, width
+        self.entries: _Words | _Arrays = (
+            _Words(s) if in_one_word([b.dtype for b in s.buffers], s.counts) else _Arrays(s)
+        )
+        self.top, self.found, self.far = _register("top", i64), _register("found", i32), _register("far", bool_)
+        self.seen = [_register("seen", b.dtype) for b in s.buffers]
+        self.running = [_register("running", b.dtype) for b in s.buffers]
 
-    yield Let(entry, ix.sub(Read(top, (), None), lane))
-    yield If(
-        Op("le", bool_, (ix.as_index(0), entry)),
-        Block(
-            (
-                Alloc(state),
-                Store(state, (), ix.as_index(ALL)),
-                If(Op("lt", bool_, (ix.as_index(0), entry)), await_it),
-                If(
-                    _is(Read(state, (), None), ALL),
-                    Block((*taken(s.buffers), nearest)),
-                    Block(tuple(taken(s.totals))),
-                ),
-            )
-        ),
-    )
+    def code(self) -> Iterator[Statement]:
+        """All of it."""
+        s, first = self.s, _is(self.lane, 0)
+        block, after = fresh("block"), fresh("after")
+        totals = [fresh("total", v.dtype) for v in s.right]
+        yield Let(block, s.place)
+        yield Let(after, ix.add(block, 1))
+        yield from (Let(v, value) for v, value in zip(totals, s.values, strict=True))
+        yield If(first, Block(tuple(self.entries.publish_totals(after, totals))))
+        yield from self._search(block)
+        yield from self._fold(block)
+        earlier = [fresh("earlier", b.dtype) for b in s.buffers]
+        yield from (Let(v, Read(b, (), None)) for v, b in zip(earlier, self.running, strict=True))
+        sums = [fresh("sum", b.dtype) for b in s.buffers]
+        handed_on: list[Statement] = [Store(b, _FIRST, v) for b, v in zip(self.memory.earlier, earlier, strict=True)]
+        handed_on += [Let(v, e) for v, e in zip(sums, _applied(s, earlier, totals), strict=True)]
+        handed_on += [Store(b, (after,), v) for b, v in zip(s.buffers, sums, strict=True)]
+        yield If(first, Block((*handed_on, *self.entries.publish_all(after, sums))))
+
+    def _search(self, block: Var) -> Iterator[Statement]:
+        """Looks at entries from `block` downwards until one is found of which all is known: the thread that has seen it is `found`; the first
+        look finds one most of the time."""
+        found, top = Read(self.found, (), None), Read(self.top, (), None)
+        yield from map(Alloc, (self.top, self.found, self.far, *self.seen))
+        yield from self._look(block)
+        nothing = Op("eq", bool_, (found, const(i32, self.width)))  # type: ignore[arg-type]
+        further = Block((Store(self.top, (), ix.sub(top, self.width)), *self._look(top)))
+        start = (Store(self.far, (), const(bool_, True)), Store(self.top, (), block))
+        yield Store(self.far, (), const(bool_, False))
+        yield If(nothing, Block((*start, While(Block(()), nothing, further))))
+
+    def _look(self, top: Any) -> Iterator[Statement]:
+        """A thread's look at its entry, from one downwards; entry 0 is known, and there are none below."""
+        entry, known = fresh("entry"), _register("known", bool_)
+        yield Let(entry, ix.sub(top, self.lane))
+        yield Alloc(known)
+        yield Store(known, (), const(bool_, True))
+        start = [Store(r, (), Read(b, _FIRST, None)) for r, b in zip(self.seen, self.s.buffers, strict=True)]
+
+        def take(values: Sequence[NestExpr], everything: Expr) -> Iterator[Statement]:
+            yield from (Store(r, (), v) for r, v in zip(self.seen, values, strict=True))
+            yield Store(known, (), everything)
+
+        yield If(_less(ix.as_index(0), entry), Block(tuple(self.entries.take(entry, take))), Block(tuple(start)))
+        yield from self._first_with(Read(known, (), None))  # type: ignore[arg-type]
+
+    def _first_with(self, holds: Expr) -> Iterator[Statement]:
+        if self.width == 1:
+            one: NestExpr = Op("select", i32, (holds, const(i32, 0), const(i32, 1)))
+            yield Store(self.found, (), one)
+            return
+        near = fresh("near", i32)
+        yield FirstThread(near, holds, self.width)
+        yield Store(self.found, (), near)
+
+    def _fold(self, block: Var) -> Iterator[Statement]:
+        """What came before the block, from the nearest entry of which all is known on."""
+        seen, nearest = [Read(b, (), None) for b in self.seen], fresh("near")
+        yield Let(nearest, Op("cast", i64, (Read(self.found, (), None),)))  # type: ignore[arg-type]
+        yield from map(Alloc, self.running)
+        yield from self._of_thread(seen, nearest, lambda values: self._set(values))
+        if self.width > 1:
+            step = fresh("step")
+            place = ix.sub(ix.sub(nearest, 1), step)
+            near = self._of_thread(seen, place, lambda values: _combined(self.s, self.running, values))
+            yield For(step, ix.as_index(0), nearest, 1, Block(tuple(near)))
+        entry = fresh("entry")
+        far = self.entries.take(entry, partial(_taken_in, self.s, self.running))
+        others = For(entry, ix.add(Read(self.top, (), None), 1), ix.add(block, 1), 1, Block(tuple(far)))
+        yield If(Read(self.far, (), None), Block((others,)))  # type: ignore[arg-type]
+
+    def _of_thread(self, values: Sequence[Read], source: Expr, use: Any) -> Iterator[Statement]:
+        """`use` of the values that a thread of the subgroup has."""
+        if self.width == 1:
+            yield from use(values)
+            return
+        names = [fresh("from", v.dtype) for v in values]
+        yield Broadcast(tuple(names), tuple(values), Op("cast", i32, (source,)), self.width)
+        yield from use(names)
+
+    def _set(self, values: Sequence[NestExpr]) -> Iterator[Statement]:
+        yield from (Store(r, (), v) for r, v in zip(self.running, values, strict=True))
 
 
-def _fold(
-    s: Carry, memory: LookBackMemory, block: Expr, totals: Sequence[NestExpr], top: Buffer, found: Buffer
-) -> Iterator[Statement]:
-    """What came before the block, from the nearest entry that is known on, for all threads; and what comes before the next one."""
-    running = [Buffer("running", b.dtype, (), "register", new_serial(), (), 1, None) for b in s.buffers]
-    nearest = fresh("near")
-    yield Let(nearest, Op("cast", i64, (Read(found, (), None),)))  # type: ignore[arg-type]
-    for register, window in zip(running, memory.window, strict=True):
-        yield Alloc(register)
-        yield Store(register, (), Read(window, (nearest,), None))
-    step, entry = fresh("step"), fresh("entry")
-    place = ix.sub(ix.sub(nearest, 1), step)
-    near = _combined(s, running, [Read(b, (place,), None) for b in memory.window])
-    yield For(step, ix.as_index(0), nearest, 1, Block(tuple(near)))
-    far = _combined(s, running, [Read(b, (entry,), None) for b in s.totals])
-    yield For(entry, ix.add(Read(top, (), None), 1), ix.add(block, 1), 1, Block(tuple(far)))
-    earlier = [fresh("earlier", b.dtype) for b in s.buffers]
-    yield from (Let(v, Read(b, (), None)) for v, b in zip(earlier, running, strict=True))
-    yield from (Store(b, _FIRST, v) for b, v in zip(memory.earlier, earlier, strict=True))
-    after = ix.add(block, 1)
-    for buffer, value in zip(s.buffers, _applied(s, earlier, totals), strict=True):
-        yield Store(buffer, (after,), value)
-    yield Publish(s.state, after, ix.as_index(ALL))
+class _Arrays:
+    """Entries as arrays beside their states: `totals` once a state is 1, `buffers` once it is 2."""
+
+    def __init__(self, s: Carry) -> None:
+        self.s = s
+
+    def publish_totals(self, after: Expr, totals: Sequence[NestExpr]) -> Iterator[Statement]:
+        yield from (Store(b, (after,), v) for b, v in zip(self.s.totals, totals, strict=True))
+        yield Publish(self.s.state, after, ix.as_index(1))
+
+    def publish_all(self, after: Expr, sums: Sequence[NestExpr]) -> Iterator[Statement]:
+        """The sums are in their buffers."""
+        yield Publish(self.s.state, after, ix.as_index(2))
+
+    def take(self, entry: Expr, use: Any) -> Iterator[Statement]:
+        """Awaits an entry; `use` of its values, and whether these are all that came before."""
+        state = fresh("state")
+        yield Await(state, self.s.state, entry)
+
+        def read(buffers: Sequence[Buffer], everything: bool) -> Block:
+            return Block(tuple(use([Read(b, (entry,), None) for b in buffers], const(bool_, everything))))
+
+        yield If(_is(state, 2), read(self.s.buffers, True), read(self.s.totals, False))
+
+
+class _Words:
+    """Entries as their states: a total with bit 62, or all that came before with bit 63, of which neither is part of a value."""
+
+    def __init__(self, s: Carry) -> None:
+        self.s, self.dtype = s, s.buffers[0].dtype
+
+    def publish_totals(self, after: Expr, totals: Sequence[NestExpr]) -> Iterator[Statement]:
+        yield Publish(self.s.state, after, self._word(totals[0], 1 << 62), alone=True)
+
+    def publish_all(self, after: Expr, sums: Sequence[NestExpr]) -> Iterator[Statement]:
+        yield Publish(self.s.state, after, self._word(sums[0], -1 << 63), alone=True)
+
+    def take(self, entry: Expr, use: Any) -> Iterator[Statement]:
+        """Awaits an entry; `use` of its value, and whether that is all that came before."""
+        word = fresh("word")
+        yield Await(word, self.s.state, entry, alone=True)
+        yield from use([self._value(word)], _less(word, ix.as_index(0)))
+
+    def _word(self, value: Any, flag: int) -> Expr:
+        if not self.s.counts and self.dtype is not bool_:
+            word = unsigned(self.dtype.bits)
+            value = value if self.dtype is word else Op("bitcast", word, (value,))
+        bits = value if self.s.counts else Op("cast", i64, (value,))
+        return Op("bit_or", i64, (bits, const(i64, flag)))
+
+    def _value(self, word: Expr) -> Expr:
+        if self.s.counts:
+            return Op("bit_and", i64, (word, const(i64, (1 << 62) - 1)))
+        if self.dtype is bool_:
+            return Op("eq", bool_, (Op("bit_and", i64, (word, const(i64, 1))), const(i64, 1)))
+        bits = Op("cast", unsigned(self.dtype.bits), (word,))
+        return bits if self.dtype is bits.dtype else Op("bitcast", self.dtype, (bits,))
+
+
+def _taken_in(s: Carry, running: Sequence[Buffer], values: Sequence[NestExpr], everything: Expr) -> Iterator[Statement]:
+    """The running values become those of an entry of which all is known, or take in others, on the right."""
+    named = [fresh("value", b.dtype) for b in running]
+    yield from (Let(v, value) for v, value in zip(named, values, strict=True))
+    whole = Block(tuple(Store(r, (), v) for r, v in zip(running, named, strict=True)))
+    yield If(everything, whole, Block(tuple(_combined(s, running, named))))
 
 
 def _combined(s: Carry, running: Sequence[Buffer], values: Sequence[NestExpr]) -> Iterator[Statement]:
@@ -194,5 +269,13 @@ def _applied(s: Carry, left: Sequence[NestExpr], right: Sequence[NestExpr]) -> l
     return [substitute(e, values) for e in s.combine]
 
 
+def _register(name: str, dtype: Any) -> Buffer:
+    return Buffer(name, dtype, (), "register", new_serial(), (), 1, None)
+
+
 def _is(e: NestExpr, number: int) -> Expr:
     return Op("eq", bool_, (e, ix.as_index(number)))  # type: ignore[arg-type]
+
+
+def _less(a: NestExpr, b: NestExpr) -> Expr:
+    return Op("lt", bool_, (a, b))  # type: ignore[arg-type]

@@ -52,8 +52,8 @@ def _statement(s: Statement, together: bool, launched: bool) -> Iterator[Stateme
     elif isinstance(s, For):
         yield _loop(s, together)
     elif isinstance(s, If):
-        orelse = None if s.orelse is None else thread_code(s.orelse, together)
-        yield If(s.condition, thread_code(s.then, together), orelse)
+        orelse = None if s.orelse is None else thread_code(s.orelse, together, launched)
+        yield If(s.condition, thread_code(s.then, together, launched), orelse)
     elif isinstance(s, While):
         yield replace(s, setup=thread_code(s.setup, together), body=thread_code(s.body, together))
     elif isinstance(s, Fold):

@@ -28,10 +28,11 @@ from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
 from raido.schedule.lower.thread_folds import is_bound
-from raido.schedule.lower.thread_scans import Combine, Pieces, ThreadScans
+from raido.schedule.lower.thread_scans import Combine, Pieces, Prefixes, ThreadScans
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
-from raido.schedule.nest.nodes import Certificate, Ordered, Store
+from raido.schedule.nest.carry import in_one_word
+from raido.schedule.nest.nodes import Certificate, If, Ordered, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.stages.stage import initial_values
@@ -162,7 +163,7 @@ class BlockScans:
             def one(piece: Work, first: int, t: Expr) -> None:
                 running = reductions.allocate(piece, first, registers=False, label="running")
                 reductions.copy(partials, (number,), running.buffers, ())
-                threads.follow(running.buffers, before, (number,), t, combine)
+                threads.follow(running.buffers, t, [Read(b, (number, ix.sub(t, 1)), None) for b in before], combine)
                 follow(piece, first, running)
 
             threads.each(inner, at, threads.pieces(inner, at), one, certificates)
@@ -184,9 +185,10 @@ class BlockScans:
         job, count = work.job, self._count(work, position)
         initial = self._initial(work)
         shape = (ix.add(count, 1),)
-        before, totals = (
-            tuple(builder.alloc(label, v.dtype, shape, "heap") for v in fold.left) for label in ("before", "totals")
-        )
+        dtypes, counts = [v.dtype for v in fold.left], job.stage.filter is not None
+        before = tuple(builder.alloc("before", dtype, shape, "heap") for dtype in dtypes)
+        alone = in_one_word(dtypes, counts)
+        totals = () if alone else tuple(builder.alloc("totals", dtype, shape, "heap") for dtype in dtypes)
         state = builder.alloc("state", i64, shape, "heap")
         names = {"stage": job.stage.name, "loop": job.plan.loops[position].name}
         with builder.loop(block := fresh("block"), ix.as_index(0), shape[0], 1, kind="parallel", **names):
@@ -197,17 +199,33 @@ class BlockScans:
         combine = self._combine(work)
 
         def one_block(inner: Work, at: int) -> None:
+            """A block; where pieces are vectorised, whole blocks have code of their own, without a test."""
+            start, step, stop = self._block_range(inner)
+            gap = ix.sub(stop, ix.add(start, step))
+            if vector_loop(job, at) is None or builder.facts.nonnegative(gap):
+                scan_block(inner, at)
+                return
+            part = replace(inner, copies=[c.copy() for c in inner.copies])
+            with builder.block(builder.facts.with_known(gap), branch=True) as whole:
+                scan_block(inner, at)
+            with builder.block(branch=True) as last:
+                scan_block(part, at)
+            builder.add(If(as_comparison(gap), closed(whole), closed(last)))
+
+        def scan_block(inner: Work, at: int) -> None:
             pieces = threads.pieces(inner, at)
             scanned = self._scanned_totals(inner, at, pieces, combine)
-            last = [builder.name("last", Read(b, (ix.sub(pieces.live, 1),), None)) for b in scanned]
+            begins = threads.begins(pieces, scanned, dtypes)
             operator = reductions.operator(inner)
-            earlier = self.loops.emitter.carry(operator, before, self._number(inner), last, totals, state)
+            earlier = self.loops.emitter.carry(
+                operator, before, self._number(inner), scanned.last, totals, state, counts
+            )
 
             def go_through(piece: Work, first: int, t: Expr) -> None:
                 running = reductions.allocate(piece, first, registers=False, label="running")
                 for buffer, value in zip(running.buffers, earlier, strict=True):
                     builder.add(Store(buffer, (), value))
-                threads.follow(running.buffers, scanned, (), t, combine)
+                threads.follow(running.buffers, t, begins(t), combine)
                 follow(piece, first, running)
 
             threads.each(inner, at, pieces, go_through, certificates)
@@ -235,7 +253,7 @@ class BlockScans:
             self.loops.converter.convert(values, environment, self.builder.facts, work.identity)
         )
 
-    def _scanned_totals(self, work: Work, position: int, pieces: Pieces, combine: Combine) -> tuple[Buffer, ...]:
+    def _scanned_totals(self, work: Work, position: int, pieces: Pieces, combine: Combine) -> Prefixes:
         """The totals of the pieces of a block, each with those of all pieces before it."""
         parts = self.threads.parts(pieces, [v.dtype for v in _carried(work).left])
 
@@ -257,17 +275,17 @@ class BlockScans:
         def block(inner: Work, at: int) -> None:
             pieces = threads.pieces(inner, at)
             scanned = self._scanned_totals(inner, at, pieces, combine)
+            begins = threads.begins(pieces, scanned, [b.dtype for b in carry.buffers])
 
             def go_through(piece: Work, first: int, t: Expr) -> None:
                 running = reductions.allocate(piece, first, registers=False, label="running")
                 reductions.copy(carry.buffers, (), running.buffers, ())
-                threads.follow(running.buffers, scanned, (), t, combine)
+                threads.follow(running.buffers, t, begins(t), combine)
                 follow(piece, first, running)
 
             threads.each(inner, at, pieces, go_through)
             before = [builder.name("before", Read(b, (), None)) for b in carry.buffers]
-            last = [builder.name("last", Read(b, (ix.sub(pieces.live, 1),), None)) for b in scanned]
-            combine(carry.buffers, (), before, last)
+            combine(carry.buffers, (), before, [builder.name("last", value) for value in scanned.last])
 
         self._each_block(work, position, work.job.plan.loops[position], block)
 
@@ -367,7 +385,9 @@ class BlockScans:
         last = loops_along(work.job, position)[-1].name
         how = as_planned(LoopPlan(last) if lanes is None else replace(lanes, name=last), work.job.stage.name)
         var = fresh(axis)
-        with self.builder.loop(var, ix.add(low, skipped), spread(ix.add(high, 1)), 1, **how):
+        with self.builder.loop(
+            var, ix.add(low, skipped), self.builder.facts.decided(spread(ix.add(high, 1))), 1, **how
+        ):
             body(_fixed(work, axis, var), position)
         return True
 

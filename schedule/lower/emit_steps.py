@@ -152,6 +152,7 @@ class StepEmitter(ValueEmitter):
         values: Sequence[NestExpr],
         totals: Sequence[Buffer],
         state: Buffer,
+        counts: bool,
     ) -> list[Var]:
         """Hands on the values of a block by the operator of a (converted) scan that `is_operator`; what came before the block."""
         form = self._closed(form)
@@ -159,7 +160,7 @@ class StepEmitter(ValueEmitter):
         for var in taken:
             self.builder.level_of[var] = self.builder.scope.level
         operator = (form.left, form.right, tuple(form.combine))
-        self.builder.add(Carry(taken, tuple(before), place, tuple(values), *operator, tuple(totals), state))
+        self.builder.add(Carry(taken, tuple(before), place, tuple(values), *operator, tuple(totals), state, counts))
         return list(taken)
 
     def is_step(self, form: Reduce) -> bool:

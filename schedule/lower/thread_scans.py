@@ -8,9 +8,9 @@ after    for t in 0..T by threads: part[t] = fold of piece t
          for t in 0..T by threads: out of piece t, from op(before[block], pieces[block, t - 1]) on
 
 (Hillis & Steele, Data parallel algorithms, 1986, two rounds at a time.) Where the schedule says so, the threads of a subgroup scan their
-parts among themselves (`Collect` of prefixes), and take in what comes before the subgroup afterwards. The values of blocks are scanned
-likewise, by the threads of one block, each of which has a piece of them, through shared memory. The order is that of the elements, and
-grouping follows from the schedule and sizes alone.
+parts among themselves (`Collect` of prefixes), and who asks for a prefix takes in what comes before the subgroup. The values of blocks are
+scanned likewise, by the threads of one block, each of which has a piece of them, through shared memory. The order is that of the elements,
+and grouping follows from the schedule and sizes alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Op, Reduce, fresh
 from raido.schedule.levels import FEW_GROUPS
-from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.thread_folds import ThreadFolds, is_bound, refused
 from raido.schedule.lower.work import Phase, Work
-from raido.schedule.nest.nodes import Certificate, Store
+from raido.schedule.nest.nodes import Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Combine: TypeAlias = Callable[[Sequence[Buffer], tuple[Expr, ...], Sequence[NestExpr], Sequence[NestExpr]], None]
 """buffers[at] = the operator of what is on the left and on the right."""
+Elements: TypeAlias = Callable[[Expr], list[NestExpr]]
+"""Emits the values that a place stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,14 @@ class Pieces:
     stage: str
     live: Expr
     threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """The scan of a block's threads: `at` a thread, and `last`, what all come to."""
+
+    at: Elements
+    last: list[NestExpr]
 
 
 class ThreadScans:
@@ -76,7 +86,7 @@ class ThreadScans:
                 why,
                 f'split("{plan.name}", 8), and bind its outer loop' if not inside else "leave it serial",
             )
-        low, high, step = work.copies[0].bounds(plan.name)
+        low, high, step = self.loops.bounds(work.copies[0], plan.name)
         threads = self.folds.threads(work, position, low, high, step)
         live = self.loops.bind("live", ix.ceildiv(ix.sub(high, low), step), ix.as_index(0), ix.as_index(threads))
         return Pieces(plan, job.stage.name, live, threads)
@@ -120,57 +130,84 @@ class ThreadScans:
         return tuple(self.builder.alloc("pieces", b.dtype, shape, "heap") for b in values)
 
     def keep(
-        self, pieces: Pieces, scanned: Sequence[Buffer], block: Expr, before: Sequence[Buffer], values: Sequence[Buffer]
+        self, pieces: Pieces, prefixes: Prefixes, block: Expr, before: Sequence[Buffer], values: Sequence[Buffer]
     ) -> None:
         """Stores the scan of a block's threads; its last element is the block's value."""
         builder = self.builder
         with self.over(pieces, pieces.live) as t:
-            for source, target in zip(scanned, before, strict=True):
-                builder.add(Store(target, (block, t), Read(source, (t,), None)))
-        for source, target in zip(scanned, values, strict=True):
-            builder.add(Store(target, (block,), Read(source, (ix.sub(pieces.live, 1),), None)))
+            for value, target in zip(prefixes.at(t), before, strict=True):
+                builder.add(Store(target, (block, t), value))
+        for value, target in zip(prefixes.last, values, strict=True):
+            builder.add(Store(target, (block,), value))
 
-    def scan(
-        self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, operator: Reduce | None = None
-    ) -> tuple[Buffer, ...]:
-        """Combines each thread's value with those of all the threads before. `operator`: so that threads may hand values to others."""
-        plain = operator is not None and self.loops.emitter.is_operator(operator)
+    def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, operator: Reduce) -> Prefixes:
+        """Combines each thread's value with those of all the threads before, by threads that hand each other values if they may."""
+        plain = self.loops.emitter.is_operator(operator)
         group = min(pieces.loop.subgroup, 1 << (pieces.threads - 1).bit_length()) if plain else 0
-        if operator is None or group <= 1:
-            return self._tree(pieces, parts, combine)
+        last = ix.sub(pieces.live, 1)
+
+        def as_they_are(scanned: Sequence[Buffer]) -> Prefixes:
+            elements = _elements(scanned)
+            return Prefixes(elements, [self.builder.name("last", value) for value in elements(last)])
+
+        if group <= 1:
+            return as_they_are(self._tree(pieces, parts, combine))
         t, level = fresh("t"), pieces.loop.level
         self.loops.emitter.collect(operator, parts, (t,), t, pieces.live, group, False, level, prefix=True)
         groups = -(-pieces.threads // group)
         if groups == 1:
-            return tuple(parts)
+            return as_they_are(parts)
+        end = self._read("last", parts, last)  # all threads wait for it, where all come by
         before = self._before_groups(pieces, parts, combine, group, groups)
-        there = self.parts(pieces, [b.dtype for b in parts])
-        with self.over(pieces, pieces.live) as t:
-            own = self._read("own", parts, t)
-            with self._reaches(t, group):
-                earlier = before(t)
+
+        def with_groups(own: Sequence[Buffer], place: Expr, whole: bool = False) -> list[NestExpr]:
+            with self._reaches(place, group):
+                earlier = before(place, whole)
                 combine(own, (), earlier, [self.builder.name("right", Read(b, (), None)) for b in own])
-            for register, buffer in zip(own, there, strict=True):
-                self.builder.add(Store(buffer, (t,), Read(register, (), None)))
-        return there
+            return [Read(b, (), None) for b in own]
+
+        return Prefixes(lambda place: with_groups(self._read("own", parts, place), place), with_groups(end, last, True))
+
+    def begins(self, pieces: Pieces, prefixes: Prefixes, dtypes: Sequence[DType]) -> Elements:
+        """What the threads before each thread but the first come to: the thread's own element of an array, asked for once."""
+        shape = (ix.as_index(pieces.threads),)
+        begins = tuple(self.builder.alloc("begin", dtype, shape, "stack") for dtype in dtypes)
+        with self.over(pieces, pieces.live) as t, self._reaches(t, 1):
+            for buffer, value in zip(begins, prefixes.at(ix.sub(t, 1)), strict=True):
+                self.builder.add(Store(buffer, (t,), value))
+        return _elements(begins)
 
     def _before_groups(
         self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, group: int, groups: int
-    ) -> Callable[[Expr], list[NestExpr]]:
-        """What comes before the group of a thread: of a few groups each thread folds the totals, of many they are scanned."""
+    ) -> Callable[[Expr, bool], list[NestExpr]]:
+        """What comes before the group of a thread: of a few groups each thread folds the totals, of many they are scanned. `whole`: the
+        thread is the last one, most of the time of the last group."""
         builder, dtypes = self.builder, [b.dtype for b in parts]
         if groups <= FEW_GROUPS:
+            folds = self._folds_of_groups(pieces, parts, combine, group, groups)
 
-            def folded(t: Expr) -> list[NestExpr]:
-                running = self._read("earlier", parts, ix.as_index(group - 1))
-                for g in range(1, groups - 1):
-                    with self._reaches(t, (g + 1) * group):
-                        left = [builder.name("left", Read(b, (), None)) for b in running]
-                        last = ix.as_index(g * group + group - 1)
-                        combine(running, (), left, [builder.name("right", Read(b, (last,), None)) for b in parts])
-                return [builder.name("left", Read(b, (), None)) for b in running]
+            def chosen(t: Expr, whole: bool) -> list[NestExpr]:
+                earlier = tuple(builder.alloc("earlier", dtype, (), "register") for dtype in dtypes)
 
-            return folded
+                def become(fold: Sequence[Buffer]) -> None:
+                    for register, buffer in zip(earlier, fold, strict=True):
+                        builder.add(Store(register, (), Read(buffer, (), None)))
+
+                with builder.block(branch=True) as all_groups:
+                    become(folds[-1])
+                with builder.block(branch=True) as some:
+                    become(folds[0])
+                    for g in range(1, groups - 1):
+                        with self._reaches(t, (g + 1) * group):
+                            become(folds[g])
+                if whole:
+                    last = Op("le", bool_, (ix.as_index((groups - 1) * group), t))
+                    builder.add(If(last, closed(all_groups), closed(some)))
+                else:
+                    builder.add(closed(some))
+                return [builder.name("left", Read(b, (), None)) for b in earlier]
+
+            return chosen
         few = replace(pieces, live=ix.ceildiv(pieces.live, group), threads=groups)
         totals = self.parts(few, dtypes)
         with self.over(few, few.live) as g:
@@ -178,7 +215,26 @@ class ThreadScans:
             for source, target in zip(parts, totals, strict=True):
                 builder.add(Store(target, (g,), Read(source, (last,), None)))
         scanned = self._tree(few, totals, combine)
-        return lambda t: [builder.name("left", Read(b, (ix.sub(ix.floordiv(t, group), 1),), None)) for b in scanned]
+        return lambda t, whole: [
+            builder.name("left", Read(b, (ix.sub(ix.floordiv(t, group), 1),), None)) for b in scanned
+        ]
+
+    def _folds_of_groups(
+        self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, group: int, groups: int
+    ) -> list[tuple[Buffer, ...]]:
+        """Registers of every thread with what the first group comes to, the first two, and so on: those behind which there is a thread."""
+        builder = self.builder
+        totals = [[Read(b, (ix.as_index(g * group + group - 1),), None) for b in parts] for g in range(groups - 1)]
+        folds = [tuple(builder.alloc("fold", b.dtype, (), "register") for b in parts) for _ in totals]
+        for g, total in enumerate(totals):
+            with self._reaches(ix.sub(pieces.live, 1), (g + 1) * group):
+                if g == 0:
+                    for register, value in zip(folds[0], total, strict=True):
+                        builder.add(Store(register, (), value))
+                else:
+                    left = [builder.name("left", Read(b, (), None)) for b in folds[g - 1]]
+                    combine(folds[g], (), left, [builder.name("right", value) for value in total])
+        return folds
 
     def _tree(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> tuple[Buffer, ...]:
         """The same, through shared memory alone."""
@@ -204,9 +260,13 @@ class ThreadScans:
 
     def _read(self, name: str, buffers: Sequence[Buffer], place: Expr) -> tuple[Buffer, ...]:
         """Registers that hold the elements at a place."""
-        made = tuple(self.builder.alloc(name, b.dtype, (), "register") for b in buffers)
-        for register, buffer in zip(made, buffers, strict=True):
-            self.builder.add(Store(register, (), Read(buffer, (place,), None)))
+        return self._registers(name, [Read(buffer, (place,), None) for buffer in buffers])
+
+    def _registers(self, name: str, values: Sequence[NestExpr]) -> tuple[Buffer, ...]:
+        """Registers that hold values."""
+        made = tuple(self.builder.alloc(name, v.dtype, (), "register") for v in values)
+        for register, value in zip(made, values, strict=True):
+            self.builder.add(Store(register, (), value))
         return made
 
     def _with(self, own: Sequence[Buffer], buffers: Sequence[Buffer], t: Expr, apart: int, combine: Combine) -> None:
@@ -220,15 +280,12 @@ class ThreadScans:
         """Whether there is a thread so many places before."""
         return self.builder.when(Op("le", bool_, (ix.as_index(apart), t)), ix.sub(t, apart))
 
-    def follow(
-        self, registers: Sequence[Buffer], scanned: Sequence[Buffer], row: tuple[Expr, ...], t: Expr, combine: Combine
-    ) -> None:
-        """Registers that hold what came before all threads take in what the threads before this one have, in that row."""
+    def follow(self, registers: Sequence[Buffer], t: Expr, others: Sequence[NestExpr], combine: Combine) -> None:
+        """Registers that hold what came before all threads take in what the threads before this one have, `others`, where there are some."""
         builder = self.builder
         with builder.when(Op("lt", bool_, (ix.as_index(0), t)), ix.sub(t, 1)):
             before = [builder.name("before", Read(b, (), None)) for b in registers]
-            others = [builder.name("others", Read(b, (*row, ix.sub(t, 1)), None)) for b in scanned]
-            combine(registers, (), before, others)
+            combine(registers, (), before, [builder.name("others", value) for value in others])
 
     def exchange(
         self,
@@ -272,11 +329,11 @@ class ThreadScans:
                     combine(own, (), left, [builder.name("right", Read(b, (block,), None)) for b in values])
                 for part, register in zip(parts, own, strict=True):
                     builder.add(Store(part, (t,), Read(register, (), None)))
-            scanned = self.scan(pieces, parts, combine)
+            scanned = self._tree(pieces, parts, combine)
             with self.over(pieces, live) as t:
                 start = builder.name("first", ix.mul(t, length))
                 running = registers("running", first)
-                self.follow(running, scanned, (), t, combine)
+                self.follow(running, t, [Read(b, (ix.sub(t, 1),), None) for b in scanned], combine)
                 with builder.loop(block := fresh("block"), start, self._end(start, length, count), 1):
                     own_value = [builder.name("own", Read(b, (block,), None)) for b in values]
                     before = [builder.name("before", Read(b, (), None)) for b in running]
@@ -289,3 +346,8 @@ class ThreadScans:
 
     def _end(self, start: Expr, length: Expr, count: Expr) -> Expr:
         return ix.minimum(ix.add(start, length), count)
+
+
+def _elements(buffers: Sequence[Buffer]) -> Elements:
+    """Elements of arrays, by their place."""
+    return lambda place: [Read(b, (place,), None) for b in buffers]

@@ -1,14 +1,21 @@
-"""The meaning of a `Carry`: what one iteration after the other does."""
+"""The meaning of a `Carry`: what one iteration after the other does; and whether what is handed on is one word with its state."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Node, fresh
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import Carry, Let, Statement, Store
 from raido.schedule.nest.values import Read
+
+
+def in_one_word(dtypes: Sequence[DType], counts: bool) -> bool:
+    """Whether what is handed on leaves two bits of an i64: one value of at most 32 bits, or the number of some elements."""
+    return len(dtypes) == 1 and (counts or dtypes[0].bits <= 32)
 
 
 def carried_in_order(s: Carry) -> tuple[Statement, ...]:

@@ -16,6 +16,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Const, Node, Op, SizeVar, Var, const
 from raido.algo.graph.primitives import PRIMITIVES, result_dtype
 from raido.algo.graph.rewrite import free_variables, topological
+from raido.schedule.nest.carry import in_one_word
 from raido.schedule.nest.effects import is_scan, writes
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
@@ -316,10 +317,12 @@ class _Checker:
         self.known, self.right = known, right
 
     def _carry(self, s: Carry) -> None:
-        parts = (s.taken, s.buffers, s.values, s.left, s.right, s.combine, s.totals)
+        one_word = in_one_word([b.dtype for b in s.buffers], s.counts)
+        parts = (s.taken, s.buffers, s.values, s.left, s.right, s.combine, *(() if one_word else (s.totals,)))
         self.require(len({*map(len, parts)}) == 1, "different numbers of values are handed on")
         self.require(self.parallel and not self.gang, "what is carried outside a loop over blocks")
         self.require(s.state.dtype is i64, "a state that is no i64")
+        self.require(not s.counts or s.buffers[0].dtype is i64, "counts that are no i64")
         self.value(s.place, i64, 1)
         for buffer in (*s.buffers, *s.totals, s.state):
             self._place(buffer, (s.place,))

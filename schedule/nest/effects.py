@@ -22,11 +22,13 @@ from raido.schedule.nest.nodes import (
     Await,
     Barrier,
     Block,
+    Broadcast,
     Carry,
     Check,
     Collect,
     Copy,
     Exchange,
+    FirstThread,
     Fold,
     For,
     If,
@@ -188,8 +190,9 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     Copy: lambda s: (Access(s.destination, None),),
     Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
     **dict.fromkeys(
-        (Barrier, Exchange, Await, Block, Let, Alloc, Ordered, For, If, While, Check, Prefetch, Produce, View), _none
+        (Barrier, Exchange, Broadcast, FirstThread, Await, Block, Let, Alloc, Ordered, For, If, While, Check), _none
     ),
+    **dict.fromkeys((Prefetch, Produce, View), _none),
 }
 
 # Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there, as must that by
@@ -209,6 +212,8 @@ _BINDS: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     View: lambda s: (s.buffer,),
     Fold: lambda s: (*s.before, *s.after),
     Exchange: lambda s: s.vars,
+    Broadcast: lambda s: s.vars,
+    FirstThread: lambda s: (s.var,),
     Carry: lambda s: s.taken,
     Ticket: lambda s: (s.var,),
     Await: lambda s: (s.var,),

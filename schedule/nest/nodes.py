@@ -30,10 +30,12 @@ class Block:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Let:
-    """Names a value (immutable) for the rest of the block. The host names a size that data decides."""
+    """Names a value (immutable) for the rest of the block. The host names a size that data decides. `below`: the value is one of 0 … below − 1,
+    and its expression does not show that (kernels only)."""
 
     var: Var | VectorVar | SizeVar
     value: NestExpr
+    below: NestExpr | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -179,7 +181,8 @@ class Carry:
     buffers[k][place + 1] = `combine` over `left` (what was taken) and `right` (`values`), all k at once.
 
     Iterations have places 0, 1, … in their order, and element 0 is there before the loop. `totals`, as long as `buffers`, and `state`, all
-    zeros before the loop, are memory for blocks that look back (`kernels/look_back.py`): nobody else reads them.
+    zeros before the loop, are memory for blocks that look back (`kernels/look_back.py`): nobody else reads them. There are no `totals` where
+    `carry.in_one_word`. `counts`: the values are numbers of elements.
     """
 
     taken: tuple[Var, ...]
@@ -191,6 +194,7 @@ class Carry:
     combine: tuple[NestExpr, ...]
     totals: tuple[Buffer, ...]
     state: Buffer
+    counts: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -206,20 +210,22 @@ class Ticket:
 @dataclass(frozen=True, eq=False, slots=True)
 class Publish:
     """state[place] = value, which is not 0, for whoever awaits it, in other blocks too: it sees what this thread wrote before, and what that
-    thread had seen (kernels only)."""
+    thread had seen (kernels only). `alone`: it sees the value, and that need be all."""
 
     state: Buffer
     place: NestExpr
     value: NestExpr
+    alone: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Await:
-    """Names state[place] once it is not 0 (kernels only)."""
+    """Names state[place] once it is not 0 (kernels only). `alone`: whatever else stood before its publication need not be seen."""
 
     var: Var
     state: Buffer
     place: NestExpr
+    alone: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -238,6 +244,27 @@ class Exchange:
     vars: tuple[Var, ...]
     values: tuple[NestExpr, ...]
     distance: int
+    width: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Broadcast:
+    """Names the values that thread number `source` of each subgroup of `width` has for `values`, as `Exchange` does; all of its threads name
+    the same one (kernels only)."""
+
+    vars: tuple[Var, ...]
+    values: tuple[NestExpr, ...]
+    source: NestExpr
+    width: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FirstThread:
+    """Names the number, in its subgroup of `width`, of the first thread for which `condition` holds, `width` where there is none. All threads
+    of the subgroup come to it, or none (kernels only)."""
+
+    var: Var
+    condition: NestExpr
     width: int
 
 
@@ -390,6 +417,8 @@ Statement: TypeAlias = (
     | Prefetch
     | Barrier
     | Exchange
+    | Broadcast
+    | FirstThread
     | Ticket
     | Publish
     | Await

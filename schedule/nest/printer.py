@@ -21,11 +21,13 @@ from raido.schedule.nest.nodes import (
     Await,
     Barrier,
     Block,
+    Broadcast,
     Carry,
     Check,
     Collect,
     Copy,
     Exchange,
+    FirstThread,
     Fold,
     For,
     If,
@@ -143,7 +145,11 @@ class NestPrinter(ExpressionText):
         if isinstance(statement, Let):
             value = self.text(statement.value)
             name = statement.var.name if isinstance(statement.var, SizeVar) else self.name(statement.var)
-            return f"{name} = {value}"
+            return (
+                f"{name} = {value}"
+                if statement.below is None
+                else f"{name} = {value}, below {self.text(statement.below)}"
+            )
         if isinstance(statement, Alloc):
             return f"{self.declare(statement.buffer)} {statement.buffer.scope}"
         if isinstance(statement, Store):
@@ -171,12 +177,20 @@ class NestPrinter(ExpressionText):
             return f"{self.name(statement.var)} = next of {first}, below {self.text(statement.count)}"
         if isinstance(statement, Publish):
             place = self.place(statement.state, (statement.place,))
-            return f"publish {place} = {self.text(statement.value)}"
+            return f"publish {place} = {self.text(statement.value)}{', alone' if statement.alone else ''}"
         if isinstance(statement, Await):
-            return f"{self.name(statement.var)} = await {self.place(statement.state, (statement.place,))}"
+            place = self.place(statement.state, (statement.place,))
+            return f"{self.name(statement.var)} = await {place}{', alone' if statement.alone else ''}"
         if isinstance(statement, Exchange):
             values = ", ".join(map(self.text, statement.values))
             return f"{', '.join(map(self.name, statement.vars))} = exchange {values} of {statement.distance} threads on"
+        if isinstance(statement, Broadcast):
+            values = ", ".join(map(self.text, statement.values))
+            return f"{', '.join(map(self.name, statement.vars))} = {values} of thread {self.text(statement.source)}"
+        if isinstance(statement, FirstThread):
+            return (
+                f"{self.name(statement.var)} = first thread of {statement.width} with {self.text(statement.condition)}"
+            )
         if isinstance(statement, Append):
             places = ", ".join(
                 f"{self.name(buffer)}[{self.name(statement.position)}++]" for buffer in statement.buffers

@@ -11,10 +11,12 @@ from raido.schedule.nest.nodes import (
     AtomicUpdate,
     Await,
     Block,
+    Broadcast,
     Carry,
     Check,
     Collect,
     Exchange,
+    FirstThread,
     Fold,
     For,
     If,
@@ -38,6 +40,8 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
     """The expressions that a statement itself evaluates (not those of statements inside it, except a step's own operator)."""
     if isinstance(statement, Let):
         yield statement.value
+        if statement.below is not None:
+            yield statement.below
     elif isinstance(statement, (Store, VectorStore, Scatter)):
         yield from statement.indices
         yield statement.value
@@ -54,6 +58,10 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
         yield from (statement.place, *statement.values, *statement.combine)
     elif isinstance(statement, Exchange):
         yield from statement.values
+    elif isinstance(statement, Broadcast):
+        yield from (*statement.values, statement.source)
+    elif isinstance(statement, FirstThread):
+        yield statement.condition
     elif isinstance(statement, Ticket):
         yield statement.count
     elif isinstance(statement, (Publish, Await)):

@@ -134,6 +134,7 @@ _CALLS: dict[str, Callable[..., Interval | None]] = {
     "raido_neg": lambda a: (-a[1], -a[0]),
     "raido_convert": lambda a: a,
     "raido_cast": lambda a: a,
+    "raido_within": lambda _, below: (0, max(below[1] - 1, 0)),
     "raido_bit_and": _masked,
     "raido_shift_right": _shifted,
     **{f"raido_{name}_index": _indices for name in ("clamp", "wrap", "mirror", "symmetric")},

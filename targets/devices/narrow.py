@@ -118,10 +118,23 @@ class Narrow(ABC, Generic[V]):
         if all(is_index(argument) for argument in arguments):
             if name in _DIVISIONS and self._natural(*arguments):
                 return self.divide(_DIVISIONS[name], *(self.low(argument) for argument in arguments))
+            if (made := self._of_power(name, node, *arguments)) is not None:
+                return made
             exact = name in _EXACT_CALLS and inside(self.bounds.of(arguments[-1]), _EXACT_CALLS[name])
             if name in _MODULAR_CALLS or (exact and self.bounds.fit(node, *arguments)):
                 return self.operation(name.removeprefix("raido_"), [self.low(argument) for argument in arguments])
         return self._lower(node)
+
+    def _of_power(self, name: str, node: Any, dividend: Any, divisor: Any = None, *_: Any) -> V | None:
+        """A quotient or remainder by a known power of two, rounded down, as a shift or a mask."""
+        by = int(divisor.value) if divisor is not None and tir.kind(divisor) == "IntImm" else 0
+        if by <= 0 or by & (by - 1) or by > MOST:
+            return None
+        if name in ("raido_floormod", "raido_mod"):
+            return self.operation("bit_and", [self.low(dividend), self.constant(by - 1)])
+        if name == "raido_floordiv" and self.bounds.fit(node, dividend):
+            return self.operation("shift_right", [self.low(dividend), self.constant(by.bit_length() - 1)])
+        return None
 
     def _cast(self, value: Any) -> V:
         """The lower half of an integer of another type."""

@@ -43,5 +43,7 @@ def _strides(node: Any, known: dict[Any, Strides]) -> Strides:
             if tir.kind(factor) == "IntImm":
                 size = abs(int(factor.value))
                 found = Counter({variable: size * each for variable, each in _strides(other, known).items() if size})
+    elif kind == "Call" and tir.callee(node)[0] == "raido_within":
+        found = _strides(tir.callee(node)[1][1], known)
     known[node] = found
     return found

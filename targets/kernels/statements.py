@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import bool_, i32, i64, u32
+from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute, topological
@@ -20,8 +20,10 @@ from raido.schedule.nest.nodes import (
     Await,
     Barrier,
     Block,
+    Broadcast,
     Check,
     Exchange,
+    FirstThread,
     For,
     If,
     Let,
@@ -88,7 +90,9 @@ class Statements:
 
     def _let(self, s: Let) -> None:
         unit = self.unit
-        term = self.values.scalar(s.value)
+        term, below = self.values.prepare(s.value, s.below)
+        if below is not None:
+            term = operation("within", i64, tir(term), tir(below))
         unit.variables[s.var] = unit.bind(s.var.name, s.var.dtype, term)
         if s.var.dtype is i64 and not any(isinstance(node, Read) for node in topological(s.value)):
             self.meanings[s.var] = substitute(s.value, self.meanings)
@@ -146,16 +150,30 @@ class Statements:
 
     def _exchange(self, s: Exchange) -> None:
         """Values of another thread; narrow ones travel as words of 32 bits."""
-        unit = self.unit
-        terms = self.values.prepare(*s.values)
         distance, width = (T.IntImm("int32", number) for number in (s.distance, s.width))
+        for var, value, term in zip(s.vars, s.values, self.values.prepare(*s.values), strict=True):
+            self._passed(var, value.dtype, term, "exchange", distance, width)
+
+    def _broadcast(self, s: Broadcast) -> None:
+        """Values of a thread of the subgroup; narrow ones travel as words of 32 bits."""
+        source, *terms = self.values.prepare(s.source, *s.values)
+        source = self.unit.bind("source", i32, tir(source, i32))
         for var, value, term in zip(s.vars, s.values, terms, strict=True):
-            given = tir(term, value.dtype)
-            word = given if value.dtype.bits >= 32 else to_word(value.dtype, given)
-            kind = value.dtype if value.dtype.bits >= 32 else u32
-            found = unit.bind("found", kind, operation("exchange", kind, word, distance, width))
-            made = found if value.dtype.bits >= 32 else from_word(value.dtype, found, T.IntImm("uint32", 0))
-            unit.variables[var] = unit.bind(var.name, var.dtype, made)
+            self._passed(var, value.dtype, term, "broadcast", source, T.IntImm("int32", s.width))
+
+    def _first_thread(self, s: FirstThread) -> None:
+        holds = condition(self.values.scalar(s.condition))
+        found = operation("first_thread", i32, holds, T.IntImm("int32", s.width))
+        self.unit.variables[s.var] = self.unit.bind(s.var.name, i32, found)
+
+    def _passed(self, var: Var, dtype: DType, term: Term, name: str, *how: Any) -> None:
+        """Names the value that another thread has for a term."""
+        given = tir(term, dtype)
+        word = given if dtype.bits >= 32 else to_word(dtype, given)
+        kind = dtype if dtype.bits >= 32 else u32
+        found = self.unit.bind("found", kind, operation(name, kind, word, *how))
+        made = found if dtype.bits >= 32 else from_word(dtype, found, T.IntImm("uint32", 0))
+        self.unit.variables[var] = self.unit.bind(var.name, dtype, made)
 
     def _barrier(self, s: Barrier) -> None:
         self.unit.out.append(T.barrier())
@@ -171,12 +189,12 @@ class Statements:
         value, *_ = self.values.prepare(s.value, s.place)
         held, offset = self.values.element(s.state, (s.place,))
         address = T.address_of(load(held.buffer, offset))
-        self.unit.out.append(T.Evaluate(operation("publish", i64, address, tir(value))))
+        self.unit.out.append(T.Evaluate(operation(_alone("publish", s.alone), i64, address, tir(value))))
 
     def _await(self, s: Await) -> None:
         self.values.prepare(s.place)
         held, offset = self.values.element(s.state, (s.place,))
-        found = operation("await", i64, T.address_of(load(held.buffer, offset)))
+        found = operation(_alone("await", s.alone), i64, T.address_of(load(held.buffer, offset)))
         self.unit.variables[s.var] = self.unit.bind(s.var.name, i64, found)
 
     # --- control
@@ -255,6 +273,10 @@ class Statements:
         self.unit.when(condition(term), outer)
 
 
+def _alone(name: str, alone: bool) -> str:
+    return f"{name}_alone" if alone else name
+
+
 _EMIT: dict[type, Callable[[Any, Any], None]] = {
     Block: Statements._block,
     Let: Statements._let,
@@ -264,6 +286,8 @@ _EMIT: dict[type, Callable[[Any, Any], None]] = {
     AtomicUpdate: Statements._atomic,
     Barrier: Statements._barrier,
     Exchange: Statements._exchange,
+    Broadcast: Statements._broadcast,
+    FirstThread: Statements._first_thread,
     Ticket: Statements._ticket,
     Publish: Statements._publish,
     Await: Statements._await,

@@ -84,7 +84,8 @@ def inputs(name: str, n: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("n", [0, 1, 7, 97, 1500, 9001])
 def test_a_chain_gives_what_the_program_says(executables: Any, name: str, block: str, n: int) -> None:
     arrays = inputs(name, n)
-    assert "raido_await(" in executables[name, block].source("cuda").split('extern "C"', 1)[1]
+    code = executables[name, block].source("cuda").split('extern "C"', 1)[1]
+    assert ("raido_await(" if name in ("products", "recurrence") else "raido_await_alone(") in code
     for _ in range(3):
         np.testing.assert_array_equal(executables[name, block](*arrays), PROGRAMS[name].interpret(*arrays))
 
@@ -98,16 +99,26 @@ def test_sums_of_floats_have_the_same_bits_whoever_comes_first(executables: Any,
         np.testing.assert_array_equal(executables["sums", block](a).view("u4"), want.view("u4"))
 
 
-def test_what_blocks_hand_on_is_released_and_acquired() -> None:
-    source = compilation_of("sums", 0).text
+@pytest.mark.parametrize(("name", "alone"), [("sums", True), ("products", False), ("kept", True)])
+def test_what_blocks_hand_on_is_released_and_acquired_unless_it_is_one_word(name: str, alone: bool) -> None:
+    source = compilation_of(name, 0).text
     try:
         ptx = compile_source(source.text, "compute_75").code.decode()
     except TargetError as error:
         pytest.skip(str(error))
-    for instruction in ("st.release.gpu.s64", "ld.relaxed.gpu.s64", "fence.acq_rel.gpu"):
-        assert instruction in ptx
+    assert "ld.relaxed.gpu.s64" in ptx and ("st.relaxed.gpu.s64" in ptx) == alone
+    for instruction in ("st.release.gpu.s64", "fence.acq_rel.gpu"):
+        assert (instruction in ptx) != alone
     (head,) = (line for line in source.body.splitlines() if "raido_narrow_s_xo_2(" in line)
+    assert ("totals_" in head) != alone
     assert [word for word in ("state", "before", "totals", "a", "out") if f"__restrict__ {word}_" in head] == ["a"]
+
+
+def test_a_whole_block_waits_three_times() -> None:
+    """For its number, for what its subgroups come to, and for what came before it: as by hand (`benchmarks/peers/cuda/scan.cu`)."""
+    body = compilation_of("sums", 0).text.body
+    kernel = body[body.index("raido_narrow_s_xo_2(") :].split('extern "C"')[0]
+    assert kernel.count("__syncthreads();") == 1 + 2 + 2  # and the last block's own
 
 
 def test_pieces_move_sixteen_bytes_at_once_where_they_are_whole() -> None:

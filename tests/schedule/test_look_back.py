@@ -50,6 +50,11 @@ def sums(a: rd.f32["n"]):
 
 
 @rd.algorithm
+def wide_sums(a: rd.f64["n"]):
+    return rd.scan(rd.add, 0.25, a, name="s")
+
+
+@rd.algorithm
 def branching(a: rd.i64["n"]):
     return rd.scan(lambda p, q: rd.cond(q > 0, lambda: rd.maximum(p, q), lambda: p), 0, a, name="s")
 
@@ -170,7 +175,7 @@ def test_a_chain_whose_threads_have_no_pieces_goes_in_phases_with_the_same_bits(
 
 
 @pytest.mark.parametrize(
-    "limits", [{"blocks": 3}, {"shared": 24, "resident": 8}, {"shared": 24, "resident": 8, "scratch": 1}]
+    "limits", [{"blocks": 3}, {"shared": 16, "resident": 8}, {"shared": 16, "resident": 8, "scratch": 1}]
 )
 def test_launches_of_a_part_of_the_blocks_and_blocks_in_turn_go_on_with_the_numbers(limits: dict[str, int]) -> None:
     """Of a device with few blocks in a launch; of one with so little shared memory that blocks have theirs in slots, and take turns."""
@@ -197,14 +202,46 @@ def test_blocks_that_no_kernel_holds_run_one_after_the_other(monkeypatch: pytest
 
 
 def test_launches_draw_numbers_and_publish_what_others_await() -> None:
-    text = print_program(device_of(nest_of(sums, ORDERED)))
-    for line in ("drawn = next of state[0], below blocks", "publish state[after] = 1", "seen = await state[entry]"):
+    text = print_program(device_of(nest_of(wide_sums, ORDERED)))
+    for line in ("drawn = next of state[0], below blocks", "publish state[after] = 1", "state_2 = await state[entry]"):
         assert line in text
 
 
-def without(kind: type, instead: Callable[[Any], Iterator[Statement]]) -> DeviceProgram:
+def test_a_value_that_leaves_two_bits_of_a_word_is_published_with_its_state() -> None:
+    """Nothing else is read of other blocks then: no totals, and nothing is ordered in memory."""
+    for algorithm, alone in ((sums, True), (wide_sums, False)):
+        nest = nest_of(algorithm, ORDERED)
+        (carry,) = (s for s in statements_within(nest.body) if isinstance(s, Carry))
+        code = [s for kernel in device_of(nest).kernels for s in statements_within(kernel.body)]
+        assert bool(carry.totals) != alone
+        assert {s.alone for s in code if isinstance(s, (Publish, Await))} == {alone}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u8", "i16", "f16", "bf16", "u32", "i32", "f32"])
+def test_values_of_every_narrow_type_are_one_word(dtype: str) -> None:
+    @rd.algorithm(a=f"{dtype}[n]")
+    def highest(a: rd.Array) -> rd.Array:
+        return rd.scan(rd.logical_or, False, a, name="s") if dtype == "bool" else rd.scan(rd.maximum, 1, a, name="s")
+
+    nest = nest_of(highest, ORDERED)
+    (carry,) = (s for s in statements_within(nest.body) if isinstance(s, Carry))
+    assert not carry.totals
+    draw = np.random.default_rng(3).integers(0, 2 if dtype == "bool" else 100, 45) - (40 if dtype[0] in "if" else 0)
+    hold(nest, [draw.astype(highest.trace().parameters[0].dtype.numpy)], seeds=3)
+
+
+def test_whole_blocks_have_code_of_their_own_where_pieces_move_at_once() -> None:
+    """Neither their threads nor their elements are counted there; the last block is held by the tests above."""
+    assert ORDERED.gpu is not None
+    nest = nest_of(sums, replace(ORDERED, task=256, gpu=replace(ORDERED.gpu, branches=True)))
+    assert kinds(nest).count(Carry) == 2
+    assert print_program(device_of(nest)).count("live = ") == 1
+    hold(nest, [np.random.default_rng(5).random(64, "float32")], seeds=3)
+
+
+def without(kind: type, instead: Callable[[Any], Iterator[Statement]], algorithm: Any = wide_sums) -> DeviceProgram:
     """The program of a chain with statements of one kind replaced."""
-    program = device_of(nest_of(sums, ORDERED))
+    program = device_of(nest_of(algorithm, ORDERED))
     change = lambda s: instead(s) if isinstance(s, kind) else iter((s,))
     kernels = (replace(k, body=map_statements(k.body, change)) for k in program.kernels)
     return replace(program, kernels=tuple(kernels))
@@ -224,7 +261,7 @@ def without(kind: type, instead: Callable[[Any], Iterator[Statement]]) -> Device
     ],
 )
 def test_what_is_left_out_of_a_look_back_is_found(kind: type, instead: Any, why: str) -> None:
-    program, a = without(kind, instead), np.random.default_rng(1).random(60, "float32")
+    program, a = without(kind, instead), np.random.default_rng(1).random(60)
     with pytest.raises(NestError, match=why):
         for seed in range(20):
             interpret_program(program, [a], {"n": len(a)}, seed=seed)
@@ -237,7 +274,7 @@ def test_blocks_look_further_back_than_one_look_reaches() -> None:
         goes_on = s.buffer.name == "top" and isinstance(s.value, Op)
         yield replace(s, value=const(i64, 1 << 20)) if goes_on else s
 
-    program, a = without(Store, stopped), np.random.default_rng(1).random(200, "float32")
+    program, a = without(Store, stopped, sums), np.random.default_rng(1).random(200, "float32")
     with pytest.raises(NestError):
         for seed in range(20):
             interpret_program(program, [a], {"n": len(a)}, seed=seed)

@@ -26,7 +26,12 @@ PREFIX = "raido_"
 ATOMIC = PREFIX + "atomic_"
 EXCHANGE = PREFIX + "exchange"
 MATRIX = PREFIX + "matrix_"
-BETWEEN_BLOCKS = (PREFIX + "publish", PREFIX + "await")
+BROADCAST = PREFIX + "broadcast"
+WITHIN = PREFIX + "within"
+FIRST_THREAD = PREFIX + "first_thread"
+WARP = 32
+BETWEEN_BLOCKS = tuple(PREFIX + name for name in ("publish", "await", "publish_alone", "await_alone"))
+WAITING = (EXCHANGE, BROADCAST, FIRST_THREAD, *BETWEEN_BLOCKS)
 _NATIVE_NODES = {
     "Add": "add",
     "Sub": "sub",
@@ -303,6 +308,16 @@ class Expressions:
         if name == EXCHANGE:
             value, distance, width = arguments
             return (f"{EXCHANGE}({self.one(value)}, {int(distance.value)}, {int(width.value)})",)
+        if name == WITHIN:
+            return self.lanes(arguments[0])
+        if name == BROADCAST:
+            value, source, width = arguments
+            return (f"{BROADCAST}({self.one(value)}, {self.one(source)}, {int(width.value)})",)
+        if name == FIRST_THREAD:
+            condition, width = arguments
+            if int(width.value) != WARP:
+                raise CompileError(f"a subgroup of CUDA has {WARP} threads, not {int(width.value)}")
+            return (f"{FIRST_THREAD}({self.one(condition)})",)
         if name == "if_then_else":
             condition, yes, no = arguments
             if lanes > 1:

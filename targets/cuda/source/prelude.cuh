@@ -99,8 +99,8 @@ template <class T> RAIDO_INLINE T raido_atomic_compare_exchange(T* p, T expected
 template <class T> RAIDO_INLINE T raido_atomic_load(const T* p) { return *(const volatile T*)p; }
 template <class T> RAIDO_INLINE void raido_atomic_store(T* p, T v) { *(volatile T*)p = v; }
 
-// What threads of different blocks hand each other: a word that is not 0, and with it what the one has written before, and seen. PTX ISA, "Memory
-// consistency model": a fence before a store, and one after the load that sees it, order all that stands before and after them.
+// What threads of different blocks hand each other: a word that is not 0, and with it, unless it is handed on alone, what the one has written before,
+// and seen. PTX ISA, "Memory consistency model": a fence before a store, and one after the load that sees it, order all that stands before and after them.
 #ifdef RAIDO_ON_CPU
 RAIDO_INLINE void raido_publish(i64* p, i64 v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 RAIDO_INLINE i64 raido_await(const i64* p) {
@@ -108,12 +108,23 @@ RAIDO_INLINE i64 raido_await(const i64* p) {
   while ((v = __atomic_load_n(p, __ATOMIC_ACQUIRE)) == 0) on_cpu::pause();
   return v;
 }
+RAIDO_INLINE void raido_publish_alone(i64* p, i64 v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+RAIDO_INLINE i64 raido_await_alone(const i64* p) {
+  i64 v;
+  while ((v = __atomic_load_n(p, __ATOMIC_RELAXED)) == 0) on_cpu::pause();
+  return v;
+}
 #else
 RAIDO_INLINE void raido_publish(i64* p, i64 v) { asm volatile("st.release.gpu.s64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
-RAIDO_INLINE i64 raido_await(const i64* p) {
+RAIDO_INLINE void raido_publish_alone(i64* p, i64 v) { asm volatile("st.relaxed.gpu.s64 [%0], %1;" ::"l"(p), "l"(v) : "memory"); }
+RAIDO_INLINE i64 raido_await_alone(const i64* p) {
   i64 v;
   do asm volatile("ld.relaxed.gpu.s64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
   while (v == 0);
+  return v;
+}
+RAIDO_INLINE i64 raido_await(const i64* p) {
+  const i64 v = raido_await_alone(p);
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
   return v;
 }
@@ -123,6 +134,12 @@ RAIDO_INLINE i64 raido_await(const i64* p) {
 template <class T> RAIDO_INLINE T raido_exchange(T v, i32 distance, i32 width) {
   if (distance < 0) return __shfl_up_sync(0xffffffffu, v, -distance, width);
   return __shfl_down_sync(0xffffffffu, v, distance, width);
+}
+// That of a thread by its number among those, and the number of the first thread of a warp for which something holds, 32 where there is none.
+template <class T> RAIDO_INLINE T raido_broadcast(T v, i32 source, i32 width) { return __shfl_sync(0xffffffffu, v, source, width); }
+RAIDO_INLINE i32 raido_first_thread(bool holds) {
+  const u32 all = __ballot_sync(0xffffffffu, holds);
+  return all == 0 ? 32 : __ffs((int)all) - 1;
 }
 
 // Tiles of 8 x 8 elements of 16 bits from shared memory to registers, and products of 16 x 16 and 16 x 8 elements that are added to sums: of a

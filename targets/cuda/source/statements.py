@@ -7,7 +7,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, i32, i64
-from raido.targets.cuda.source.expressions import MATRIX, Array, Expressions, widened
+from raido.targets.cuda.source.expressions import MATRIX, WAITING, Array, Expressions, widened
 from raido.targets.cuda.source.narrow import Narrow
 from raido.targets.cuda.source.operations import convert
 from raido.targets.cuda.source.recipes import Functions
@@ -153,6 +153,8 @@ class Statements:
             narrow.name(node.loop_var, index, indices)
         if int(node.kind) == _UNROLLED:
             self.line("#pragma unroll")
+        elif _waits(node.body):
+            self.line("#pragma unroll 1")
         further = f"++{index}" if step == "1" else f"{index} += {step}"
         with self.writer.block(f"for ({dtype.name} {index} = {start}; {index} < {stop}; {further})"):
             self.write(node.body)
@@ -223,6 +225,12 @@ def receive(statements: Statements, parameter: Any, dtype: DType, pointer: bool,
     value = statements.writer.declare(dtype, f"{parameter.name}_value", narrow)
     expressions.variables[parameter] = (value,)
     return f"u32 {name}"
+
+
+def _waits(body: Any) -> bool:
+    """Whether threads of a warp, or blocks, wait for each other in a loop: a compiler that makes copies of it has more of that to order."""
+    calls = (tir.callee(node)[0] for node in tir.walk(body) if tir.kind(node) == "Call")
+    return any(name in WAITING for name in calls)
 
 
 def _bare(condition: str) -> str:
