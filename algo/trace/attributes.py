@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,6 +47,9 @@ class NearAttributes:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            own = inspect.getattr_static(type(self), name, None)
+            if isinstance(own, (property, functools.cached_property)):
+                return own.__get__(self, type(self))  # it is there, and fails: by the error that it met
             near = near_names(
                 name, [own for own in dir(type(self)) if not own.startswith("_") and own not in self._internal]
             )

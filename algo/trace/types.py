@@ -105,6 +105,8 @@ def with_products(sizes: str) -> str:
 
 def parse_type(text: str) -> Type:
     """The type written as `f32[h, w]`, `f32`, `size`, or a tuple of them in parentheses."""
+    if "..." in text:
+        raise TraceError(explain(f"`...` in the type {shown(text)}", **{"try": _ANY_RANK}))
     try:
         return _type_of(parse_size_text(text), text)
     except (SyntaxError, RecursionError) as error:
@@ -128,10 +130,37 @@ def _type_of(tree: ast.expr, text: str) -> Type:
     raise TraceError(f"cannot read the type {text!r}; write it like f32[h, w + 1]")
 
 
+_DTYPES = [
+    "bool",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "complex64",
+    "complex128",
+    "float32",
+    "float64",
+    "int32",
+    "int64",
+    "uint8",
+]
+
+
 def _array_type(name: str, shape: tuple[Expr, ...], text: str) -> ArrayType | ComplexArrayType:
     dtype = find_dtype(name)
     if dtype is None:
-        raise TraceError(f"there is no dtype {name!r} in the type {text!r}")
+        from raido.algo.trace.remedies import near_names  # only in trouble
+
+        meant = {"c64": "complex64", "c128": "complex128"}.get(name) or ", ".join(near_names(name, _DTYPES))
+        raise TraceError(explain(f"there is no dtype {name!r} in the type {text!r}", **{"try": meant or None}))
     return ArrayType(dtype, shape) if isinstance(dtype, DType) else ComplexArrayType(dtype.part, shape)
 
 
@@ -176,9 +205,14 @@ def _dimension(tree: ast.expr, text: str) -> Expr:
     raise ShapeError(f"cannot read a size in {shown(text)}: names, ints and + - * // % min max may stand in it")
 
 
+_ANY_RANK = "no type for the parameter: each rank that comes is a signature of its own"
+
+
 def parse_dimension(value: Any) -> Expr:
     """A size from an annotation: an int, or a string such as `"n + 1"`."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
+        if value is Ellipsis:
+            raise ShapeError(explain("`...` in a type", **{"try": _ANY_RANK}))
         said = f"a size in a type is a name, an int or an expression in a string, not {value!r}"
         raise ShapeError(explain(said, **{"try": 'rd.f32["h", "w"]: each size has a name'}))
     if isinstance(value, int):
@@ -187,6 +221,8 @@ def parse_dimension(value: Any) -> Expr:
         if value > LARGEST:
             raise ShapeError(f"the size {shown(str(value))} is beyond 64 bits")
         return index.as_index(value)
+    if value.strip() == "...":
+        raise ShapeError(explain("`...` in a type", **{"try": _ANY_RANK}))
     try:
         return _size(parse_size_text(value), value)
     except (SyntaxError, RecursionError) as error:

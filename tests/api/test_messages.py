@@ -55,6 +55,10 @@ def endless(x: rd.f64["n"]):
     return endless(x)
 
 
+def unread(x: rd.f46["n"]):  # type: ignore
+    return x
+
+
 class Model:
     @rd.algorithm
     def double(self, x):
@@ -299,6 +303,11 @@ SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
         r"axis 'j' of operand 1 has size 4 \(m\), axis 'j' of operand 2 has size 3",
         "",
     ),
+    "a type of any rank": (of(lambda x: x, x="f64[...]"), r"`\.\.\.` in the type", "no type for the parameter"),
+    "a size of any rank": (lambda: rd.f64["..."], r"`\.\.\.` in a type", "no type for the parameter"),
+    "a short name of a type": (of(lambda x: x, x="c64[n]"), "no dtype 'c64'", "try +complex64$"),
+    "a misspelt type": (of(lambda x: x, x="float23[n]"), "no dtype 'float23'", "float32"),
+    "a type that there is not": (lambda: of(unread)(), "no attribute 'f46'", ""),
     "a schedule with holes": (with_hole, "with holes", r"try +s\.with_\(strip=4\)"),
     "an attribute": (of(lambda data: data.foo), r"data\.foo: ", "algorithm"),
     "a change that is dropped": (of(dropped), "the changed array is dropped", r"a = a\.at\[i\]\.set\(v\)"),
