@@ -8,4 +8,5 @@ streams     rows that a loop goes along side by side: those that crowd a set of 
 estimate    cycles of a tree
 rows        the tree of a stencil that makes some rows side by side
 private_loops  loops of elements that keep arrays, alone and in lanes
+divergent_loops  loops of elements that take differently many iterations, alone and in lanes
 """

@@ -56,15 +56,15 @@ def cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> f
             cost = cost_of(node.name, node.dtype, node.args[0].dtype)
             total += cost.vector * node.args[0].dtype.bits / 256 if in_lanes else cost.scalar
         elif isinstance(node, (Element, Load)):
-            total += GATHERED if in_lanes and _differs(node.indices, apart) else ACCESS
+            total += GATHERED if in_lanes and differs(node.indices, apart) else ACCESS
         elif isinstance(node, Changed):
             by_lane = GATHERED if machine.vector_bits >= 512 else BY_ITSELF
-            total += len(node.values) * (by_lane if in_lanes and _differs(node.indices, apart) else ACCESS)
+            total += len(node.values) * (by_lane if in_lanes and differs(node.indices, apart) else ACCESS)
         elif isinstance(node, Fill):
             total += ACCESS * prod(index.constant_value(axis.extent) or 1 for axis in node.axes)
     return total
 
 
-def _differs(indices: tuple[Expr, ...], apart: set[Var]) -> bool:
+def differs(indices: tuple[Expr, ...], apart: set[Var]) -> bool:
     """Whether lanes may each have an index of their own."""
     return any(not apart.isdisjoint(free_variables(i)) for i in indices)

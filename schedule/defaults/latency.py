@@ -16,6 +16,7 @@ from __future__ import annotations
 from raido.algo.graph.cost import CHEAP
 from raido.algo.graph.expr import Axis, Cond, Element, Expr, Load, Loop, Node, Op, Var, While
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes, unconditional_nodes
+from raido.schedule.cost.divergent_loops import is_faster_alone
 from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.facts import has_chain, whole_cost
@@ -105,6 +106,20 @@ def _gangs(loop: Loop | While, lane: Var, machine: Machine) -> int:
     wanted = 1 << (IN_FLIGHT * longest // max(operations, 1)).bit_length()
     fitting = _fitting(machine, len(states) + len(held) + 2)
     return min(wanted, fitting if fitting > 1 else max(1, min(MOST - 1, machine.registers // (len(states) + WORK))))
+
+
+def are_elements_faster_alone(draft: Draft, stage: Stage, vector: Axis) -> bool:
+    """Whether lanes along an axis would make loops of different lengths slower: the stage's own, or those of a map that is inlined."""
+    if is_faster_alone(stage, vector.var, draft.machine):
+        return True
+    return any(
+        e is not None and vector.var in free_variables(e) and is_faster_alone(made, axis.var, draft.machine)
+        for array, points in draft.demand.reads(stage.name).items()
+        if array in draft.demand.inlined
+        for made in (draft.state.stage(array),)
+        for point in points
+        for axis, e in zip(made.axes, point, strict=True)
+    )
 
 
 def _fitting(machine: Machine, each: int) -> int:

@@ -27,7 +27,13 @@ from raido.schedule.defaults.facts import (
     vector_axis,
 )
 from raido.schedule.defaults.joins import guests_of
-from raido.schedule.defaults.latency import gangs_of_elements, gangs_of_rounds, gangs_of_sums, sums_in_pairs
+from raido.schedule.defaults.latency import (
+    are_elements_faster_alone,
+    gangs_of_elements,
+    gangs_of_rounds,
+    gangs_of_sums,
+    sums_in_pairs,
+)
 from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
@@ -80,6 +86,9 @@ def say_loops(draft: Draft, name: str) -> None:
         vector = None  # lanes run along each fold
     if vector is not None and gangs_of_private_loops(stage, vector.var, draft.machine) == 0:
         vector = None
+    alone = vector is not None and are_elements_faster_alone(draft, stage, vector)
+    if alone:
+        vector = None
     if isinstance(plan.compute, At):
         jam = 0 if stage.outer or is_sliding(draft, name) else jammed_rows(draft, stage, vector)
         if jam:
@@ -88,7 +97,7 @@ def say_loops(draft: Draft, name: str) -> None:
             say_lanes(draft, stage, vector, say_colours(draft, stage, vector))
             say_written_out(draft, stage, vector)
     elif not stage.axes:
-        say_fold_loops(draft, stage, vector)
+        say_fold_loops(draft, stage, vector, alone)
     elif say_turned_loops(draft, stage) or say_product_loops(draft, stage, vector):
         return
     elif not folds_columns(draft, stage, vector) or not say_column_folds(draft, stage):
@@ -103,8 +112,11 @@ def say_packed_loops(draft: Draft, name: str) -> None:
     draft.say(name, "vectorize", axis=loops[-1])
 
 
-def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
-    """A whole reduction: fixed chunks for threads, lanes inside; each has a block of its own where the operator does not commute."""
+def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool) -> None:
+    """A whole reduction: fixed chunks for threads, lanes inside; each has a block of its own where the operator does not commute.
+
+    alone: elements are made faster one by one.
+    """
     first, last = row_axis(draft, stage), stage.all_axes[-1]
     assert first is not None
     rows = chain_rows(draft, stage) if len(stage.all_axes) > 1 else 2 * draft.machine.task
@@ -116,7 +128,7 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     inner = last.name if first is not last else first.name + "i"
     if vector is not None:
         draft.say(stage.name, "vectorize", axis=inner, **wide(draft, stage, vector))
-    elif first is last:
+    elif first is last and not alone:
         draft.say(stage.name, "vectorize", axis=inner)
 
 

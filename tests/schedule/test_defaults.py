@@ -270,6 +270,49 @@ def test_long_arrays_are_sorted_by_digits_where_no_instruction_compresses():
     assert strategy(rd.i32, AVX2, n=1000) == strategy(rd.i32, AVX2, rank=2) == "quicksort"
 
 
+def test_elements_with_loops_of_lengths_of_their_own_have_lanes_where_those_save_more_than_gathers_cost():
+    def rows_of_a_matrix(ptr: rd.i64["n + 1"], column: rd.i32["k"], a: rd.f64["k"], x: rd.f64["n"]):
+        def row(begin, end):
+            step = lambda k, s: s + a[begin + k] * x[column[begin + k]]
+            return rd.loop(end - begin, step, 0.0)
+
+        return rd.map(row, ptr[:-1], ptr[1:])
+
+    def common_elements(ptr: rd.i64["n + 1"], x: rd.i32["k"]):
+        def merged(a, b):
+            def step(s):
+                i, j, found = s
+                return rd.where(x[i] <= x[j], i + 1, i), rd.where(x[j] <= x[i], j + 1, j), found + rd.i64(x[i] == x[j])
+
+            return rd.while_loop(lambda s: (s[0] < b) & (s[1] < b), step, (a, a + 1, 0))[2]
+
+        return rd.sum(rd.map(merged, ptr[:-1], ptr[1:]))
+
+    def searches(x: rd.i64["n"], keys: rd.i64["m"]):
+        def search(key):
+            def half(s):
+                middle = (s[0] + s[1]) // 2
+                less = x[middle] < key
+                return rd.where(less, middle + 1, s[0]), rd.where(less, s[1], middle)
+
+            return rd.while_loop(lambda s: s[0] < s[1], half, (0, x.shape[0]))[0]
+
+        return rd.map(search, keys)
+
+    def roots(x: rd.f64["n"]):
+        step = lambda v, y: 0.5 * (y + v / y)
+        return rd.map(lambda v: rd.while_loop(lambda y: y * y - v > 1e-9, lambda y: step(v, y), v + 1), x)
+
+    def same_length(x: rd.f64["n"], y: rd.f64["m"], steps: rd.size):
+        return rd.map(lambda i: rd.loop(steps, lambda k, s: s + y[rd.i64(x[i]) + k], 0.0), rd.iota(x.shape[0]))
+
+    for machine in (AVX2, AVX512):
+        alone = [default_of(f, machine) for f in (rows_of_a_matrix, common_elements)]
+        assert all("vectorize" not in schedule for schedule in alone), alone
+        in_lanes = [default_of(f, machine) for f in (searches, roots, same_length)]
+        assert all("vectorize" in schedule for schedule in in_lanes), in_lanes
+
+
 def test_stencils_that_read_the_same_and_are_read_alike_are_made_in_one_pass():
     assert 's["down"].compute_with("along", "yi")' in default_of(derivatives(0))
     assert "compute_with" not in default_of(derivatives(2))

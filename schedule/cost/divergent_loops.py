@@ -1,0 +1,77 @@
+"""Loops of elements that take differently many iterations, alone and in lanes: the cycles of an iteration of one element.
+
+    for r in rows:  for k in 0..counts[r]:  s = s + a[begin[r] + k] * x[column[begin[r] + k]]
+
+In lanes every load at an index of a lane's own is gathered, lane by lane, and a gang goes on as long as the longest of its elements. Alone
+an element's loads cost little, and those of later iterations do not wait for the earlier ones where indices go on steadily. Where an
+iteration finds the index of the next one (a search by halves), each waits for memory, and lanes wait together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from raido.algo.graph.expr import Const, Expr, Load, Loop, Op, Private, Var, While
+from raido.algo.graph.node import Node
+from raido.algo.graph.rewrite import free_variables, scalar_nodes
+from raido.schedule.cost.operations import cost_of
+from raido.schedule.cost.private_loops import ACCESS, GATHERED, differs
+from raido.schedule.machine import Machine
+from raido.schedule.stages.reads import scalars_of
+from raido.schedule.stages.stage import Stage
+
+LONGEST = (
+    2.0  # times the mean: the longest of the elements of a gang or two, where lengths are as those of a Poisson process
+)
+
+
+def is_faster_alone(stage: Stage, lane: Var, machine: Machine) -> bool:
+    """Whether the elements of a stage, of which each has loops of a length of its own, are made sooner one by one than in lanes."""
+    loops = [node for node in scalars_of(stage) if isinstance(node, (Loop, While)) and lane in free_variables(node)]
+    if not loops or any(isinstance(state, Private) for form in loops for state in form.state):
+        return False
+    if any(isinstance(form, Loop) and lane not in free_variables(form.count) for form in loops):
+        return False
+    if any(_finds_its_way(form) for form in loops):
+        return False
+    alone, in_lanes = (sum(_cycles(form, lane, machine, lanes) for form in loops) for lanes in (False, True))
+    return alone < LONGEST * in_lanes
+
+
+def _cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> float:
+    """The cycles of an iteration of one element."""
+    apart = {lane, *form.state}
+    total = 0.0
+    for node in scalar_nodes(*_each_time(form)):
+        if isinstance(node, Op):
+            cost = cost_of(node.name, node.dtype, node.args[0].dtype)
+            total += cost.vector * node.args[0].dtype.bits / machine.vector_bits if in_lanes else cost.scalar
+        elif isinstance(node, Load):
+            total += GATHERED if in_lanes and differs(node.indices, apart) else ACCESS
+    return total
+
+
+def _each_time(form: Loop | While) -> tuple[Node, ...]:
+    return (*form.body, form.condition) if isinstance(form, While) else form.body
+
+
+def _finds_its_way(form: Loop | While) -> bool:
+    """Whether an index at which an iteration reads was found by the one before, in another way than by going on steadily or not."""
+    found = {
+        state for state, new in zip(form.state, form.body, strict=True) if not _is_steady(new, state, set(form.state))
+    }
+    loads = [node for node in scalar_nodes(*_each_time(form)) if isinstance(node, Load)]
+    return any(not found.isdisjoint(free_variables(i)) for load in loads for i in load.indices)
+
+
+def _is_steady(e: Expr, state: Var, states: Collection[Node]) -> bool:
+    """Whether a state stays as it is, or goes on by what no iteration changes."""
+    if e is state or isinstance(e, Const):
+        return True
+    if not isinstance(e, Op):
+        return False
+    if e.name == "select":
+        return all(_is_steady(arg, state, states) for arg in e.args[1:])
+    if e.name in ("add", "sub") and e.args[0] is state:
+        return free_variables(e.args[1]).isdisjoint(states)
+    return e.name == "add" and e.args[1] is state and free_variables(e.args[0]).isdisjoint(states)
