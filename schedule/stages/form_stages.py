@@ -55,6 +55,7 @@ from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.private_loops import keep_loops_private, write_changes
 from raido.schedule.stages.reads_before import read_before_changes
+from raido.schedule.stages.shared_scalars import share_scalars
 from raido.schedule.stages.shared_states import share_states
 from raido.schedule.stages.sort_networks import sort_by_networks
 from raido.schedule.stages.stage import (
@@ -72,6 +73,7 @@ NORMALISE = (
     inline_moves,
     sort_by_networks,
     make_invariants_first,
+    share_scalars,
     guard_branches,
     keep_loops_private,
     distribute_loops,

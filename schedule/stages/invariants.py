@@ -48,9 +48,9 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
     early: dict[Node, set[Node]] = {}
     for loop in loops:
         inside = [form for form, around in within.items() if loop in around]
-        sure = _always_evaluated(loop)
+        sure = always_evaluated(loop)
         for form in inside:
-            for e in scalar_nodes(*_expressions(form)):
+            for e in scalar_nodes(*expressions_of_form(form)):
                 if loop not in homes[e] and free_variables(e) <= hosts and _reads(e, begun[loop], sure):
                     early.setdefault(form, set()).add(e)
     if not early:
@@ -66,11 +66,12 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
     return rewritten(roots, memo)
 
 
-def _expressions(form: Node) -> tuple[Node, ...]:
+def expressions_of_form(form: Node) -> tuple[Node, ...]:
+    """The expressions that a form evaluates, or the arrays and expressions that it is made of."""
     return form.bodies if isinstance(form, Generate) else tuple(children(form))
 
 
-def _always_evaluated(loop: ArrayLoop | ArrayWhile) -> set[Node]:
+def always_evaluated(loop: ArrayLoop | ArrayWhile) -> set[Node]:
     """The scalars that every iteration evaluates, whatever it finds: those of the states of one number."""
     own = [result.form for result in loop.results if isinstance(result, Result)]
     single = [form for form in own if isinstance(form, Generate) and not form.axes]
