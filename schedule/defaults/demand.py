@@ -39,6 +39,7 @@ from raido.schedule.state import State, has_loops_said, is_inlined, reaches
 from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
+SLOW = 8  # operations that take as long as a quotient or a root, which one unit makes, one after the other
 MANY = 1 << 20
 FEW_SCANS = 16  # side by side: with more, threads and lanes have scans of their own
 SEGMENTS = Var("segments", i64, 0)
@@ -187,7 +188,7 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
         return False  # their loops are not cut
     if times == 1 and any(goes_over_twice(state, reader) for reader in readers):
         return is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))
-    again = cost(stage) + len(loads_of(stage)) - 1
+    again = cost(stage) + (SLOW - 1) * len(slow_operations(stage)) + len(loads_of(stage)) - 1
     return times == 1 or (
         (times - 1) * again <= AGAIN and (is_pointwise(stage) or is_shared_by_rows(stage, readers, state))
     )
@@ -294,8 +295,7 @@ def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State
         return False
     whole = all(array_name(load.array, state.uses.names) not in state.uses.stages for load in loads_of(stage))
     lines = all(not load.indices or _step(load.indices[-1], stage.axes[-1].var) == 1 for load in loads_of(stage))
-    slow = any(isinstance(node, Op) and node.name in ("div", "sqrt") for node in scalars_of(stage))
-    return whole and lines and not slow and all(_step(point[-2], row) == 1 for point in points)
+    return whole and lines and not slow_operations(stage) and all(_step(point[-2], row) == 1 for point in points)
 
 
 def _step(e: Expr | None, var: Var) -> int:
@@ -348,6 +348,11 @@ def is_pointwise(stage: Stage) -> bool:
     """Whether a stage reads only at its own indices, not at neighbours."""
     variables = {axis.var for axis in stage.axes}
     return all(i in variables or index.constant_value(i) is not None for load in loads_of(stage) for i in load.indices)
+
+
+def slow_operations(stage: Stage) -> list[Op]:
+    """The quotients and roots of an element."""
+    return [node for node in scalars_of(stage) if isinstance(node, Op) and node.name in ("div", "sqrt")]
 
 
 @remembered

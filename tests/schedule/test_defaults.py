@@ -611,3 +611,20 @@ def test_products_of_rows_are_made_whole_before_what_is_done_with_them():
         return rd.where(rd.eye(u.shape[0], dtype=rd.bool_), -1, u @ u.T)
 
     assert 's["matmul_1"].root()' in str(similar.schedule().complete(AVX512))
+
+
+def test_roots_read_at_several_places_are_made_once():
+    """As the magnitude of a gradient where its ridges are looked for: one unit makes roots, one after the other."""
+
+    @rd.algorithm
+    def ridges(x: rd.f32["h", "w"], y: rd.f32["h", "w"]):
+        size = rd.sqrt(x * x + y * y)
+        return rd.where((size[:, 1:-1] >= size[:, 2:]) & (size[:, 1:-1] >= size[:, :-2]), size[:, 1:-1], 0.0)
+
+    @rd.algorithm
+    def products(x: rd.f32["h", "w"], y: rd.f32["h", "w"]):
+        size = x * x + y * y
+        return rd.where((size[:, 1:-1] >= size[:, 2:]) & (size[:, 1:-1] >= size[:, :-2]), size[:, 1:-1], 0.0)
+
+    assert 's["elementwise_1"].inline()' not in str(ridges.schedule().complete())
+    assert 's["elementwise_1"].inline()' in str(products.schedule().complete())
