@@ -1,12 +1,15 @@
-"""Integers of 32 and 64 bits in lanes, computed in 16 bits where only 16 bits of them are used: twice or four times as many lanes.
+"""Integers in lanes, computed in 16 or 32 bits where no more bits of them are used: twice or four times as many lanes.
 
     before   out[x] = u8((i32(a[x]) * 77 + i32(b[x]) * 150 + 128) >> 8)
     after    out[x] = u8((u16(a[x]) * 77 + u16(b[x]) * 150 + 128) >> 8)
 
 Sums, differences and products wrap, so their low bits are those of what is computed in any width. Shifts to the right, quotients by
-constants, extremes and `abs` want their operands whole: these must be proven to lie in 16 bits. A polynomial of values of known ranges is
+constants, extremes and `abs` want their operands whole: these must be proven to fit. A polynomial of values of known ranges is
 bounded by its values at the ends of those ranges, where it bends the right way in each of them (`bounds_of`): of `a*t + b*(255 - t)`,
 which blends two bytes, intervals alone would say twice of what it can be.
+
+(LLVM 20 makes 8191 of the i64 −1 in `u16(3 * i64(b[x]) >> 19)` in vectors without AVX-512, for b of 16 bits: it shifts the upper half of
+a product of 16 bits on as if it had no sign. In 32 bits it does not.)
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from raido.algo.graph.dtypes import DType, bool_, i16, u16, whole_range
+from raido.algo.graph.dtypes import DType, bool_, i16, i32, u16, u32, whole_range
 from raido.algo.graph.expr import Const, Expr, Op, Var, const
 from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import topological
@@ -100,23 +103,26 @@ class Narrowing:
         self.made: dict[tuple[Node, DType], Expr | None] = {}
 
     def change(self, e: Node) -> Node:
-        """A cast of a wide integer to a narrow one, with the wide one in 16 bits if that can be; all else as it is."""
+        """A cast of an integer to a narrower one, with what it casts in as few bits as can be; all else as it is."""
         if (
             not isinstance(e, Op)
             or e.name != "cast"
             or not e.dtype.is_integer
-            or e.dtype.bits > 16
-            or not _is_wide(e.args[0])
+            or not _is_wider(e.args[0], max(16, e.dtype.bits))
         ):
             return e
         meaning = self._meaning(e.args[0])
         if not isinstance(meaning, Op) or meaning.name == "cast":
             return e
-        narrow = self.narrow(meaning, i16 if e.dtype is i16 else u16)
-        return e if narrow is None else _cast(narrow, e.dtype)
+        for dtype in (i16 if e.dtype is i16 else u16, i32):
+            if e.dtype.bits <= dtype.bits < meaning.dtype.bits:
+                narrow = self.narrow(meaning, dtype)
+                if narrow is not None:
+                    return _cast(narrow, e.dtype)
+        return e
 
     def narrow(self, e: Expr, dtype: DType) -> Expr | None:
-        """The low 16 bits of an integer, as a number of that type; None where they are not to be had of 16 bits alone."""
+        """The low bits of an integer, as a number of that type; None where they are not to be had of so many bits alone."""
         key = e, dtype
         if key not in self.made:
             self.made[key] = self._narrow(e, dtype)
@@ -125,10 +131,10 @@ class Narrowing:
     def _narrow(self, e: Expr, dtype: DType) -> Expr | None:
         e = self._meaning(e)
         if isinstance(e, Const):
-            value = int(e.value) & 0xFFFF
-            return const(dtype, value - 0x10000 if dtype is i16 and value > 0x7FFF else value)
-        if not _is_wide(e):
-            return _cast(e, dtype) if _is_narrow(e) else None
+            value = int(e.value) % (1 << dtype.bits)
+            return const(dtype, value - (1 << dtype.bits) if value > whole_range(dtype)[1] else value)
+        if not _is_wider(e, dtype.bits):
+            return _cast(e, dtype) if e.dtype.is_integer or e.dtype is bool_ else None
         if not isinstance(e, Op):
             return None
         if e.name == "cast":
@@ -138,20 +144,23 @@ class Narrowing:
         if e.name == "select":
             sides = [self.narrow(a, dtype) for a in e.args[1:]]
             return None if None in sides else Op("select", dtype, (e.args[0], *sides))  # type: ignore[arg-type]
-        if e.name not in WHOLE or (e.name in ("shr", "floordiv") and not _is_divisor(e)):
+        if e.name not in WHOLE or (e.name in ("shr", "floordiv") and not _is_divisor(e, dtype.bits)):
             return None
-        own = _type_of([self.range_of(a) for a in (*e.args, e)])
+        own = _type_of([self.range_of(a) for a in (*e.args, e)], dtype.bits)
         if own is None:
             return None
         result = _built(e.name, own, [self.narrow(a, own) for a in e.args])
         return None if result is None else _cast(result, dtype)
 
     def range_of(self, e: Expr) -> Range | None:
-        """The least and the greatest value of an integer, where its own type holds all that it is computed of; None where nobody knows."""
+        """The least and the greatest value of an integer; None where nobody knows."""
+        if not (e.dtype.is_integer or e.dtype is bool_):
+            return None
         if e not in self.ranges:
             found = self._range_of(e)
-            low, high = whole_range(e.dtype) if e.dtype is not bool_ else (0, 1)
-            self.ranges[e] = found if found is None or (low <= found[0] and found[1] <= high) else None
+            low, high = whole_range(e.dtype)
+            holds = found is not None and low <= found[0] and found[1] <= high
+            self.ranges[e] = found if holds else (low, high) if e.dtype.bits < 64 else None  # what does not fit wraps
         return self.ranges[e]
 
     def _range_of(self, e: Expr) -> Range | None:
@@ -162,9 +171,7 @@ class Narrowing:
             return 0, 1
         if isinstance(e, Const):
             return int(e.value), int(e.value)
-        if not _is_wide(e):
-            return whole_range(e.dtype) if e.dtype.is_integer else None
-        if not isinstance(e, Op):
+        if not isinstance(e, Op) or not _is_wider(e, 16):
             return None
         if e.name in WRAPPING:
             terms = self.polynomial(e)
@@ -193,8 +200,6 @@ class Narrowing:
         if isinstance(e, Const):
             return {(): int(e.value)}
         if not isinstance(e, Op) or e.name not in WRAPPING:
-            if isinstance(e, Op) and e.name == "cast" and _is_wide(e) and _is_wide(e.args[0]):
-                return None  # which may wrap
             return {(self._leaf(e),): 1}
         parts = [self.polynomial(a) for a in e.args]
         if None in parts:
@@ -203,7 +208,7 @@ class Narrowing:
 
     def _leaf(self, e: Expr) -> Expr:
         """What a cast from a narrow type is a cast of: the same number, whatever type it is cast to."""
-        inside = isinstance(e, Op) and e.name == "cast" and _is_wide(e) and _is_narrow(e.args[0])
+        inside = isinstance(e, Op) and e.name == "cast" and _is_wider(e, 16) and _is_narrow(e.args[0])
         return self._meaning(e.args[0]) if inside else e  # type: ignore[union-attr]
 
     def _meaning(self, e: Expr) -> Expr:
@@ -289,24 +294,24 @@ def _range_of_operation(e: Op, operands: list[Range]) -> Range | None:
     if e.name == "abs":
         return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
     by, most = operands[-1]
-    if e.name in ("shr", "floordiv") and by == most and _is_divisor(e):
+    if e.name in ("shr", "floordiv") and by == most and _is_divisor(e, e.dtype.bits):
         return (low >> by, high >> by) if e.name == "shr" else (low // by, high // by)
     return None
 
 
-def _type_of(ranges: list[Range | None]) -> DType | None:
-    """The type of 16 bits that holds all of these."""
-    for dtype in (u16, i16):
+def _type_of(ranges: list[Range | None], bits: int) -> DType | None:
+    """The type of so many bits that holds all of these."""
+    for dtype in (u16, i16) if bits == 16 else (i32, u32):
         low, high = whole_range(dtype)
         if all(r is not None and low <= r[0] and r[1] <= high for r in ranges):
             return dtype
     return None
 
 
-def _is_divisor(e: Op) -> bool:
-    """Whether a shift or a quotient is by a positive constant that 16 bits know."""
+def _is_divisor(e: Op, bits: int) -> bool:
+    """Whether a shift or a quotient is by a positive constant that numbers of so many bits know."""
     by = e.args[1]
-    return isinstance(by, Const) and 0 < by.value < (16 if e.name == "shr" else 1 << 15)
+    return isinstance(by, Const) and 0 < by.value < (bits if e.name == "shr" else 1 << (bits - 1))
 
 
 def _built(name: str, dtype: DType, operands: list[Expr | None]) -> Expr | None:
@@ -317,8 +322,8 @@ def _cast(e: Expr, dtype: DType) -> Expr:
     return e if e.dtype is dtype else Op("cast", dtype, (e,))
 
 
-def _is_wide(e: Expr) -> bool:
-    return e.dtype.is_integer and e.dtype.bits > 16
+def _is_wider(e: Expr, bits: int) -> bool:
+    return e.dtype.is_integer and e.dtype.bits > bits
 
 
 def _is_narrow(e: Expr) -> bool:

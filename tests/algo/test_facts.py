@@ -67,3 +67,13 @@ def test_another_range_takes_the_place_of_the_first():
 def test_an_index_made_of_a_float_has_no_bounds():
     number = Op("cast", i64, (Op("mul", f32, (Op("cast", f32, (X,)), const(f32, 0.5))),))
     assert interval(number, {X: RANGES[X]}) is None
+
+
+def test_a_known_maximum_is_its_greater_operand_where_the_other_is_too_small():
+    """As of a chunk that lies inside of the max(0, n - 19) places of a window."""
+    facts = Facts((), {X: (ix.as_index(0), ix.sub(N, 1))})
+    chunk = ix.sub(ix.maximum(0, ix.sub(N, 19)), ix.add(X, 64))
+    assert not facts.less(ix.add(X, 70), N)
+    assert facts.with_known(chunk).less(ix.add(X, 70), N)
+    assert not facts.with_known(chunk).less(ix.add(X, 90), N)
+    assert not Facts().with_known(ix.sub(ix.maximum(0, ix.sub(N, 19)), X)).less(X, N)  # X may be negative

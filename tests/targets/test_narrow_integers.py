@@ -108,3 +108,9 @@ def test_random_expressions(seed):
         for got, text, end in zip(algorithm(*arrays), texts, ends, strict=True):
             want = evaluate(text, values, np.minimum, np.maximum).astype(TYPES[end])
             np.testing.assert_array_equal(got, want, err_msg=text)
+
+
+def test_products_of_16_bits_keep_their_sign_whatever_is_shifted_out():
+    b = np.array([-1, -5, -30000, 3] * 20, np.int16)
+    algorithm = rd.algorithm(lambda b: rd.u16((3 * rd.i64(b)) >> 19), b="i16[n]")
+    np.testing.assert_array_equal(algorithm(b), ((3 * b.astype(np.int64)) >> 19).astype(np.uint16))

@@ -1,0 +1,16 @@
+"""Windows of a line in chunks: nothing is left to check inside them, and sums of their elements do not wait for each other."""
+
+import numpy as np
+
+import raido as rd
+
+
+def test_a_moving_average_runs_several_gangs_and_checks_nothing() -> None:
+    @rd.algorithm
+    def average(x: rd.f64["n"]):
+        return rd.map(lambda i: rd.sum(x[i : i + 20]), rd.iota(x.shape[0] - 19)) / 20
+
+    text = average.schedule().complete().nest_text()
+    assert "interleave" in text and "check r" not in text
+    x = np.random.default_rng(3).random(40_000)
+    np.testing.assert_allclose(average(x), np.convolve(x, np.full(20, 0.05), "valid"))
