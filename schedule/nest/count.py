@@ -77,14 +77,15 @@ class Work:
 
 
 def count_work(
-    nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None, cache: int = 0
+    nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None, cache: int = 0, near: int = 0
 ) -> tuple[Work, list[np.ndarray]]:
     """The work of a scalar nest on these inputs, and its outputs.
 
-    sizes: sizes by name, those that the shapes do not tell. cache: bytes of the last cache; 0: nobody asks what goes beyond it.
+    sizes: sizes by name, those that the shapes do not tell. cache: bytes of the last cache; 0: nobody asks what goes beyond it. near:
+    bytes of temporary memory, at most, into which folding is no access.
     """
     work, last = Work(), Cache(cache)
-    known: dict[str, Any] = {"work": work, "K": Memory}
+    known: dict[str, Any] = {"work": work, "K": Memory, "near": near}
     if cache:
         known["M"] = partial(CachedMemory, last)
     run = compile_nest(nest, CountingSource, known)
@@ -103,6 +104,7 @@ class CountingSource(PythonSource):
     def __init__(self, nest: Nest) -> None:
         self.once: set[Statement] = set()
         self.free = _names_of_indices(nest)
+        self.temporary = {s.buffer for s in statements_within(nest.body) if isinstance(s, Alloc)}
         super().__init__(nest)
 
     def memory(self, buffer: Buffer) -> str:
@@ -114,15 +116,24 @@ class CountingSource(PythonSource):
         folds = [fold for s in block.statements for fold in _folds_of_one_element(s)]
         self.once.update(folds)
         free = self.free
-        counts = [_without_memory(s) if s in self.once else counts_of(s) for s in block.statements if s not in free]
+        rows = [s for s in block.statements if isinstance(s, Fold) and s not in self.once and self.is_temporary(s)]
+        apart = {*rows, *self.once}
+        counts = [_without_memory(s) if s in apart else counts_of(s) for s in block.statements if s not in free]
         counts += [(0, _folded(fold)) for fold in folds]
         for name, count in zip(("operations", "accesses"), map(sum, zip(*counts, strict=True)), strict=False):
             if count:
                 self.line(f"work.{name} += {count}")
+        for fold in rows:
+            held = " + ".join(f"{self.name(buffer)}.data.nbytes" for buffer in fold.buffers)
+            self.line(f"work.accesses += {_folded(fold)} * ({held} > near)")
         super().block(block)
         for statement in block.statements:
             if isinstance(statement, Alloc) and _is_memory(statement.buffer):
                 self.line(f"work.give_back({self.name(statement.buffer)})")
+
+    def is_temporary(self, fold: Fold) -> bool:
+        """Whether a fold changes memory that the nest takes, which is counted by how much there is of it."""
+        return all(_is_memory(b) and b in self.temporary for b in fold.buffers)
 
     def statement(self, s: Statement) -> None:
         """The lines of a statement, and the memory that it takes or copies."""
