@@ -3,8 +3,9 @@
 Blocks are for threads, as the stage's own are; what is only totalled or counted runs at least four gangs side by side, as its values
 depend on each other, and six where a count takes few operations (`FEW`): it is the count that brings a block from memory, so the more
 lines are on their way, the better. Pieces of segments are folded by one gang: most segments are short, and two would often be one too
-many. Bins are combined, and offsets looked at, in strips for threads, in lanes. Threads take ranges of bins as they become free: the
-numbers of their steps differ. Inside loops that have threads, parts have none.
+many. Where values are gathered, and no register of masks cuts a gang off, they are folded one by one: 1.6 times as fast for segments of 2
+to 10 on a Zen 3, as fast for 100. Bins are combined, and offsets looked at, in strips for threads, in lanes. Threads take ranges of bins
+as they become free: the numbers of their steps differ. Inside loops that have threads, parts have none.
 """
 
 from __future__ import annotations
@@ -45,14 +46,21 @@ def say_parts(draft: Draft, name: str) -> None:
         elif part == "ranges" and free:
             draft.say(whole, "parallel", axis=axes[0], dynamic=True)
         elif part == "fold" and len(axes) == 1:
-            if not has_lanes_around(draft, stage) and any(map(takes_lanes, ragged_folds(stage))):
+            may = any(map(takes_lanes, ragged_folds(stage))) and not is_gathered_slowly(draft, stage)
+            if may and not has_lanes_around(draft, stage):
                 draft.say(whole, "vectorize", axis=axes[0], interleave=GANGS_OF_SEGMENTS)
         elif part == "fold":
             segments = segments_of(stage)
             if free:
                 draft.say(whole, "parallel", axis=axes[0], dynamic=True)
-            if segments is not None and identities_of(segments.fold):
+            if segments is not None and identities_of(segments.fold) and not is_gathered_slowly(draft, stage):
                 draft.say(whole, "vectorize", axis=axes[1])
+
+
+def is_gathered_slowly(draft: Draft, stage: Stage) -> bool:
+    """Whether lanes would gather what segments fold, on a machine whose masks are vectors like others (AVX2)."""
+    reads = draft.demand.reads(stage.name).values()
+    return draft.machine.vector_bits < 512 and any(None in point for points in reads for point in points)
 
 
 def has_threads_around(state: State, stage: Stage) -> bool:

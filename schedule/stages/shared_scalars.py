@@ -48,10 +48,11 @@ def _shared(nodes: list[Node], loops: list[ArrayLoop | ArrayWhile]) -> Mapping[N
         if not isinstance(form, (Generate, *DEPENDENT)) or not homes[form]:
             continue
         for e in scalar_nodes(*expressions_of_form(form)):
-            if isinstance(e, Item) and isinstance(e.form, Loop | While) and homes[e] == homes[form]:
-                if free_variables(e) <= hosts and (e in sure or e not in unsafe):
-                    readers.setdefault(e.form, set()).add(form)
-                    items.setdefault(e.form, {})[e] = None
+            if not isinstance(e, Item) or not isinstance(e.form, Loop | While) or homes[e] != homes[form]:
+                continue
+            if free_variables(e) <= hosts and (e in sure or e not in unsafe):
+                readers.setdefault(e.form, set()).add(form)
+                items.setdefault(e.form, {})[e] = None
     return {each: tuple(items[each]) for each, forms in readers.items() if len(forms) > 1}
 
 

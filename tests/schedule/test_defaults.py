@@ -239,7 +239,19 @@ def test_pieces_of_segments_are_folded_by_one_gang():
     def sums(offsets: rd.i64["m"], values: rd.f32["k"]):
         return rd.segmented_reduce(rd.add, 0, values, offsets, name="s")
 
-    assert 's["s"].part("fold").parallel("block", dynamic=True).vectorize("value")' in default_of(sums).splitlines()
+    def gathered(offsets: rd.i64["m"], values: rd.f32["k"], places: rd.i32["j"]):
+        return rd.segmented_reduce(rd.add, 0, values[places], offsets, name="s")
+
+    alone = 's["s"].part("fold").parallel("block", dynamic=True)'
+    in_lanes = alone + '.vectorize("value")'
+    assert all(in_lanes in default_of(sums, machine).splitlines() for machine in (AVX2, AVX512))
+    assert in_lanes in default_of(gathered, AVX512).splitlines()
+    assert alone in default_of(gathered, AVX2).splitlines()
+
+    def slices(ptr: rd.i64["n + 1"], places: rd.i32["k"], a: rd.f32["k"], x: rd.f32["m"]):
+        return rd.map(lambda b, e: rd.sum(a[b:e] * x[places[b:e]]), ptr[:-1], ptr[1:])
+
+    assert "vectorize" in default_of(slices, AVX512) and "vectorize" not in default_of(slices, AVX2)
 
 
 def derivatives(shift: int):
