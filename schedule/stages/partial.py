@@ -131,8 +131,8 @@ class _Part:
 
 def _part_of(form: Generate, body: Expr, tables: Tables, facts: Facts) -> _Part | None:
     choice = _choice(body, tuple(axis.var for axis in form.axes))
-    if choice is None or choice.dest.shape != tuple(axis.extent for axis in form.axes):
-        return None
+    if choice is None or not form.axes or choice.dest.shape != tuple(axis.extent for axis in form.axes):
+        return None  # of an array of rank 0 nothing changes in part
     reaches = {axis.var: _Reach() for axis in form.axes}
     rest = [test for test in _conjuncts(choice.tests, tables) if not _settle(test, reaches)]
     _leave_out_circles(reaches, rest)

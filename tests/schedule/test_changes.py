@@ -458,3 +458,19 @@ def test_copies_in_rounds_are_shown_and_warned_of(algorithm, array, why):
             algorithm.compile()
         assert {warning.filename for warning in caught} == {__file__}
     test_all_runs_agree(algorithm)
+
+
+def test_a_branch_that_keeps_a_scalar_state_is_no_change_of_a_part():
+    @rd.algorithm
+    def steps(m: rd.i64["n"], start: rd.i64, k: rd.size):
+        def body(_, state):
+            count, m = state
+            more = rd.cond(count > 2, lambda: count, lambda: rd.i64(1))
+            return (count + more) % 11, m.at[more % m.shape[0]].set(count)
+
+        return rd.loop(k, body, (start, m))
+
+    for n in (1, 5):
+        m = np.arange(n)
+        for got, want in zip(steps(m, 4, 6), steps.interpret(m, 4, 6), strict=True):
+            assert (got == want).all()
