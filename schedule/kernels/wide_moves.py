@@ -265,8 +265,9 @@ def _lengths_to_ask(buffer: Buffer, first: Sequence[NestExpr], together: int) ->
     asked: dict[Expr, None] = {}
     for index, stride in zip(first, _strides(buffer), strict=True):
         length = ix.canonical(stride)
-        constant, terms = ix.linear(ix.canonical(ix.mul(index, ix.constant_value(length) or 1)))
-        if not any(n % together for n in (constant, *terms.values())):
+        by_known = ix.canonical(ix.mul(index, ix.constant_value(length) or 1))
+        if (needed := _multiples(by_known, together)) is not None:
+            asked |= dict.fromkeys(needed)
             continue
         if ix.constant_value(length) is not None or not all(
             isinstance(node, (Const, Op, SizeVar)) for node in topological(length)
@@ -274,6 +275,27 @@ def _lengths_to_ask(buffer: Buffer, first: Sequence[NestExpr], together: int) ->
             return None
         asked[length] = None
     return tuple(asked)
+
+
+def _multiples(e: Expr, together: int) -> list[Expr] | None:
+    """The sizes that an index is a multiple of that number with where they are; None where it need not be."""
+    constant, terms = ix.linear(e)
+    if constant % together:
+        return None
+    needed: list[Expr] = []
+    for atom, c in terms.items():
+        if c % together == 0:
+            continue
+        if isinstance(atom, SizeVar):
+            needed.append(atom)
+        elif isinstance(atom, Op) and atom.name == "minimum":  # of a tile that was moved back
+            for each in ix.members_of(atom):
+                if (below := _multiples(ix.canonical(ix.mul(each, c)), together)) is None:
+                    return None
+                needed += below
+        else:
+            return None
+    return needed
 
 
 def _strides(buffer: Buffer) -> list[Expr]:

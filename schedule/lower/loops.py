@@ -27,6 +27,7 @@ from raido.schedule.lower.flat_segments import FlatSegments
 from raido.schedule.lower.folds import in_order
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.lane_blocks import LaneBlocks
+from raido.schedule.lower.moved_tiles import ends_of, lengths_of_tiles, moved_back
 from raido.schedule.lower.partials import PartialFolds
 from raido.schedule.lower.partition import Boundary, Interior
 from raido.schedule.lower.phases import strips_of
@@ -442,7 +443,7 @@ class Loops:
         only = conditions[0] if len(conditions) == 1 else None
         otherwise = None if only is None else self.builder.facts.with_known(ix.sub(-1, only))
         with self.builder.block(otherwise, branch=True) as general:
-            self.level(replace(work, copies=[c.copy() for c in work.copies]), position)
+            self._general(replace(work, copies=[c.copy() for c in work.copies]), position)
         known = self.builder.facts.with_known(*conditions)
         with self.builder.block(known, branch=True) as specialised:
             for coordinates in special.copies:
@@ -450,6 +451,24 @@ class Loops:
             self.level(special, position)
         holds = conjunction([as_comparison(c) for c in conditions])
         self.builder.add(If(holds, closed(specialised), closed(general)))
+
+    def _general(self, work: Work, position: int) -> None:
+        """The body for any tile; where tiles may be moved back, for those of results that are shorter than a tile."""
+        tiles, facts = lengths_of_tiles(work, position), self.builder.facts
+        ends = ends_of(work, tiles)
+        if not ends or any(facts.nonnegative(ix.sub(-1, end)) for end in ends):
+            self.level(work, position)
+            return
+        with self.builder.block(facts.with_known(*ends), branch=True) as moved:
+            self.level(moved_back(self, work, position, tiles), position)
+        doubtful = [end for end in ends if not facts.nonnegative(end)]
+        if not doubtful:
+            self.builder.add(closed(moved))
+            return
+        with self.builder.block(branch=True) as general:
+            self.level(work, position)
+        holds = conjunction([as_comparison(end) for end in doubtful])
+        self.builder.add(If(holds, closed(moved), closed(general)))
 
     # The element
 
@@ -489,11 +508,26 @@ class Loops:
             targets += [(storage.buffer, storage.place(indices, facts)) for _, storage in outputs]  # type: ignore[arg-type]
         results = self.emitter.values(roots)
         kept = self.sharing.forwards(job)
+        if work.own:
+            self._store_own(work, targets, results)
+            return
         for (buffer, place), value in zip(targets, results, strict=True):
             if kept:
                 value = self.builder.name(job.stage.name.rsplit("/", 1)[-1], value)
                 self.stored[Read(buffer, place, None)] = (value, self.builder.scope)
             self.builder.add(Store(buffer, place, value, None, job.plan.stream_stores))
+
+    def _store_own(
+        self, work: Work, targets: Sequence[tuple[Buffer, tuple[Expr, ...]]], results: Sequence[Expr]
+    ) -> None:
+        """Stores what no other tile does."""
+        each = len(targets) // len(work.copies)
+        for k, coordinates in enumerate(work.copies):
+            places = [(first, coordinates.ranges[axis].value) for axis, first in work.own]
+            holds = conjunction([Op("le", bool_, (first, place)) for first, place in places if place is not None])
+            with self.builder.when(holds):
+                for (buffer, place), value in list(zip(targets, results, strict=True))[k * each : (k + 1) * each]:
+                    self.builder.add(Store(buffer, place, value, None, work.job.plan.stream_stores))
 
     def finish(self, work: Work, extra: list[dict[Node, Node]]) -> None:
         """Stores the stage's results with some nodes (the reduction's results) replaced."""

@@ -69,7 +69,8 @@ class Phase:
 @dataclass(slots=True)
 class Work:
     """Something to emit: loops of a stage, from some position on, in one phase. `rows`: set where they follow the rows of an array that is
-    read flat. `tested`: how many iterations are written out behind tests, in all loops around.
+    read flat. `tested`: how many iterations are written out behind tests, in all loops around. `own`: axes, and the first index along each that
+    is stored, of tiles that others overlap.
     """
 
     job: Job
@@ -81,6 +82,7 @@ class Work:
     origin_of: list[int] = field(default_factory=lambda: [0])
     rows: Rows | None = None
     tested: int = 1
+    own: tuple[tuple[str, Expr], ...] = ()
 
 
 def accumulators_of(work: Work) -> Accumulators:

@@ -15,6 +15,13 @@ from twin_compiler import twin_compiler
 
 import raido as rd
 from raido.algo.errors import TargetError
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.kernels.limits import limits_of
+from raido.schedule.nest.interpret import sizes_of
+from raido.schedule.nest.nodes import For
+from raido.schedule.nest.printer import print_nest
+from raido.schedule.nest.walk import statements_within
 from raido.targets.compile import executable_of
 from raido.targets.cuda.nvrtc import compile_source
 from raido.targets.cuda.opened import open_device
@@ -90,7 +97,7 @@ def executables() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("sizes", [(64, 48, 64), (70, 25, 41)])
+@pytest.mark.parametrize("sizes", [(64, 48, 64), (70, 25, 41), (131, 72, 66)])
 def test_matrix_units_make_the_product(executables: dict[str, Any], case: str, sizes: tuple[int, int, int]) -> None:
     dtype, layout, _ = CASES[case]
     extents = dict(zip("nmk", sizes, strict=True))
@@ -103,6 +110,33 @@ def test_matrix_units_make_the_product(executables: dict[str, Any], case: str, s
     exe = executables[case]
     assert f"raido_matrix_multiply_{dtype}(" in exe.source("cuda").split('extern "C"', 1)[1]
     np.testing.assert_array_equal(exe(a, b), algorithm.interpret(a, b))
+
+
+def test_tiles_at_edges_are_moved_back_and_made_by_matrix_units() -> None:
+    """But for those of results that are no tile long, or wide; what two tiles have is stored by one."""
+    nest = CudaCompilation(product("f16", "plain").trace(), SM_80, None, {}).nest
+    assert [s.kind for s in statements_within(nest.body) if isinstance(s, For)].count("matrix") == 2
+    assert "if yo <= " in (text := print_nest(nest)) and "y = min(n - 128, yo)" in text
+    code = CudaCompilation(product("f16", "plain").trace(), SM_80, None, {}).text.body
+    narrow = code.split("raido_narrow_", 1)[1].split('extern "C"', 1)[0]
+    moved = narrow[narrow.index("raido_minimum(raido_add(n") :]
+    assert moved.count("raido_load<u16, 8>") + moved.count("raido_load<f16, 8>") >= 2, (
+        "columns, too, where rows are multiples"
+    )
+
+
+@pytest.mark.parametrize("sizes", [(37, 21, 18), (16, 8, 16), (40, 5, 16), (9, 30, 33)])
+def test_no_two_blocks_store_an_element(sizes: tuple[int, int, int]) -> None:
+    """Memory that finds races is stored to by all of them, in some order."""
+    algorithm = product("f16", "plain")
+    nest = CudaCompilation(algorithm.trace(), SM_80, tiled(algorithm, 1, 16, 8, 16), {}).nest
+    n, m, k = sizes
+    random = np.random.default_rng(sum(sizes))
+    arrays = [random.standard_normal(shape).astype("f2") for shape in ((n, k), (k, m))]
+    assert SM_80.machine.gpu is not None
+    program = cut(nest, limits_of(SM_80.machine.gpu))
+    (got,) = interpret_program(program, arrays, sizes_of(nest, arrays, {}), seed=1)
+    np.testing.assert_array_equal(got, algorithm.interpret(*arrays))
 
 
 def by_default(sizes: dict[str, int], dtype: str = "f16") -> CudaCompilation:
