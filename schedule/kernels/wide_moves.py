@@ -67,8 +67,34 @@ def _block(block: Block, names: Names, around: _Around) -> Block:
             made += _loop(s, names, around)
         else:
             known = {**names, s.var: _strided(s, names)} if isinstance(s, For) and s.step > 1 else names
-            made += _whole_first(map_blocks(s, lambda inner: _block(inner, known, around)))  # noqa: B023
+            inside = map_blocks(s, lambda inner: _block(inner, known, around))  # noqa: B023
+            made += (_asked_once(inside),) if isinstance(inside, If) else _whole_first(inside)
     return Block(tuple(made))
+
+
+def _asked_once(s: If) -> If:
+    """A test whether there is any element around one whether there is a whole vector of them: the second first, as it holds most of the time.
+
+    if x < n: if x + 4 <= n: A else: B      becomes      if x + 4 <= n: A else: if x < n: B
+    """
+    *names, inner = [*_flat(s.then)] or [s]
+    if s.orelse is not None or not isinstance(inner, If) or not all(isinstance(each, Let) for each in names):
+        return s
+    any_, whole = s.condition, inner.condition
+    if not (isinstance(any_, Op) and isinstance(whole, Op) and (any_.name, whole.name) == ("lt", "le")):
+        return s
+    named = {each.var for each in names if isinstance(each, Let)}
+    further = ix.constant_value(ix.sub(whole.args[0], any_.args[0]))
+    if any_.args[1] is not whole.args[1] or not named.isdisjoint(topological(whole)) or (further or 0) < 1:
+        return s
+    rest = None if inner.orelse is None else Block((If(any_, Block((*names, *inner.orelse.statements))),))
+    return If(whole, Block((*names, *inner.then.statements)), rest)
+
+
+def _flat(block: Block) -> Iterator[Statement]:
+    """The statements of a block that is all there is, and of the blocks in it."""
+    for s in block.statements:
+        yield from _flat(s) if isinstance(s, Block) else (s,)
 
 
 def _whole_first(s: Statement) -> Iterator[Statement]:

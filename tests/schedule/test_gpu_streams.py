@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import raido as rd
+from raido.algo.graph.expr import Op
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.nodes import VectorStore
+from raido.schedule.nest.nodes import If, VectorStore
 from raido.schedule.nest.walk import statements_within
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
@@ -64,6 +65,16 @@ def test_threads_take_as_many_neighbours_as_move_at_once(algorithm: Any, sizes: 
     kinds = [loop.kind for loop in schedule["s"].plan.loops]
     assert ("vector" in kinds) == (lanes > 1)
     assert lanes == 1 or f'i", {lanes})' in str(schedule)
+
+
+def test_whole_vectors_are_asked_for_first_and_ask_nothing_more() -> None:
+    """Whether there is any element at all is for threads to ask that have no whole vector."""
+    schedule = Schedule(form_stages(axpy.trace()), (), GPU).complete(GPU)
+    (kernel,) = cut(lower(schedule.graph, schedule.variants(), GPU)).kernels
+    tests = [s for s in statements_within(kernel.body) if isinstance(s, If)]
+    assert isinstance(tests[0].condition, Op) and tests[0].condition.name == "le"
+    assert not any(isinstance(s, If) for s in statements_within(tests[0].then))
+    assert any(isinstance(s, VectorStore) for s in statements_within(tests[0].then))
 
 
 @pytest.mark.parametrize("n", (1, 31, 32, 70))
