@@ -12,6 +12,7 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const
 from raido.algo.graph.reduction import identities_of
 from raido.schedule.lower.builder import Scope, closed
+from raido.schedule.lower.counted_whiles import counts_up
 from raido.schedule.lower.dag import (
     CHEAP_TO_SELECT,
     MOST_SELECTED,
@@ -131,7 +132,7 @@ class Emitter(PrivateEmitter):
                 self._next(form, registers)
         if sound is not None:
             self._checked.pop()
-        site = self.loops.get(form, self.builder.site_of_loop())
+        site = -1 if counts_up(form) else self.loops.get(form, self.builder.site_of_loop())
         self.builder.add(WhileStatement(closed(setup), condition, closed(body), site))
         self._finish(form, registers)
 

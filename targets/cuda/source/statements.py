@@ -19,6 +19,7 @@ from raido.targets.devices.narrow import MOST, is_arithmetic, is_index, limit_of
 from raido.targets.devices.strides import Strides
 
 _UNROLLED = 3
+_TURNS = 4  # of a loop that data ends, in each of which it may
 _AXES = ("x", "y", "z")
 
 
@@ -170,6 +171,18 @@ class Statements:
             self.write(node.body)
 
     def _While(self, node: Any) -> None:
+        if (parts := _ended_inside(node)) is not None:
+            before, last = parts
+            if _is_straight(last.then_case, *before):
+                self.line(f"#pragma unroll {_TURNS}")
+            with self.writer.block(f"while ({_bare(self.expressions.one(node.condition))})"):
+                for statement in before:
+                    self.write(statement)
+                with self.writer.block(f"if (!{self.expressions.one(last.condition)})"):
+                    self.write(last.else_case)
+                    self.line("break;")
+                self.write(last.then_case)
+            return
         lines, condition = self.writer.apart(lambda: self.expressions.one(node.condition))
         with self.writer.block("while (true)" if lines else f"while ({_bare(condition)})"):
             if lines:
@@ -225,6 +238,33 @@ def receive(statements: Statements, parameter: Any, dtype: DType, pointer: bool,
     value = statements.writer.declare(dtype, f"{parameter.name}_value", narrow)
     expressions.variables[parameter] = (value,)
     return f"u32 {name}"
+
+
+def _is_straight(*statements: Any) -> bool:
+    """Whether there is neither a branch nor a loop in statements, and threads wait for nobody: a few copies of a loop over them are short."""
+    branches = ("IfThenElse", "For", "While", "AllocBuffer")
+    return not any(tir.kind(node) in branches for s in statements for node in tir.walk(s)) and not any(
+        map(_waits, statements)
+    )
+
+
+def _ended_inside(node: Any) -> tuple[list[Any], Any] | None:
+    """A loop that goes on while a cell is positive, which one side of the test at its end alone changes: what stands before the test,
+    and the test."""
+    test = node.condition
+    if tir.kind(test) != "GT" or tir.kind(test.a) != "BufferLoad":
+        return None
+    cell, statements = tir.buffer_of(test.a), list(node.body.seq) if tir.kind(node.body) == "SeqStmt" else [node.body]
+    *before, last = statements
+    if tir.kind(last) != "IfThenElse" or last.else_case is None or tir.kind(last.else_case) != "BufferStore":
+        return None
+    stores = [each for each in tir.walk(node.body) if tir.kind(each) == "BufferStore" and tir.buffer_of(each) == cell]
+    ended = (
+        tir.buffer_of(last.else_case) == cell
+        and tir.kind(last.else_case.value) == "IntImm"
+        and int(last.else_case.value.value) < 1
+    )
+    return (before, last) if ended and len(stores) == 1 else None
 
 
 def _waits(body: Any) -> bool:
