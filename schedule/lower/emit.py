@@ -5,6 +5,7 @@ What stands in a branch or a loop of the expression is evaluated there, and only
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph import index as ix
@@ -12,7 +13,6 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Cond, Const, Item, Loop, Node, Op, Reduce, SizeVar, Var, While, const
 from raido.algo.graph.reduction import identities_of
 from raido.schedule.lower.builder import Scope, closed
-from raido.schedule.lower.counted_whiles import counts_up
 from raido.schedule.lower.dag import (
     CHEAP_TO_SELECT,
     MOST_SELECTED,
@@ -27,6 +27,7 @@ from raido.schedule.lower.steps import (
 )
 from raido.schedule.nest.nodes import For, If, Store
 from raido.schedule.nest.nodes import While as WhileStatement
+from raido.schedule.nest.own_counters import counts_itself
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.stages.stage import LaneFold
 
@@ -132,8 +133,10 @@ class Emitter(PrivateEmitter):
                 self._next(form, registers)
         if sound is not None:
             self._checked.pop()
-        site = -1 if counts_up(form) else self.loops.get(form, self.builder.site_of_loop())
-        self.builder.add(WhileStatement(closed(setup), condition, closed(body), site))
+        site = self.loops.get(form, self.builder.site_of_loop())
+        loop = WhileStatement(closed(setup), condition, closed(body), site)
+        ends = site >= 0 and counts_itself(loop, self.builder.scope.statements)
+        self.builder.add(replace(loop, site=-1) if ends else loop)
         self._finish(form, registers)
 
     def _sound(self, form: While) -> Buffer | None:

@@ -86,9 +86,10 @@ class DeviceCompilation(Compilation):
         steps = steps_below(program, self.iterations, self.largest_array)
         limits = dict.fromkeys(self._long_kernels(program), self.iterations)
         gpu = self.target.machine.gpu
-        subgroup = 1 if gpu is None else gpu.subgroup
+        subgroup, count_down = 1 if gpu is None else gpu.subgroup, self.iterations > 0
         return {
-            k.name: emit_kernel(k, steps.get(k.name, STEPS), limits.get(k.name, 0), subgroup) for k in program.kernels
+            k.name: emit_kernel(k, steps.get(k.name, STEPS), limits.get(k.name, 0), subgroup, count_down)
+            for k in program.kernels
         }
 
     @functools.cached_property

@@ -11,6 +11,7 @@ from typing import Any
 from raido.algo.graph.dtypes import i32
 from raido.schedule.kernels.kernel import Kernel
 from raido.schedule.nest.nodes import Barrier, While
+from raido.schedule.nest.own_counters import counted_loops
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.kernels.atomics import forms_of
@@ -22,12 +23,15 @@ STEPS = 1 << 30
 """Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
 
 
-def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0, subgroup: int = 1) -> Any:
+def emit_kernel(
+    kernel: Kernel, steps: int = STEPS, iterations: int = 0, subgroup: int = 1, count_down: bool = False
+) -> Any:
     """The function of a kernel, called by its name. `steps` bounds each loop whose end data decides; `iterations`: after so many, of
     all its loops together, the loops of a thread end by themselves on the device (0: they do not, or the kernel makes fewer). That is a
     fault, and looked for unless `steps` is less (`long_loops.steps_below`). There, loops go on for lanes of a subgroup that stand for no
-    thread, and read zeros: blocks are filled with threads that do nothing, up to a multiple of `subgroup`."""
-    unit = Unit()
+    thread, and read zeros: blocks are filled with threads that do nothing, up to a multiple of `subgroup`. count_down: whether the iterations
+    that are left stand for the tests of loops' own counters."""
+    unit, counted = Unit(), counted_loops(kernel.body) if count_down else {}
     forms = forms_of(kernel.body.statements)
     parameters: list[Any] = []
     for buffer in kernel.arrays:
@@ -44,7 +48,7 @@ def emit_kernel(kernel: Kernel, steps: int = STEPS, iterations: int = 0, subgrou
         parameters.append(T.pointer(unit.fresh_name("fault"), i32))
         unit.fault = T.flat_buffer("fault_record", i32, RECORD_WORDS, parameters[-1])
         unit.out.append(T.DeclBuffer(unit.fault, data=parameters[-1]))
-    body = _body(kernel, unit, Statements(unit, forms, steps, kernel.threads, kernel.extent), iterations)
+    body = _body(kernel, unit, Statements(unit, forms, steps, kernel.threads, kernel.extent, counted), iterations)
     width, *others = kernel.extent
     if iterations and width % subgroup and others == [1, 1] and not _has_barriers(kernel):
         here = T.LT(unit.variables[kernel.threads[0]], T.IntImm("int64", width))

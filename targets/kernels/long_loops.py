@@ -18,6 +18,7 @@ from raido.algo.graph.rewrite import substitute
 from raido.schedule.kernels.host_plan import If, Launch, Loop, Statement, While
 from raido.schedule.kernels.kernel import DeviceProgram, Kernel
 from raido.schedule.nest import nodes
+from raido.schedule.nest.own_counters import counted_loops
 from raido.schedule.nest.walk import blocks_of, statements_within
 
 _NAME = "fault record"
@@ -39,22 +40,24 @@ def steps_below(program: DeviceProgram, iterations: int, largest: int) -> dict[s
     the device allows: of kernels that have one such loop, outside all others, and whose other loops are short by sizes and literals."""
     facts, found = _sizes(program, largest), dict[str, int]()
     for kernel in program.kernels if iterations else ():
-        if not _is_alone(list(statements_within(kernel.body))):
+        if not _is_alone(list(statements_within(kernel.body)), counted_loops(kernel.body)):
             continue
-        others = _iterations(kernel.body, iterations, _of_threads(kernel, facts), {})
+        others = _Trips(kernel, iterations, facts).of(kernel.body, {})
         left = iterations - _PASSES * (1 + others)
         if left >= iterations // 2:
             found[kernel.name] = left
     return found
 
 
-def _is_alone(statements: list[nodes.Statement]) -> bool:
-    """Whether these are one loop that data ends, neither inside another loop nor around one, and no loops around compare-and-swap."""
-    ended = [s for s in statements if isinstance(s, nodes.While)]
+def _is_alone(statements: list[nodes.Statement], counted: Collection[nodes.While]) -> bool:
+    """Whether these are one loop that data ends, neither inside another loop nor around one, and no loops around compare-and-swap. Loops
+    that count themselves are like any whose length is known."""
+    ended = [s for s in statements if isinstance(s, nodes.While) and s not in counted]
     if len(ended) != 1 or any(isinstance(s, nodes.AtomicUpdate) for s in statements):
         return False
-    around = (s for s in statements if isinstance(s, nodes.For) and any(each is ended[0] for each in _inside(s)))
-    return not any(around) and not any(isinstance(s, nodes.For) for s in _inside(ended[0]))
+    loops = (s for s in statements if isinstance(s, (nodes.For, nodes.While)) and s is not ended[0])
+    around = (s for s in loops if any(each is ended[0] for each in _inside(s)))
+    return not any(around) and not any(isinstance(s, (nodes.For, nodes.While)) for s in _inside(ended[0]))
 
 
 def _inside(loop: nodes.For | nodes.While) -> Iterator[nodes.Statement]:
@@ -79,9 +82,10 @@ def _of_threads(kernel: Kernel, facts: Facts) -> Facts:
 def _has_long_loops(kernel: Kernel, iterations: int, facts: Facts) -> bool:
     if not iterations:
         return False
-    if any(isinstance(s, nodes.While) for s in statements_within(kernel.body)):
+    counted = counted_loops(kernel.body)
+    if any(isinstance(s, nodes.While) and s not in counted for s in statements_within(kernel.body)):
         return True
-    return _iterations(kernel.body, iterations, _of_threads(kernel, facts), {}) > iterations
+    return _Trips(kernel, iterations, facts).of(kernel.body, {}) > iterations
 
 
 def with_fault_record(program: DeviceProgram, long: Collection[str]) -> DeviceProgram:
@@ -105,29 +109,37 @@ def with_fault_record(program: DeviceProgram, long: Collection[str]) -> DevicePr
     return replace(program, kernels=tuple(kernels.values()), plan=given.plan(program.plan), fault=given.fault)
 
 
-def _iterations(block: nodes.Block, most: int, facts: Facts, named: dict[Node, Expr]) -> int:
-    """Iterations of all loops of a block, at most; `named` has the values of names."""
-    total = 0
-    for s in block.statements:
-        if isinstance(s, nodes.Let) and s.var.dtype is i64:
-            named = {**named, s.var: substitute(s.value, named)}
-        elif isinstance(s, nodes.Block):
-            total += _iterations(s, most, facts, named)
-        else:
-            inside = sum(_iterations(part, most, facts, named) for part in blocks_of(s))
-            total += _trips(s, most, facts, named) * (1 + inside) if isinstance(s, nodes.For) else inside
-    return total
+class _Trips:
+    """Iterations of loops of a kernel, at most; what is more than `most` may be anything above."""
 
+    def __init__(self, kernel: Kernel, most: int, facts: Facts) -> None:
+        self.most, self.facts, self.counted = most, _of_threads(kernel, facts), counted_loops(kernel.body)
 
-def _trips(loop: nodes.For, most: int, facts: Facts, named: dict[Node, Expr]) -> int:
-    """A bound of a loop's iterations: a power of two."""
-    distance = substitute(sub(loop.high, loop.low), named)
-    bound = 1
-    while bound <= most:
-        if facts.less_equal(distance, bound * loop.step):
-            return bound
-        bound *= 2
-    return _ENDLESS
+    def of(self, block: nodes.Block, named: dict[Node, Expr]) -> int:
+        """Those of all loops of a block; `named` has the values of names."""
+        total = 0
+        for s in block.statements:
+            if isinstance(s, nodes.Let) and s.var.dtype is i64:
+                named = {**named, s.var: substitute(s.value, named)}
+            elif isinstance(s, nodes.Block):
+                total += self.of(s, named)
+            else:
+                inside = sum(self.of(part, named) for part in blocks_of(s))
+                loops = isinstance(s, nodes.For) or s in self.counted
+                total += self._loop(s, named) * (1 + inside) if loops else inside
+        return total
+
+    def _loop(self, loop: nodes.For | nodes.While, named: dict[Node, Expr]) -> int:
+        """A bound of a loop's iterations."""
+        if isinstance(loop, nodes.While):
+            return self.counted[loop].most + 1
+        distance = substitute(sub(loop.high, loop.low), named)
+        bound = 1
+        while bound <= self.most:
+            if self.facts.less_equal(distance, bound * loop.step):
+                return bound
+            bound *= 2
+        return _ENDLESS
 
 
 def _launches(plan: Sequence[Statement]) -> Iterator[Launch]:

@@ -6,7 +6,7 @@ first to come; the thread goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
@@ -14,6 +14,7 @@ from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute, topological
+from raido.schedule.lower.convert import conjunction
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
@@ -33,6 +34,7 @@ from raido.schedule.nest.nodes import (
     VectorStore,
     While,
 )
+from raido.schedule.nest.own_counters import Counted
 from raido.schedule.nest.values import Buffer, Read, VectorRead
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
@@ -47,7 +49,8 @@ _UNROLL_LIMIT = 256
 
 class Statements:
     """Appends statements to a unit. `forms`: of buffers whose elements are not held plainly; `steps`: iterations that a loop may take
-    whose end data decides; `threads`: the variables of a thread's place in its block, and how many there are along each axis."""
+    whose end data decides, but for those that count themselves (`counted`); `threads`: the variables of a thread's place in its block,
+    and how many there are along each axis."""
 
     def __init__(
         self,
@@ -56,8 +59,9 @@ class Statements:
         steps: int,
         threads: tuple[Var, Var, Var] | None = None,
         extent: tuple[int, int, int] = (1, 1, 1),
+        counted: Mapping[While, Counted] | None = None,
     ) -> None:
-        self.unit, self.forms, self.steps = unit, forms, steps
+        self.unit, self.forms, self.steps, self.counted = unit, forms, steps, counted or {}
         self.threads, self.extent = threads, extent
         self.meanings: dict[Node, Expr] = {}  # of named indices, in terms of places, sizes and loops
         self.values = Values(unit, self.meanings)
@@ -241,16 +245,19 @@ class Statements:
         self.unit.out.append(T.IfThenElse(test, then, otherwise))
 
     def _while(self, s: While) -> None:
-        """A loop that data ends, or else, where it may never end, the limit of its iterations, which is a fault."""
-        unit, stopped = self.unit, s.site >= 0 or self.unit.fault is not None
+        """A loop that data ends, or else, where it may never end, the limit of its iterations, which is a fault. Of a loop that counts
+        itself the iterations that are left stand for the test of its counter."""
+        unit, counted = self.unit, self.counted.get(s)
+        stopped = (s.site >= 0 or unit.fault is not None) and counted is None
         number = lambda value: T.IntImm("int32", value)
-        left = unit.cell("left", i32, number(self.steps if stopped else 1))
+        left = unit.cell("left", i32, number(counted.most if counted else self.steps if stopped else 1))
         outer = unit.block()
         self.block(s.setup.statements)
-        test = condition(self.values.scalar(s.condition))
+        holds = conjunction(counted.tests) if counted else s.condition
+        test = condition(self.values.scalar(holds))
         again = unit.block()
         self.block(s.body.statements)
-        if stopped:
+        if stopped or counted:
             unit.put(left, T.Sub(load(left), number(1)))
         body = unit.end_block(again)
         unit.out.append(T.IfThenElse(test, body, T.BufferStore(left, number(-1), [tir(0)])))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import raido as rd
-from raido.algo.graph.expr import While
-from raido.algo.graph.rewrite import topological
-from raido.schedule.lower.counted_whiles import counts_up
+from raido.schedule.lower import lower
+from raido.schedule.nest.nodes import While
+from raido.schedule.nest.own_counters import counted_loops
+from raido.schedule.nest.walk import statements_within
 
 
 def loop(first: Any, step: Any, end: Any, dtype: str = "i32") -> Any:
@@ -27,12 +28,6 @@ def loop(first: Any, step: Any, end: Any, dtype: str = "i32") -> Any:
     return grown
 
 
-def form_of(algorithm: Any) -> While:
-    nodes = topological(*algorithm.trace().results)
-    (found,) = {node for node in nodes if isinstance(node, While)}
-    return found
-
-
 @pytest.mark.parametrize(
     ("first", "step", "end", "dtype", "ends"),
     [
@@ -45,7 +40,10 @@ def form_of(algorithm: Any) -> While:
     ],
 )
 def test_a_loop_with_a_count_is_known_to_end(first: int, step: int, end: int, dtype: str, ends: bool) -> None:
-    assert counts_up(form_of(loop(first, step, end, dtype))) == ends
+    schedule = loop(first, step, end, dtype).schedule(target=rd.Target("cuda", arch="sm_80")).complete()
+    body = lower(schedule.graph, schedule.variants(), schedule.target.machine).body
+    (found,) = (s for s in statements_within(body) if isinstance(s, While))
+    assert (found.site < 0) == (found in counted_loops(body)) == ends
 
 
 def test_code_for_devices_stops_the_others_alone() -> None:
