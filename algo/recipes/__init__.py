@@ -37,6 +37,7 @@ from raido.algo.recipes import (
     inverse_trigonometric,
     logarithm,
     power,
+    rounding,
     signs,
     trigonometric,
 )
@@ -69,6 +70,7 @@ RECIPES: dict[str, Callable[..., Value]] = FUNCTIONS | {
     **{f.__name__: f for f in (signs.isnan, signs.isinf, signs.isfinite)},
     **{f.__name__: f for f in (bits.shl, bits.shr, bits.popcount, bits.clz, bits.ctz, bits.bit_not)},
     **{f.__name__: f for f in (extremes.minimum, extremes.maximum, fused.fma, power.ipow, casts.cast)},
+    **{f.__name__: f for f in (rounding.rint, rounding.trunc)},
     "abs": signs.absolute,
     "mod": division.floormod,
 }

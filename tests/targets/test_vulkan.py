@@ -99,6 +99,7 @@ def operations_kernel(row: str, dtype: DType, target: DType, arity: int) -> Any:
             ("fma", f32, f32),
             ("fma", f64, f64),
         ),
+        *((name, dtype, dtype) for name in ("rint", "trunc", "floor", "ceil") for dtype in (f32, f64)),
         *(("cast", f32, i8), ("cast", f64, f16), ("add", f16, f16), ("sign", f64, f64), ("floordiv", i32, i32)),
         *(("truncrem", i8, i8), ("ipow", i64, i64), ("ctz", i64, i32), ("shr", i8, i8), ("minimum", bool_, bool_)),
     ],

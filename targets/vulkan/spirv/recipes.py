@@ -1,7 +1,8 @@
 """Every primitive as instructions of SPIR-V: what is native by this back end's table, the rest from its recipe, operation by operation.
 
-A fused multiply-add is native only for the widths for which the device fuses it. bf16 is a u16 to TIR, so what is computed on it arrives
-as operations on its bits.
+A fused multiply-add is native only for the widths for which the device fuses it. f64 is rounded to whole numbers by its recipe: lavapipe
+cuts off where it is to round (RoundEven(1.5) = 1, on processors without AVX-512), and loses signs of zeros. bf16 is a u16 to TIR, so what
+is computed on it arrives as operations on its bits.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import DType
+from raido.algo.graph.dtypes import DType, f64
 from raido.algo.graph.primitives import PRIMITIVES
 from raido.algo.recipes.native import NATIVE, is_native
 from raido.targets.vulkan.spirv.body import Body
@@ -23,7 +24,9 @@ def write_operation(b: Body, name: str, dtype: DType, operands: Sequence[Operand
     if name not in NATIVE and name not in PRIMITIVES:
         raise CompileError(f'kernel "{b.module.kernel}" calls {name}, which is no operation')
     types = [of for of, _ in operands]
-    emulated = name == "fma" and dtype.bits not in b.module.device.fused
+    emulated = (name == "fma" and dtype.bits not in b.module.device.fused) or (
+        name in ("rint", "trunc") and dtype is f64
+    )
     if is_native(name, dtype, types) and not emulated:
         return write_native(b, name, dtype, list(operands))
     from raido.algo.recipes import build_recipe
