@@ -1,6 +1,7 @@
 """Wide integers of which 16 bits are used are computed in 16 bits, and give what NumPy gives."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,7 +103,8 @@ def test_random_expressions(seed):
         near = rng.choice([limits.min, limits.max, 0, 1, 2, limits.max - 1], 77)
         some = rng.integers(limits.min, limits.max, 77, endpoint=True)
         arrays.append(np.where(rng.random(77) < 0.5, near, some).astype(TYPES[name]))
-    algorithm = rd.algorithm(program, **{name: f"{t}[n]" for name, t in zip("abc", given, strict=True)})
+    types: Any = {name: f"{t}[n]" for name, t in zip("abc", given, strict=True)}
+    algorithm = rd.algorithm(program, **types)
     with np.errstate(over="ignore"):
         values = [x.astype(TYPES[wide]) for x in arrays]
         for got, text, end in zip(algorithm(*arrays), texts, ends, strict=True):
