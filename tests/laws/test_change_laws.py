@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from law import CPUS, outcome
+from law import CPUS, HERE, outcome
 from random_changes import random_change
 from random_programs import leaves_of
 from strategy_law import drawn_schedule, same
@@ -30,7 +30,8 @@ def hold(seed: int, compiled: bool) -> None:
     traced = change.algorithm.trace(*change.arguments)
     flat, sizes = change.algorithm.flatten(change.arguments)
     want = outcome(lambda: interpret(traced, flat, sizes))
-    target = Target.parse(f"llvm:{CPUS[seed % len(CPUS)]}")
+    cpu = CPUS[seed % len(CPUS)]
+    target, here = Target.parse(f"llvm:{cpu}"), Target.parse(f"llvm:{HERE[cpu]}")
     drawn = drawn_schedule(traced, random.Random(seed), STRATEGIES[seed % len(STRATEGIES)])
     for schedule in (Schedule(form_stages(traced)), drawn):
         complete = schedule.complete(target.machine)
@@ -40,7 +41,7 @@ def hold(seed: int, compiled: bool) -> None:
             for each in (nest, gang):
                 same(want, outcome(lambda each=each: interpret_nest(each, flat, sizes, seed=seed)))
             if compiled:
-                executable = compile_program(traced, target, schedule, use_cache=False)
+                executable = compile_program(traced, here, schedule, use_cache=False)
                 for threads in (1, 2):
                     set_threads(threads)
                     same(want, outcome(lambda made=executable: leaves_of(made(*change.arguments))))
