@@ -76,6 +76,7 @@ FAULT_KINDS = (
         27,
         TargetError,
         "a loop was stopped after {0} iterations of one thread: it never ends, or more loops should be bound to threads",
+        remedy='a schedule that leaves a thread less to do (split, and bind both loops), or target "llvm", where loops have no limit',
     ),
     FaultKind("endless", 28, TargetError, "a loop was stopped after {0} iterations, as one that never ends"),
     FaultKind("exact", 10, SizeMismatch, 'tail "exact": an extent of {0} is not a multiple of {1}'),

@@ -27,7 +27,7 @@ from raido.schedule.lower.steps import (
 )
 from raido.schedule.nest.nodes import For, If, Store
 from raido.schedule.nest.nodes import While as WhileStatement
-from raido.schedule.nest.own_counters import counts_itself
+from raido.schedule.nest.own_counters import counted_loop
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.stages.stage import LaneFold
 
@@ -133,10 +133,10 @@ class Emitter(PrivateEmitter):
                 self._next(form, registers)
         if sound is not None:
             self._checked.pop()
-        site = self.loops.get(form, self.builder.site_of_loop())
-        loop = WhileStatement(closed(setup), condition, closed(body), site)
-        ends = site >= 0 and counts_itself(loop, self.builder.scope.statements)
-        self.builder.add(replace(loop, site=-1) if ends else loop)
+        made = WhileStatement(closed(setup), condition, closed(body))
+        if counted_loop(made, self.builder.scope.statements) is None:  # it may never end
+            made = replace(made, site=self.loops.get(form, self.builder.site_of_loop()))
+        self.builder.add(made)
         self._finish(form, registers)
 
     def _sound(self, form: While) -> Buffer | None:

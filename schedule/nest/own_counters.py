@@ -37,11 +37,18 @@ def counted_loops(block: Block) -> dict[While, Counted]:
     """The loops of a block that count themselves."""
     found: dict[While, Counted] = {}
     for k, s in enumerate(block.statements):
-        if isinstance(s, While) and counts_itself(s, block.statements[:k]):
-            found[s] = min(_by_each_counter(s, block.statements[:k]), key=lambda way: way.most)
+        if isinstance(s, While) and (counted := counted_loop(s, block.statements[:k])) is not None:
+            found[s] = counted
         for part in (s,) if isinstance(s, Block) else blocks_of(s):
             found |= counted_loops(part)
     return found
+
+
+def counted_loop(loop: While, before: Sequence[Statement]) -> Counted | None:
+    """A loop that counts itself, behind these statements; None for any other."""
+    if not all(isinstance(each, Let) for each in loop.setup.statements):
+        return None
+    return min(_by_each_counter(loop, before), key=lambda way: way.most, default=None)
 
 
 def _by_each_counter(loop: While, before: Sequence[Statement]) -> Iterator[Counted]:

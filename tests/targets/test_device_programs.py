@@ -152,7 +152,10 @@ def test_loops_that_the_device_ends_by_itself_are_said() -> None:
     np.testing.assert_array_equal(executable(a, 500), walk(a, 500))
     iterations = open_device().device.iterations
     if iterations:
-        with pytest.raises(TargetError, match=f"a loop was stopped after {iterations} iterations of one thread"):
+        with pytest.raises(
+            TargetError,
+            match=f"a loop was stopped after {iterations} iterations of one thread(?s:.)*try .*leaves a thread less",
+        ):
             executable(a, iterations + 1)
         with pytest.raises(TargetError, match="a loop was stopped"):
             compiled(round_and_round)(a)
