@@ -59,9 +59,9 @@ def say_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
 
 def most_of_sum(draft: Draft, stage: Stage, gpu: Gpu) -> int:
     """The terms of a sum that a thread may add up, in a tile, where the device ends its loops; 0 where it does not, or there are no more."""
-    if not gpu.iterations or len(stage.reduction_axes) > 1:
+    if not gpu.iterations or len(stage.reduction_axes) != 1:
         return 0
-    (reduced,), most = stage.reduction_axes, gpu.iterations // PASSES
+    reduced, most = stage.reduction_axes[0], gpu.iterations // PASSES
     few = (index.constant_value(known(draft, reduced.extent)) or most + 1) <= most
     return 0 if few or not reduced.name.isidentifier() else most
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph.expr import Const, Expr, Node, Op
+from raido.schedule.nest.effects import written
 from raido.schedule.nest.nodes import Block, Let, Statement, Store, While
 from raido.schedule.nest.values import Buffer, Read
-from raido.schedule.nest.walk import blocks_of, statements_within
+from raido.schedule.nest.walk import blocks_of
 
 MOST = 1 << 30
 """Iterations: what a loop makes in a time that a device may take, so that it is no endless one."""
@@ -53,7 +54,8 @@ def counted_loop(loop: While, before: Sequence[Statement]) -> Counted | None:
 
 def _by_each_counter(loop: While, before: Sequence[Statement]) -> Iterator[Counted]:
     """A loop by each of its counters."""
-    named = {s.var: s.value for s in (*loop.setup.statements, *loop.body.statements) if isinstance(s, Let)}
+    lets = (s for s in (*loop.setup.statements, *loop.body.statements) if isinstance(s, Let))
+    named: dict[Node, Expr] = {s.var: s.value for s in lets}
     tests = list(_all_of(loop.condition, named))
     for test in tests:
         if not isinstance(test, Op) or test.name not in ("lt", "le") or not isinstance(test.args[1], Const):
@@ -92,15 +94,15 @@ def _constant_before(register: Buffer, before: Sequence[Statement]) -> int | Non
     for s in reversed(before):
         if isinstance(s, Store) and s.buffer is register:
             return int(s.value.value) if isinstance(s.value, Const) and s.predicate is None else None
-        if register in _stored(s):
+        if register in written(s):
             return None
     return None
 
 
 def _growth(register: Buffer, loop: While, named: Mapping[Node, Expr]) -> int | None:
     """The constant, 1 or more, by which a register grows in every iteration, if it does."""
-    stores = [s for s in loop.body.statements if register in _stored(s)]
-    if len(stores) != 1 or any(register in _stored(s) for s in loop.setup.statements):
+    stores = [s for s in loop.body.statements if register in written(s)]
+    if len(stores) != 1 or any(register in written(s) for s in loop.setup.statements):
         return None
     (store,) = stores
     if not isinstance(store, Store) or store.predicate is not None:
@@ -110,8 +112,3 @@ def _growth(register: Buffer, loop: While, named: Mapping[Node, Expr]) -> int | 
         return None
     step = int(value.args[1].value)
     return step if step > 0 and _register(value.args[0], named) is register else None
-
-
-def _stored(statement: Statement) -> set[Buffer]:
-    """The buffers that a statement stores into, those in its blocks included."""
-    return {s.buffer for s in statements_within(Block((statement,))) if hasattr(s, "buffer")}

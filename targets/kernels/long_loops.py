@@ -125,8 +125,9 @@ class _Trips:
                 total += self.of(s, named)
             else:
                 inside = sum(self.of(part, named) for part in blocks_of(s))
-                loops = isinstance(s, nodes.For) or s in self.counted
-                total += self._loop(s, named) * (1 + inside) if loops else inside
+                if isinstance(s, nodes.For) or (isinstance(s, nodes.While) and s in self.counted):
+                    inside = self._loop(s, named) * (1 + inside)
+                total += inside
         return total
 
     def _loop(self, loop: nodes.For | nodes.While, named: dict[Node, Expr]) -> int:
