@@ -29,11 +29,6 @@ class Counted:
     tests: tuple[Expr, ...]
 
 
-def counts_itself(loop: While, before: Sequence[Statement]) -> bool:
-    """Whether a loop ends by a counter of its own at the latest; `before`: the statements of its block that stand before it."""
-    return all(isinstance(each, Let) for each in loop.setup.statements) and any(_by_each_counter(loop, before))
-
-
 def counted_loops(block: Block) -> dict[While, Counted]:
     """The loops of a block that count themselves."""
     found: dict[While, Counted] = {}
