@@ -10,6 +10,9 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Array, ArrayForm, Expr, Node, Parameter, SizeVar, Var
 
 
+OF_RAIDO = "an array of raido's own"  # what messages call a state of a loop that no user has written
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A place in the user's code: file, line and the line's text; `array`: the one there whose size is at fault, "f32[n, m]", or the name

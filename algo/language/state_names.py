@@ -7,16 +7,20 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from raido.algo.graph.program import OF_RAIDO
+from raido.algo.trace.locations import is_internal
 from raido.algo.trace.trees import is_number, leaves, parts_of
 
 Target: TypeAlias = "str | list[Target]"
 
 
 def state_names(body: Callable[..., Any], state: Any) -> list[str]:
-    """A name for each array of a state, in order; none where the body is no function of Python's."""
+    """A name for each array of a state, in order; none where the body is no function of Python's, and none of their own in raido's bodies."""
     code = getattr(body, "__code__", None)
     if code is None or not code.co_argcount:
         return []
+    if is_internal(code.co_filename):
+        return [OF_RAIDO for _ in leaves(state)]
     own = code.co_varnames[code.co_argcount - 1]  # the state is the last argument
     return list(_names_of_parts(_unpacked(code, own) or own, own, state))
 

@@ -199,7 +199,7 @@ def _eliminated(m: Array) -> tuple[Array, Array]:
         chosen = reduce(_larger, (-1.0, 0), below, iota(n))[1]
         pivot, top = now[chosen].named("pivot"), now[k].named("top")
         left = ufuncs.where(iota(n) == chosen, column[k], column)
-        factors = ufuncs.where(left == 0, 0.0, left / column[chosen])[k + 1 :, None]
+        factors = ufuncs.where(left == 0, 0.0, left / pivot[k])[k + 1 :, None]
         change = ufuncs.where(factors == 0, 0.0, -factors * pivot[k:])
         cleared = now.at[chosen].set(top).at[k].set(pivot).at[k + 1 :, k:].add(change)
         return cleared, cleared[:, ufuncs.minimum(k + 1, n - 1)], ufuncs.where(chosen == k, sign, -sign)

@@ -63,7 +63,12 @@ def public_module(frame: FrameType) -> str | None:
 
 def is_passed(frame: FrameType) -> bool:
     """Whether a frame is raido's, NumPy's, or of a library over NumPy: none of the user's."""
-    return any(frame.f_code.co_filename.startswith(folder) for folder in _INTERNAL) or _is_of_library(frame)
+    return is_internal(frame.f_code.co_filename) or _is_of_library(frame)
+
+
+def is_internal(file: str) -> bool:
+    """Whether code of a file is raido's or NumPy's."""
+    return any(file.startswith(folder) for folder in _INTERNAL)
 
 
 def _module(frame: FrameType) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from raido.algo.graph.program import Site
+from raido.algo.graph.program import OF_RAIDO, Site
 
 READ_LATER = "reads the old contents later"
 RESULT_AS_WELL = "the old contents are a result as well"
@@ -64,4 +64,5 @@ class RepeatedCopy:
     def __str__(self) -> str:
         name = self.named.array if self.named is not None and self.named.array else self.array
         line = "" if self.reader is None else f", in line {self.reader.line}"
-        return f'"{self.stage}" copies {name} in every iteration: {self.why}{line}; {self.remedy.format(array=name)}'
+        remedy = "" if name == OF_RAIDO else f"; {self.remedy.format(array=name)}"
+        return f'"{self.stage}" copies {name} in every iteration: {self.why}{line}{remedy}'

@@ -93,6 +93,26 @@ def test_systems_in_functions_of_elements_copy_nothing() -> None:
         near(each(a, b), np.linalg.solve(a, b[..., None])[..., 0])
 
 
+STACKS = {
+    "det": (rd.linalg.det, ()),
+    "inv": (rd.linalg.inv, ()),
+    "slogdet": (rd.linalg.slogdet, ()),
+    "cholesky": (rd.linalg.cholesky, ()),
+    "solve": (rd.linalg.solve, ("f64[k, {n}, 1]",)),
+    "solve of one for all": (rd.linalg.solve, ("f64[{n}, 1]",)),
+    "map of solve": (lambda a, b: rd.map(rd.linalg.solve, a, b), ("f64[k, {n}]",)),
+}
+
+
+@pytest.mark.parametrize("size", ["2", "4", "9", "n"])
+@pytest.mark.parametrize("name", STACKS)
+def test_stacks_of_matrices_copy_nothing(name: str, size: str) -> None:
+    function, others = STACKS[name]
+    types = [each.format(n=size) for each in ("f64[k, {n}, {n}]", *others)]
+    program = rd.algorithm(lambda a, b: function(a, b)) if others else rd.algorithm(lambda a: function(a))
+    assert "copies" not in program.schedule(*types).nest_text()
+
+
 def test_compiled_code_solves_systems_of_any_size() -> None:
     program = rd.algorithm(lambda a, b: rd.linalg.solve(a, b), a="f64[n, n]", b="f64[n]")
     a, b = matrices(np.float64, 9, 9), matrices(np.float64, 9)
