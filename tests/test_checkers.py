@@ -163,6 +163,8 @@ def wrong(a: Annotated[rd.Array, "f32[n]"]) -> rd.Schedule:
     return dot(a, a)  # error: an array is no schedule
 """
 STRICT = """# pyright: strict
+from typing import NamedTuple
+
 import numpy as np
 
 import raido as rd
@@ -190,6 +192,37 @@ def keyed(k: rd.Array, v: rd.Array, m: rd.Array, o: rd.Array) -> tuple[rd.Array,
         keys + values, first, found, sums, ka + kb, more, counts, edges, plane, xs, ys, space, e1 + e2,
         gy + gx, slope, both[0], part, scanned, binned, a + b, rows[0], mapped,
     )
+
+
+class Sums(NamedTuple):
+    low: rd.Array
+    high: rd.Array
+
+
+def half() -> float:
+    return 0.5
+
+
+@rd.algorithm(x="f64[n]")
+def literals(x: rd.Array) -> rd.Array:
+    first = rd.cond(x[0] > 0, lambda: 0.0, lambda: x[0])
+    both = rd.cond(x[0] > 0, lambda: 1, lambda: 0)
+    flag = rd.cond(x[0] > 0, lambda: True, lambda: x[0] != x[1])
+    named = rd.cond(x[0] > 0, half, lambda: x[0])
+    low, rest = rd.cond(x[0] > 0, lambda: (0.0, x), lambda: (x[0], x + 1))
+    high, more = rd.cond(x[0] > 0, lambda: (x[0], 1), lambda: (x[1], 2))
+    none, ones = rd.cond(x[0] > 0, lambda: (0, 1.0), lambda: (1, x[0]))
+    record = rd.cond(x[0] > 0, lambda: Sums(x, x), lambda: Sums(x + 1, x))
+    flat = rd.map(lambda v: 1.0, x)
+    halves = rd.tabulate(3, lambda i: 0.5)
+    square = rd.tabulate((2, 2), lambda i, j: 1)
+    chosen = rd.map(lambda v: rd.cond(v > 0, lambda: 0.0, lambda: v), x)
+    nested = rd.cond(x[0] > 0, lambda: rd.cond(x[1] > 0, lambda: 0.0, lambda: x[0]), lambda: x[1])
+    values, sums = rd.map(lambda v, w: (v, v + w), x, x)
+    rows = rd.map(lambda v: Sums(v, -v), x)
+    scalars = first.astype("f64") + both.astype("f64") + flag.astype("f64") + named.astype("f64") + low.sum() + high.sum()
+    scalars = scalars + more.astype("f64") + none.astype("f64") + ones.astype("f64") + halves.sum() + square.sum()
+    return scalars + rest + record.low + flat.sum() + chosen + values + sums + rows.high + nested.astype("f64")
 
 
 def named(x: rd.Array) -> rd.Array:
@@ -299,6 +332,9 @@ def test_the_strict_program_for_checkers_runs() -> None:
     found = keyed.interpret(np.array([2, 1, 2, 1]), v, plain, np.array([0, 4]))
     assert found[0].tolist() == [2, 4, 2, 4] and found[2].tolist() == [1, 2]
     assert caller.interpret(v).tolist() == (2 * v + 12 + v).tolist()
+    literals = there["literals"]
+    assert isinstance(literals, rd.Algorithm)
+    assert literals.interpret(np.array([1.0, 2.0])).tolist() == [17.0, 21.0]
 
 
 def test_annotated_types_are_read() -> None:

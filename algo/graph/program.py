@@ -9,7 +9,6 @@ from typing import Any
 from raido.algo.graph import index
 from raido.algo.graph.expr import Array, ArrayForm, Expr, Node, Parameter, SizeVar, Var
 
-
 OF_RAIDO = "an array of raido's own"  # what messages call a state of a loop that no user has written
 
 

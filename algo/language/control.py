@@ -42,6 +42,7 @@ from raido.algo.language.complexes import Complex, as_complex, fitted, of_one_ty
 from raido.algo.language.moves import moved
 from raido.algo.trace.building import (
     Number,
+    Part,
     Several,
     Single,
     Tuples,
@@ -450,6 +451,30 @@ def _branch(function: Any, form: str) -> Any:
     return check_result(run(function, form=form))
 
 
+@overload
+def cond(
+    predicate: Any, then: Callable[[], Array | Number], orelse: Callable[[], Any], *, name: str | None = None
+) -> Array: ...
+@overload
+def cond(
+    predicate: Any,
+    then: Callable[[], tuple[Number, Part | Number]],
+    orelse: Callable[[], Any],
+    *,
+    name: str | None = None,
+) -> tuple[Array, Part]: ...
+@overload
+def cond(
+    predicate: Any,
+    then: Callable[[], tuple[Part, Number]],
+    orelse: Callable[[], Any],
+    *,
+    name: str | None = None,
+) -> tuple[Part, Array]: ...
+@overload
+def cond(
+    predicate: Any, then: Callable[[], Value | Number], orelse: Callable[[], Any], *, name: str | None = None
+) -> Value: ...
 def cond(
     predicate: Any, then: Callable[[], Value | Number], orelse: Callable[[], Any], *, name: str | None = None
 ) -> Value:

@@ -7,7 +7,7 @@ row: a view that is itself a `Generate` of kind "move" open in the axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,11 +24,18 @@ from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import STRONG, Array, computed, is_scalar
 
-Value = TypeVar(
-    "Value"
-)  # what a user's function gives for elements, and its combinator for arrays: an array or a tuple of them
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # of which checkers know, as they know of `typing`
+
+    # what a user's function gives for elements, and its combinator for arrays: an array or a tuple of them; of a number alone an array
+    Value = TypeVar("Value", default=Array)
+    Part = TypeVar("Part", default=Array)
+else:
+    from typing import TypeVar
+
+    Value, Part = TypeVar("Value"), TypeVar("Part")
 Number: TypeAlias = (
-    int | float | complex
+    bool | int | float | complex
 )  # what a function may give instead of an array: `sum(…)` of Python, or a literal
 Single: TypeAlias = (
     "Array | Number | np.ndarray[Any, Any] | np.generic"  # a value that is one array inside an algorithm
