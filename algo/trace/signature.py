@@ -99,7 +99,8 @@ def _type(function: Callable[..., Any], name: str, declared: Any) -> Type | None
     found = as_type(declared)
     if found is None and not isinstance(declared, tuple):
         raise TraceError(
-            f'{function.__name__}: the type of {name!r} is {declared!r}; write rd.f32["h", "w"], rd.size, a tuple of these, or none'
+            f"{function.__name__}: the type of {name!r} is {declared!r}; "
+            'write rd.f32["h", "w"], rd.size, a tuple of these, a dict of them by name, or none'
         )
     return found
 
@@ -166,6 +167,8 @@ def is_type(argument: Any) -> bool:
     """Whether an argument of `trace` is a type instead of an array."""
     if isinstance(argument, tuple):
         return any(is_type(part) for part in argument)
+    if isinstance(argument, dict):
+        return any(is_type(part) for part in argument.values())
     if isinstance(argument, (ArrayType, ComplexArrayType, SizeType, str)):
         return True
     return find_dtype(argument) is not None or (isinstance(argument, type) and issubclass(argument, Record))
@@ -280,8 +283,8 @@ def size_variables(types: Sequence[Type], names: Sequence[str]) -> list[SizeVar]
 
     def visit(declared: Type, name: str) -> None:
         if isinstance(declared, tuple):
-            for part in declared:
-                visit(part, name)
+            for step, part in zip(names_of(declared), declared, strict=True):
+                visit(part, f"{name}_{step}")
         elif isinstance(declared, SizeType):
             found[SizeVar(name)] = None
         else:

@@ -94,8 +94,22 @@ def as_type(value: Any) -> Type | None:
     if isinstance(value, tuple):
         parts = tuple(as_type(part) for part in value)
         return None if any(part is None for part in parts) else rebuild_tuple(value, parts)
+    if isinstance(value, dict):
+        return _record_type(value)
     dtype = find_dtype(value)
     return None if dtype is None else dtype[()]
+
+
+def _record_type(fields: dict[Any, Any]) -> Type | None:
+    """The type of a dict of arrays, as a record of types; None for what is no dict of types by name."""
+    from raido.algo.language.records import record_class
+
+    parts = [as_type(part) for part in fields.values()]
+    if not parts or any(part is None for part in parts) or not all(isinstance(name, str) for name in fields):
+        return None
+    kinds = tuple(type(part) if hasattr(part, "_types") else getattr(part, "dtype", None) for part in parts)
+    found: Type = record_class(tuple(fields), kinds)._make(parts)
+    return found
 
 
 def with_products(sizes: str) -> str:

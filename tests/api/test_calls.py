@@ -89,3 +89,34 @@ def test_lambdas_have_the_name_they_are_given() -> None:
 def test_a_parameter_may_be_called_name() -> None:
     f = rd.algorithm(name="f32[n]")(lambda name: 2 * name)
     assert f.name == "algorithm" and f.interpret([1.0]).dtype == np.float32
+
+
+def test_parameters_are_declared_as_dicts_of_types():
+    @rd.algorithm
+    def f(p: {"a": "f64[n]", "b": (rd.f32["n"], rd.i64), "c": {"k": rd.size}}, x: rd.f64["n"]):
+        return p["a"] * x + p.b[0] * p["b"][1] + p["c"].k
+
+    ones, x = np.ones(2), np.arange(2.0)
+    given = {"c": {"k": 4}, "b": (np.ones(2, np.float32), 3), "a": ones}
+    assert repr(f) == "<algorithm f(p: record(a=f64[n], b=(f32[n], i64), c=record(k=size)), x: f64[n])>"
+    for run in (f, f.interpret, f.compile()):
+        assert run(given, x).tolist() == [7.0, 8.0]
+    with pytest.raises(rd.SizeMismatch, match='"p_a" dimension 0'):
+        f(given, np.ones(3))
+    with pytest.raises(rd.ArgumentError, match="must have the fields"):
+        f({"a": ones}, x)
+    untyped = rd.algorithm(lambda p: p["a"] + p["b"])
+    types = {"a": "f64[n]", "b": "f64[n]"}
+    assert untyped.compile(like=(types,))({"a": ones, "b": x}).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("declared", [{}, {"a": 3}, {0: "f64[n]"}])
+def test_dicts_of_something_else_are_no_types(declared):
+    with pytest.raises(rd.TraceError, match="a dict of them by name"):
+        rd.algorithm(lambda p: p["a"], p=declared).trace()
+
+
+def test_sizes_are_parts_of_tuples():
+    f = rd.algorithm(lambda p: p[0] * p[1], p=("f64[n]", rd.size))
+    for run in (f, f.interpret):
+        assert run((np.ones(2), 3)).tolist() == [3.0, 3.0]

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -254,3 +255,9 @@ def test_architectures_that_there_are_not(
     assert run("build", program, "-o", str(tmp_path / "libblur.so"), "--target", target, "--architectures", names) == 1
     error = capsys.readouterr().err
     assert said in " ".join(error.split()) and error.count("raido:") == 1
+
+
+def test_the_command_is_a_module_as_well() -> None:
+    command = [sys.executable, "-m", "raido", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"raido {version('raido')}\n"
