@@ -70,8 +70,13 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         `ScheduleError` for a schedule of another program, `TargetError`, `TuningError`, and what tracing raises.
         """
         from raido.targets.compile import compile_program
+        from raido.targets.target import Target
 
         self._refuse_options("compile", static)
+        if target is not None and not isinstance(target, str):
+            target = Target.parse(
+                target
+            )  # TargetError for a schedule, which has a name, before the types of arguments are asked for
         if sizes is not None and not isinstance(sizes, Mapping):
             raise ArgumentError(
                 explain(

@@ -52,6 +52,8 @@ def plain(value: object) -> Value:
         return int(index())
     if isinstance(value, float) and value.is_integer():
         raise TypeError(f"a number of iterations is a whole number, not {value!r}: write {int(value)}")
+    if isinstance(value, float):
+        raise TypeError(f"a number of iterations is a whole number, not {value!r}")
     raise TypeError(f"an argument of a directive is a name, a number or a hole, not {value!r}")
 
 

@@ -18,7 +18,7 @@ from raido.algo.errors import (
     TargetError,
     explain,
 )
-from raido.algo.graph.faults import SIZE_OF_TRANSFORM, index_lines
+from raido.algo.graph.faults import BOUND_OF_SLICE, SIZE_OF_TRANSFORM, index_lines
 from raido.algo.graph.limits import MOST_SHOWN, limit_text
 from raido.targets.signature import FaultSite
 
@@ -43,6 +43,7 @@ class FaultKind:
         return "size" if self.error is ArithmeticFault else "array"
 
 
+_SLICE = "slice {0}:{1} leaves a dimension of size {2}"
 FAULT_KINDS = (
     FaultKind("index", 1, IndexOutOfRange, "index {1} is out of range for dimension {0} of size {2}"),
     FaultKind("division", 2, ArithmeticFault, "integer division of {0} by zero"),
@@ -52,10 +53,10 @@ FAULT_KINDS = (
     FaultKind("empty", 6, SizeMismatch, "a reduction over an empty axis has no value (pass initial=)"),
     FaultKind("negative", 7, SizeMismatch, "a size must not be negative, this one is {0}"),
     FaultKind("memory", 8, MemoryError, "cannot allocate {0} bytes"),
-    FaultKind("bounds", 9, IndexOutOfRange, "slice {0}:{1} leaves a dimension of size {2}"),
+    FaultKind("bounds", 9, IndexOutOfRange, _SLICE, remedy=BOUND_OF_SLICE),
     FaultKind("unsigned_division", 11, ArithmeticFault, "integer division of {0} by zero", unsigned=True),
     FaultKind("unsigned_index", 13, IndexOutOfRange, "index {1} is out of range for dimension {0} of size {2}", True),
-    FaultKind("unsigned_bounds", 14, IndexOutOfRange, "slice {0}:{1} leaves a dimension of size {2}", True),
+    FaultKind("unsigned_bounds", 14, IndexOutOfRange, _SLICE, True, BOUND_OF_SLICE),
     FaultKind("unsigned_size", 15, SizeMismatch, "{0} is larger than any size", True),
     FaultKind("unsigned_offset", 16, IndexOutOfRange, "offset {0} is larger than any size", True),
     FaultKind("offset", 12, IndexOutOfRange, "offset {0}, the only one, must lie within 0..{1}"),

@@ -33,6 +33,9 @@ from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import children, scalar_nodes
 
+BOUND_OF_SLICE = (
+    "rd.clip(k, 0, a.shape[0]) for a bound that is computed; ints and sizes as bounds end where the array does"
+)
 SIZE_OF_TRANSFORM = "n=, or the number in the type of the parameter: such a size may be any"
 
 
@@ -161,7 +164,7 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
         return IndexOutOfRange(explain(headline, algorithm=where))
     if kind == "bounds" and len(numbers) == 3:
         headline = f"slice {numbers[0]}:{numbers[1]} leaves a dimension of size {numbers[2]}"
-        return IndexOutOfRange(explain(headline, algorithm=where))
+        return IndexOutOfRange(explain(headline, algorithm=where, **{"try": BOUND_OF_SLICE}))
     if kind.startswith("limit_"):
         return ArrayTooLarge(explain(limit_text(numbers), algorithm=where, array=site.array or None if site else None))
     if kind == "total" and numbers:
@@ -176,5 +179,6 @@ def fault_error(kind: str, values: Sequence[int], site: Site | None) -> RaidoErr
     if kind == "negative" and numbers:
         return SizeMismatch(explain(f"a size must not be negative, this one is {numbers[0]}", algorithm=where))
     if len(numbers) == 2:
-        return SizeMismatch(explain(f"sizes {numbers[0]} and {numbers[1]} do not agree", algorithm=where))
+        array = site.array or None if site else None
+        return SizeMismatch(explain(f"sizes {numbers[0]} and {numbers[1]} do not agree", algorithm=where, array=array))
     return SizeMismatch(explain("sizes that must agree do not", algorithm=where))

@@ -475,9 +475,7 @@ def cond(
 def cond(
     predicate: Any, then: Callable[[], Value | Number], orelse: Callable[[], Any], *, name: str | None = None
 ) -> Value: ...
-def cond(
-    predicate: Any, then: Callable[[], Value | Number], orelse: Callable[[], Any], *, name: str | None = None
-) -> Value:
+def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, name: str | None = None) -> Any:
     """`then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
 
     Both give values of the same structure, dtypes and ranks; a size in which they may differ is then decided by data.

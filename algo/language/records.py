@@ -173,19 +173,24 @@ def record(**fields: Any) -> Any:
     return record_class(tuple(types), tuple(types.values()))
 
 
-def as_records(value: Any) -> Any:
-    """A result in which every dict is a record of its values, which becomes a dict again outside."""
+def as_records(value: Any, does: str = "returns") -> Any:
+    """A result in which every dict is a record of its values, which becomes a dict again outside; or an argument, which an algorithm takes."""
     from raido.algo.trace.building import structure
 
     if isinstance(value, dict):
         for name in value:
             if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
-                raise TraceError(complaint(f"a dict that an algorithm returns has names as keys, not {name!r}"))
-        parts = [structure(as_records(part)) for part in value.values()]
+                raise TraceError(complaint(f"a dict that an algorithm {does} has names as keys, not {name!r}"))
+        parts = [structure(as_records(part, does)) for part in value.values()]
         kinds = tuple(type(part) if isinstance(part, Record) else getattr(part, "dtype", None) for part in parts)
         return record_class(tuple(value), kinds)._make(parts)
     if isinstance(value, tuple) and not isinstance(value, Record):
-        return rebuild_tuple(value, [as_records(part) for part in parts_of(value)])
+        return rebuild_tuple(value, [as_records(part, does) for part in parts_of(value)])
+    if isinstance(value, list):
+        remedy = (
+            "a tuple (a, b) for several values, rd.array([...]) for one array of scalars, rd.stack([...]) of arrays"
+        )
+        raise TraceError(complaint(f"an algorithm {does} no list", remedy=remedy))
     return value
 
 

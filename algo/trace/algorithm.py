@@ -27,7 +27,7 @@ from raido.algo.graph.rewrite import substitute, topological
 from raido.algo.graph.stage_names import RULE, is_stage_name
 from raido.algo.language.complexes import Complex, as_complex, interleaved, kind_of, separated
 from raido.algo.language.moves import moved
-from raido.algo.language.records import as_records
+from raido.algo.language.records import Record, as_records
 from raido.algo.passes.finish import finish_program
 from raido.algo.trace.arguments import arrange, match_arguments
 from raido.algo.trace.attributes import NearAttributes
@@ -190,7 +190,7 @@ class Algorithm(NearAttributes):
         declared = self.signature.positional
         if len(arguments) != len(declared):
             raise ArgumentError(complaint(count_complaint(self.name, self.signature, len(arguments))))
-        bound = [structure(argument) for argument in arguments]
+        bound = [structure(as_records(argument, "takes")) for argument in arguments]
         sizes: dict[str, Expr] = {}
         pairs: list[tuple[Expr, Expr, str]] = []
         for k, declaration in enumerate(declared):
@@ -452,6 +452,10 @@ def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: 
     if isinstance(declared, tuple):
         if not isinstance(value, tuple) or len(value) != len(declared):
             raise ArgumentError(complaint(f"argument {name!r} must be a tuple of {len(declared)}"))
+        if isinstance(declared, Record) and isinstance(value, Record):
+            if set(declared._fields) != set(value._fields):
+                raise ArgumentError(complaint(f"argument {name!r} must have the fields {', '.join(declared._fields)}"))
+            value = rebuild_tuple(declared, [getattr(value, field) for field in declared._fields])
         return rebuild_tuple(value, [_bind(t, v, name, sizes, pairs) for t, v in zip(declared, value, strict=True)])
     if isinstance(declared, ComplexArrayType):
         part = ArrayType(declared.dtype, declared.shape)

@@ -54,6 +54,8 @@ def _came(argument: Any) -> str:
         return said
     if isinstance(argument, str):
         return argument if argument.startswith(("the fields", "a traced value")) else f"the string {argument[:40]!r}"
+    if isinstance(argument, np.ndarray) and argument.ndim == 0:
+        return f"one value of dtype {argument.dtype}"
     if isinstance(argument, np.ndarray):
         return f"an array of dtype {argument.dtype} and shape {argument.shape}"
     if isinstance(argument, np.generic):

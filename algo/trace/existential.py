@@ -7,6 +7,7 @@ from element to element; arrays of that size cannot leave the function.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from raido.algo.errors import TraceError
 from raido.algo.graph.dtypes import bool_, f64, i64
@@ -86,7 +87,9 @@ def joined_size(a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") 
         trace.equal_sizes(a, b, owner_a, owner_b, shapes)
         return a
     trace.refuse_different(a, b, owner_a, owner_b, shapes)
-    return counted(checked(a, Op("eq", bool_, (a, b)), "size", (a, b)), a)
+    agreed = checked(a, Op("eq", bool_, (a, b)), "size", (a, b))
+    trace.sites[agreed] = replace(trace.sites[agreed], array=f"{owner_a}, and {owner_b}")
+    return counted(agreed, a)
 
 
 def nonempty_size(extent: Expr, dimension: int, owner: str) -> Expr:

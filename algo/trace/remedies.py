@@ -40,6 +40,8 @@ _CONVOLUTION = (
     "of an array that rd.pad has widened"
 )
 _SEGMENTS = "rd.reduce_by_index(rd.full(count, neutral), rd.{}, neutral, segment_ids, data)"
+_POOLING = "a.reshape(h // 2, 2, w // 2, 2).{}(axis=(1, 3))"
+_DERIVATIVES = "no derivatives: they are written out, or approximated by (f(x + h) - f(x - h)) / (2 * h)"
 _ROUNDING = frozenset(("ceil", "floor", "trunc", "fix", "rint", "round", "around", "int"))
 _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "Func": "rd.algorithm",
@@ -56,7 +58,12 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "int": "rd.i64",
     "len": "a.shape[0]",
     "masked_fill": "rd.where(mask, v, a)",
-    "max_pool": "a.reshape(h // 2, 2, w // 2, 2).max(axis=(1, 3))",
+    **dict.fromkeys(("max_pool", "max_pool2d", "maxpool"), _POOLING.format("max")),
+    **dict.fromkeys(("avg_pool", "avg_pool2d", "mean_pool"), _POOLING.format("mean")),
+    **dict.fromkeys(
+        ("grad", "jacobian", "hessian", "value_and_grad", "jacfwd", "jacrev", "vjp", "jvp", "backward"), _DERIVATIVES
+    ),
+    "polyfit": "rd.linalg.lstsq(rd.vander(x, degree + 1), y)[0]",
     "prefix_sum": "rd.cumsum",
     "print": "what an algorithm returns: values are known when it runs",
     "range": "rd.iota",

@@ -15,6 +15,7 @@ from typing import Any
 
 from raido.algo.errors import TraceError, explain
 from raido.algo.graph.program import Site
+from raido.algo.trace.locations import is_internal
 
 
 @functools.cache
@@ -39,10 +40,17 @@ def refuse_reserved_names(function: Callable[..., Any], cls: type) -> None:
     for parameter in parameters:
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.name in options:
             method = _OWNERS.get(options[parameter.name], f"f.{options[parameter.name]}(…)")
+            given = getattr(function, "__name__", "f")
+            internal = is_internal(getattr(getattr(function, "__code__", None), "co_filename", ""))
+            remedy = (
+                f"a function of your own around it: rd.algorithm(lambda x: rd.{given}(x))"
+                if internal
+                else "another name"
+            )
             labelled: dict[str, str | None] = {
                 "algorithm": str(_site(function, parameter.name)),
                 "why": f"{method} has an option of that name",
-                "try": "another name",
+                "try": remedy,
                 "taken": ", ".join(sorted(options)),
             }
             name = getattr(function, "__name__", "the function")

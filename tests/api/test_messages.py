@@ -387,3 +387,42 @@ def test_a_number_beyond_its_type_is_infinite_without_a_warning() -> None:
         assert np.isinf(rd.algorithm(lambda x: x, x="f32")(1e300))
         assert np.isinf(rd.algorithm(lambda x: x, x="f32[n]")([1e300])).all()
         assert np.isinf(rd.algorithm(lambda x: x, x="f32").interpret(1e300))
+
+
+def test_what_newcomers_try_has_a_remedy() -> None:
+    x = np.arange(3.0)
+    masked = rd.algorithm(lambda x: x[x > 1] + x, x="f64[n]")
+    cut = rd.algorithm(lambda x, k: x[:k], x="f64[n]", k="i64")
+    untyped = rd.algorithm(lambda a: rd.sort(a, name="sorted"))
+    schedule = untyped.schedule("f64[n]")
+    said = {
+        r"raido has no derivatives": lambda: rd.grad,  # type: ignore[attr-defined]
+        r"\.mean\(axis=\(1, 3\)\)": lambda: rd.avg_pool,  # type: ignore[attr-defined]
+        r"rd\.linalg\.lstsq\(rd\.vander\(x, degree \+ 1\), y\)": lambda: rd.polyfit,  # type: ignore[attr-defined]
+        r"try +schedule=": lambda: untyped.compile(schedule),  # type: ignore[arg-type]
+        r"whole number, not 2\.5": lambda: rd.algorithm(lambda a: a + 1).schedule("f64[n]")["elementwise_1"].split("x", 2.5),
+        r"rd\.algorithm\(lambda x: rd\.softmax\(x\)\)": lambda: rd.algorithm(rd.softmax, x="f64[n]"),
+        r"sizes 1 and 3 do not agree(?s:.)*dimension 0 of 'x'": lambda: masked(x),
+        r"leaves a dimension of size 3(?s:.)*try +rd\.clip\(k, 0, a\.shape\[0\]\)": lambda: cut(x, 7),
+        r"returns no list(?s:.)*a tuple": lambda: rd.algorithm(lambda x: [x, x], x="f64[n]")(x),
+        r"one value of dtype float32": lambda: rd.algorithm(lambda x: x, x="f64")(np.float32(3)),
+    }  # fmt: skip
+    for words, wrong in said.items():
+        with pytest.raises((rd.RaidoError, AttributeError), match=words):
+            wrong()
+    assert cut(x, 2).tolist() == [0, 1]
+    within = rd.algorithm(lambda x, k: x[: rd.clip(k, 0, x.shape[0])], x="f64[n]", k="i64")
+    assert within(x, 7).tolist() == [0, 1, 2]
+    coefficients = rd.algorithm(lambda x, y: rd.linalg.lstsq(rd.vander(x, 2), y)[0])
+    np.testing.assert_allclose(coefficients.interpret(x, 2 * x + 1), [2, 1])
+
+
+def test_dicts_are_arguments_inside_algorithms() -> None:
+    untyped = rd.algorithm(name="untyped")(lambda p: p["a"] - p["b"])
+    typed = rd.algorithm(name="typed", p={"a": "f64[n]", "b": "f64[n]"})(lambda p: p["a"] - p["b"])
+    for outer in (lambda x, y: untyped({"b": x, "a": y}), lambda x, y: typed({"b": x, "a": y})):
+        assert rd.algorithm(outer).interpret(np.ones(2), np.arange(2.0)).tolist() == [-1, 0]
+    for passed in (lambda q: untyped(q), lambda q: typed(q)):
+        assert rd.algorithm(passed).interpret({"b": np.ones(2), "a": np.arange(2.0)}).tolist() == [-1, 0]
+    with pytest.raises(rd.ArgumentError, match="must have the fields a, b"):
+        rd.algorithm(lambda x: typed({"a": x, "c": x})).interpret(np.ones(2))
