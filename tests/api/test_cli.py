@@ -197,7 +197,7 @@ def test_long_work_shows_a_bar_on_a_terminal(
         (["show", "{program}", "--schedule", "nope"], "no function"),
         (["show", "{program}", "--set", "by"], "NAME=VALUE"),
         (["show", "{program}", "--set", "bye=3"], "no static parameter 'bye'"),
-        (["show", "{program}", "--set", "by='x'"], "unsupported operand"),
+        (["show", "{program}", "--set", "by='x'"], "str in an expression"),
         (["show", "{program}", "--as", "ptx"], "there is schedule, nest, gang, tir"),
         (["show", "{program}", "--target", "metal"], 'unknown target "metal"'),
         (["show", "{program}", "--html", "{folder}/none/a.html"], "No such file or directory"),
