@@ -472,7 +472,8 @@ def chunk_of_product(draft: Draft, stage: Stage) -> int:
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     """Gangs side by side, to hide the latency of accumulating and of iterations that wait for the one before."""
-    written_out = all(is_small(axis.extent) for axis in stage.reduction_axes)
+    across = vector in stage.axes and folds_short_rows(draft, stage)  # whose steps are written out, too
+    written_out = across or all(is_small(axis.extent) for axis in stage.reduction_axes)
     few = prod(extent(draft, axis.extent) for axis in stage.reduction_axes) if written_out else WRITTEN_OUT + 1
     gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
     if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:

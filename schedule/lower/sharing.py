@@ -127,7 +127,9 @@ class Sharing:
             if work.job.plan.loops[position].kind == "parallel":
                 low, high, step = work.copies[0].bounds(work.job.plan.loops[position].name)
                 count = ix.ceildiv(ix.sub(high, low), step)
-                partials = self.loops.partials.rewritten(outer, position, count)
+                job, own = guest.job, guest.job.plan.loops[position].name
+                within = [axis.extent for axis in job.stage.reduction_axes if axis.name not in job.axis_of[own]]
+                partials = self.loops.partials.rewritten(outer, position, count, within)
                 self.in_chunks[guest.job.stage.name] = InChunks(partials, low, step)
                 continue
             total = self.reductions.allocate(outer, position)

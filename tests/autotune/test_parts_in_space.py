@@ -40,7 +40,7 @@ def test_every_part_of_every_strategy_is_scheduled_by_some_candidate() -> None:
         space, rng = space_of(name), random.Random(1)
         for stage in space.schedule.graph.stages:
             parts |= {part for strategy in strategies_of(stage).values() for part in strategy.parts}
-        for _ in range(80):
+        for _ in range(320):
             for label, answer in space.sample(rng).decisions:
                 stage, _, question = label.rpartition(": ")
                 if PART in stage and answer not in ("default", "", 0, False):

@@ -76,7 +76,7 @@ def statements(block: Block, known: dict[Node, int]) -> tuple[int, int]:
             low, high = value(s.low, known), value(s.high, known)
             count = UNKNOWN if low is None or high is None else max(0, -((low - high) // s.step))
             every, own = statements(s.body, {**known, s.var: low or 0})
-            shared = s.kind == "parallel" and count >= CORES
+            shared = s.kind == "parallel" and (count >= CORES or high is None)  # data may decide on as many
             total, alone = total + every * count, alone + (0 if shared else own * count)
         elif isinstance(s, If):
             holds = value(s.condition, known)

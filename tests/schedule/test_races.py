@@ -132,7 +132,7 @@ def test_a_certificate_is_believed_for_its_buffers_alone():
 
 CERTIFIED = {
     "sorts/narrow_ones": {"radix"},
-    "sorts/unsigned_ones": {"quicksort"},
+    "sorts/unsigned_ones": {"quicksort"},  # where lanes are compressed by an instruction
     "updates/weights sorted": {"sorted"},
     "updates/inverse": {"unique_indices"},
     "filters/large_ones count_write": {"count_write"},
@@ -147,7 +147,7 @@ def test_strategies_certify_what_indices_do_not_show(name):
     schedule = scheduled(name)
     if name == "updates/inverse":
         schedule["scatter_1"].parallel("r")
-    complete = schedule.complete(Machine())
+    complete = schedule.complete(Machine(compresses=True))
     nest = lower(complete.graph, complete.variants())
     assert not list(find_races(nest))
     loops = [s for s in statements_within(nest.body) if isinstance(s, For)]
