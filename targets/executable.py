@@ -193,7 +193,8 @@ class Executable(Interface, Caller):
     def export(self, path: str | os.PathLike[str], *, cc: str | Sequence[str] | None = None) -> Path:
         """Writes a self-contained shared library and, beside it, its C header; returns the library's path.
 
-        `help("raido.targets.export")` has the interface in C, and a function that writes several programs into one library.
+        The header says the order of the function's arguments and what it returns; `write_library` of `raido.targets.export` writes
+        several programs into one library.
         """
         from raido.targets.export import write_library
 

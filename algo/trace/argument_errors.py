@@ -77,7 +77,7 @@ def traced_remedy() -> str:
 def no_array_remedy(argument: Any) -> str | None:
     """What may have been meant by an argument that is no array; None where nothing is known."""
     if isinstance(argument, str):
-        return "np.load(path) for the numbers in a file; a keyword-only parameter for an option"
+        return "np.frombuffer(s.encode(), np.uint8) for text, np.load(path) for a file's numbers; a keyword-only parameter for an option"
     if isinstance(argument, (np.random.Generator, np.random.RandomState)):
         return "rd.random.key(seed), for a parameter of type u32[2]"
     if dataclasses.is_dataclass(argument):
