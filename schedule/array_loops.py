@@ -18,8 +18,8 @@ from raido.schedule.directives.recorder import Rule, positive
 from raido.schedule.nest.row_order import RowOrder, row_axes
 from raido.schedule.plan import LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
-from raido.schedule.state import State
+from raido.schedule.stages.stage import ControlStage, Stage
+from raido.schedule.state import State, no_loops_of
 from raido.schedule.strategies import Strategy
 
 DIRECTIVES = ("strategy", "split", "reorder", "parallel")
@@ -36,15 +36,12 @@ def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, obj
     """The state after a directive for an array loop."""
     if entry.name == "strategy":
         return _with_strategy(state, name, **arguments)
-    plan = state.array_loops.get(name)
+    plan, loop = state.array_loops.get(name), state.uses.stages[name]
+    assert isinstance(loop, ControlStage)
     if plan is None or not row_order(plan).loops or entry.name not in DIRECTIVES:
-        body = listed(inner.name for inner in state.uses.stages[name].body)  # type: ignore[union-attr]
-        raise Refusal(
-            f'"{name}" runs whole stages again and again; loops belong to the stages of its body',
-            'strategy("rows") first, if a row goes through all iterations' if entry.name in DIRECTIVES else None,
-            stages=body,
-        )
-    stage = _as_stage(state.uses.stages[name], plan)
+        rows = 'strategy("rows") first, if a row goes through all iterations'
+        raise no_loops_of(loop, rows if entry.name in DIRECTIVES else None)
+    stage = _as_stage(loop, plan)
     uses = replace(state.uses, stages={**state.uses.stages, name: stage})
     after = entry.apply(replace(state, uses=uses, plans={**state.plans, name: plan}), name, **arguments)
     _check_order(name, after.plans[name])
@@ -52,7 +49,7 @@ def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, obj
 
 
 def row_order(plan: StagePlan) -> RowOrder:
-    """What the plan of an array loop says of its rows."""
+    """The order of rows and iterations that the plan of an array loop states."""
     if plan.strategy is None or plan.strategy[0] != "rows":
         return RowOrder()
     rows = tuple(loop for loop in plan.loops if loop.name != ITERATIONS)
@@ -61,7 +58,7 @@ def row_order(plan: StagePlan) -> RowOrder:
 
 
 def row_orders(plans: Iterable[StagePlan]) -> dict[str, RowOrder]:
-    """What the plans of array loops say of their rows, by loop."""
+    """The orders that plans of array loops state, by loop."""
     return {plan.stage: row_order(plan) for plan in plans}
 
 
@@ -86,9 +83,9 @@ def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
     return replace(state, array_loops={**state.array_loops, name: plan}, asked=asked)
 
 
-def _as_stage(loop: AnyStage, plan: StagePlan) -> Stage:
+def _as_stage(loop: ControlStage, plan: StagePlan) -> Stage:
     """A loop as a stage with its axes, whose extents only the loops of its body know."""
-    assert isinstance(loop, ControlStage) and plan.strategy is not None
+    assert plan.strategy is not None
     depth = int(str(dict(plan.strategy[1])["depth"]))
     axes = tuple(Axis(fresh(name), ix.as_index(1)) for name in (*row_axes(depth), ITERATIONS))
     return Stage(loop.name, loop.names, loop.form, axes, None, (), site=loop.site)  # type: ignore[arg-type]

@@ -50,16 +50,20 @@ class State:
         """The stage of that full name, which must have loops of its own."""
         stage = self.uses.stages[name]
         if isinstance(stage, ControlStage):
-            body = listed(inner.name for inner in stage.body)
-            raise Refusal(
-                f'"{name}" runs whole stages again and again; loops belong to the stages of its body', stages=body
-            )
+            raise no_loops_of(stage)
         return stage
 
     def plan(self, name: str) -> StagePlan:
         """The plan of the stage of that full name."""
         self.stage(name)
         return self.plans[name]
+
+
+def no_loops_of(stage: ControlStage, remedy: str | None = None) -> Refusal:
+    """The refusal of a directive for loops that an array loop or a branch does not have."""
+    body = listed(inner.name for inner in stage.body)
+    why = f'"{stage.name}" runs whole stages again and again; loops belong to the stages of its body'
+    return Refusal(why, remedy, stages=body)
 
 
 def initial_state(graph: StageGraph, gpu: Gpu | None = None) -> State:

@@ -65,7 +65,7 @@ def loop_shapes(plan: StagePlan) -> tuple[Shape, ...]:
 
 
 def _loop_shape(loop: LoopPlan) -> Shape:
-    """What a loop says; the rows made at an edge where another number than the usual one is said, as keys were before there was one."""
+    """A loop as a key has it; the rows made at an edge only where another number than the usual one is said, so that older keys stay."""
     *said, edge = astuple(loop)
     return (*said, edge) if edge != EDGE else tuple(said)
 

@@ -20,9 +20,8 @@ from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import scalars_of
 from raido.schedule.stages.stage import Stage
 
-LONGEST = (
-    2.0  # times the mean: the longest of the elements of a gang or two, where lengths are as those of a Poisson process
-)
+LONGEST = 2.0
+"""How many times the mean the longest of the elements of a gang or two is, where lengths are as those of a Poisson process."""
 
 
 def is_faster_alone(stage: Stage, lane: Var, machine: Machine) -> bool:

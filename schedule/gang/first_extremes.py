@@ -17,50 +17,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i16, i32, i64
 from raido.algo.graph.expr import Const, Expr, Op, const, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
+from raido.schedule.gang.vector_loops import replace_vector_loops
 from raido.schedule.nest.effects import is_scan
-from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Ordered, Produce, Statement, Store, While
+from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
 BLOCK = 4096  # elements: 64 registers of bytes, beside which combining lanes is little; they fit a first-level cache, places 16 bits
 FEWEST = 64  # elements of a row of known length: of fewer, most of the work is combining lanes
 NOWHERE = (1 << 15) - 1
-PLACES = {
-    16: i16,
-    32: i32,
-    64: i64,
-}  # as wide as elements, so that what is found of them chooses places without being narrowed
+PLACES = {16: i16, 32: i32, 64: i64}  # as wide as elements, whose comparisons then choose places as they are
 EXTREMES = {"gt": "maximum", "lt": "minimum"}
 
 
 def find_extremes_first(nest: Nest) -> Nest:
     """The nest with every arg fold over lanes in two steps."""
-    body = _block(nest.body)
-    return nest if body is nest.body else replace(nest, body=body)
-
-
-def _block(block: Block) -> Block:
-    statements = tuple(_statement(s) for s in block.statements)
-    return block if all(a is b for a, b in zip(statements, block.statements, strict=True)) else Block(statements)
-
-
-def _statement(s: Any) -> Any:
-    if isinstance(s, For) and (better := _matched(s)):
-        return _in_blocks(s, better)
-    if isinstance(s, Block):
-        return _block(s)
-    if isinstance(s, If):
-        then, orelse = _block(s.then), None if s.orelse is None else _block(s.orelse)
-        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
-    if isinstance(s, (For, Produce, Ordered, While)):
-        body = _block(s.body)
-        return s if body is s.body else replace(s, body=body)
-    return s
+    return replace_vector_loops(nest, lambda loop: _in_blocks(loop, better) if (better := _matched(loop)) else loop)
 
 
 def _matched(loop: For) -> str:

@@ -18,7 +18,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Op
 from raido.algo.graph.rewrite import topological
-from raido.schedule.nest.nodes import Block, For, If, Nest, Ordered, Produce, Statement, Store, While
+from raido.schedule.gang.vector_loops import replace_vector_loops
+from raido.schedule.nest.nodes import Block, For, If, Nest, Statement, Store
 from raido.schedule.nest.rows import kept_in_caches
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
@@ -28,28 +29,14 @@ SHORT = 8  # operations, loads among them, that make an element
 
 def part_large_streams(nest: Nest) -> Nest:
     """The nest with rows that are streamed only where results are large as two loops."""
-    body = _block(nest.body)
-    return nest if body is nest.body else replace(nest, body=body)
+    return replace_vector_loops(nest, _parted)
 
 
-def _block(block: Block) -> Block:
-    statements = tuple(map(_statement, block.statements))
-    return block if all(a is b for a, b in zip(statements, block.statements, strict=True)) else Block(statements)
-
-
-def _statement(s: Statement) -> Statement:
-    if isinstance(s, For) and s.kind == "vector":
-        large = _is_large(s)
-        return s if large is None else If(large, Block((s,)), Block((replace(s, body=kept_in_caches(s.body)),)))
-    if isinstance(s, Block):
-        return _block(s)
-    if isinstance(s, If):
-        then, orelse = _block(s.then), None if s.orelse is None else _block(s.orelse)
-        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
-    if isinstance(s, (For, Produce, Ordered, While)):
-        body = _block(s.body)
-        return s if body is s.body else replace(s, body=body)
-    return s
+def _parted(loop: For) -> Statement:
+    large = _is_large(loop)
+    if large is None:
+        return loop
+    return If(large, Block((loop,)), Block((replace(loop, body=kept_in_caches(loop.body)),)))
 
 
 def _is_large(loop: For) -> Op | None:

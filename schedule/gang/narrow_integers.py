@@ -24,6 +24,7 @@ from raido.algo.graph.dtypes import DType, bool_, i16, i32, u16, u32, whole_rang
 from raido.algo.graph.expr import Const, Expr, Op, Var, const
 from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import topological
+from raido.schedule.gang.vector_loops import replace_vector_loops
 from raido.schedule.nest.effects import buffers_read, written
 from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Ordered, Produce, Statement, While
 from raido.schedule.nest.replace_buffers import map_expressions
@@ -39,27 +40,7 @@ MOST_TERMS = 32
 
 def narrow_integers(nest: Nest) -> Nest:
     """The nest whose vector loops compute no more bits than they use."""
-    body = _block(nest.body)
-    return nest if body is nest.body else replace(nest, body=body)
-
-
-def _block(block: Block) -> Block:
-    statements = tuple(map(_statement, block.statements))
-    return block if all(a is b for a, b in zip(statements, block.statements, strict=True)) else Block(statements)
-
-
-def _statement(s: Statement) -> Statement:
-    if isinstance(s, For) and s.kind == "vector":
-        return _narrowed_loop(s)
-    if isinstance(s, Block):
-        return _block(s)
-    if isinstance(s, If):
-        then, orelse = _block(s.then), None if s.orelse is None else _block(s.orelse)
-        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
-    if isinstance(s, (For, Produce, Ordered, While)):
-        body = _block(s.body)
-        return s if body is s.body else replace(s, body=body)
-    return s
+    return replace_vector_loops(nest, _narrowed_loop)
 
 
 def _narrowed_loop(loop: For) -> For:
@@ -207,7 +188,7 @@ class Narrowing:
         return _combined(e.name, parts)  # type: ignore[arg-type]
 
     def _leaf(self, e: Expr) -> Expr:
-        """What a cast from a narrow type is a cast of: the same number, whatever type it is cast to."""
+        """The operand of a cast from a narrow type, the same number whatever type it is cast to; of others the value itself."""
         inside = isinstance(e, Op) and e.name == "cast" and _is_wider(e, 16) and _is_narrow(e.args[0])
         return self._meaning(e.args[0]) if inside else e  # type: ignore[union-attr]
 

@@ -11,7 +11,7 @@ from typing import Any
 from raido.algo.graph.dtypes import i32
 from raido.schedule.kernels.kernel import Kernel
 from raido.schedule.nest.nodes import Barrier, While
-from raido.schedule.nest.own_counters import counted_loops
+from raido.schedule.nest.own_counters import MOST, counted_loops
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.kernels.atomics import forms_of
@@ -19,7 +19,7 @@ from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed, record_fa
 from raido.targets.kernels.statements import Statements
 from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load, operation
 
-STEPS = 1 << 30
+STEPS = MOST
 """Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
 
 
