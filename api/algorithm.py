@@ -220,7 +220,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
 
 
 class Decorator(Protocol):
-    """What makes an algorithm of a function; the parameters of a `lambda` are arrays."""
+    """The decorator that makes an algorithm of a function; the parameters of a `lambda` are arrays."""
 
     @overload
     def __call__(self, function: Callable[[Array], Inlined], /) -> Algorithm[Inlined]: ...

@@ -191,7 +191,7 @@ class Facts:
         return more
 
     def _chosen_operand(self, e: Expr) -> Expr | None:
-        """What `max(a, b) + rest >= 0` says where a + rest is below 0: b + rest >= 0."""
+        """The condition b + rest >= 0 in place of `max(a, b) + rest >= 0`, where a + rest is below 0."""
         _, terms = linear(e)
         for atom, factor in terms.items():
             if factor == 1 and isinstance(atom, Op) and atom.name == "maximum":

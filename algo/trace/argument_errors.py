@@ -66,7 +66,7 @@ def _came(argument: Any) -> str:
 
 
 def traced_remedy() -> str:
-    """What to write instead of a call with a traced value: inside an algorithm, another one is called by its name."""
+    """The remedy for a call with a traced value: inside an algorithm, another algorithm is called by its name."""
     if running() is not None:
         return (
             "the algorithm itself, f(x): inside of another one it is inlined; not its executable, and not f.interpret"
@@ -75,7 +75,7 @@ def traced_remedy() -> str:
 
 
 def no_array_remedy(argument: Any) -> str | None:
-    """What may have been meant by an argument that is no array; None where nothing is known."""
+    """The remedy for an argument that is no array; None where none is known."""
     if isinstance(argument, str):
         return "np.frombuffer(s.encode(), np.uint8) for text, np.load(path) for a file's numbers; a keyword-only parameter for an option"
     if isinstance(argument, (np.random.Generator, np.random.RandomState)):
