@@ -16,7 +16,7 @@ from raido.algo.graph.expr import Axis, Expr, Op, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, cost
-from raido.schedule.defaults.draft import Draft, extent
+from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.neighbours import are_apart, offsets
 from raido.schedule.defaults.short import SMALL, is_small
@@ -26,12 +26,14 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
 MOST_ROWS, FEWEST_ROWS = 32, 8
+ENOUGH_TASKS = 64  # pieces of work, so that many cores have some
 SHUFFLED = 4  # elements from lane to lane, at most, that are moved by whole registers and shuffles (`emit/interleave`)
 SCALAR_BITS = 64  # of a scalar register: what fits one gains nothing by lanes of its own
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis along which most accesses are contiguous; the last pure one of equals, or where its results share functions of an iteration."""
+    """The axis along which most accesses are contiguous; the last pure one of equals, unless results are few and long folds, or where its
+    results share functions of an iteration."""
     candidates = list(stage.axes)
     points = [point for each in draft.demand.reads(stage.name).values() for point in each]
     shared = shares_functions(draft, stage, stage.axes[-1:]) and all(
@@ -51,7 +53,19 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
         return short
     equals = [axis for axis in candidates if scores[axis] == best]
     pure = [axis for axis in equals if axis in stage.axes]
+    if len(pure) < len(equals) and are_few_long_folds(draft, stage):
+        return equals[-1]
     return (pure or equals)[-1] if equals else None
+
+
+def are_few_long_folds(draft: Draft, stage: Stage) -> bool:
+    """Whether results are known to be fewer than enough gangs for threads, and than the elements that each of them folds."""
+    counts = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes]
+    if None in counts:
+        return False
+    results = prod(n or 0 for n in counts)
+    lanes = draft.machine.lanes(max(body.dtype.bits for body in stage.bodies))
+    return results < min(lanes * ENOUGH_TASKS, prod(extent(draft, axis.extent) for axis in stage.reduction_axes))
 
 
 def short_row(draft: Draft, stage: Stage, points: Sequence[Point]) -> Axis | None:

@@ -11,6 +11,7 @@ from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.defaults.demand import Point, cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
+    ENOUGH_TASKS,
     chain_rows,
     chain_work,
     fits_strips,
@@ -53,7 +54,6 @@ COLUMN_GANGS = 2  # side by side, so that each store of sums does not wait for t
 COLUMN_JAM = 8  # rows added to a row of sums at a time: one load and one store of each sum serve them all
 FEWEST_ROWS = 64  # of a chunk of columns, or half as many: its row of sums is stored, and read again to be combined
 FEWEST_CHUNKS = 8
-ENOUGH_TASKS = 64  # pieces of work, so that many cores have some
 AHEAD = 4  # rows
 FEW_ROWS = 4  # of two gangs each: eight sums side by side
 

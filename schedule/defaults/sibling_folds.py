@@ -33,8 +33,9 @@ def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
     (point, *more) = readers[first]
     if more or set(point) != {axis.var for axis in host.all_axes}:
         return False
-    alike = all(moved(readers[name], state.stage(name), host) == {point} for name in others)
-    if not alike or not may_share(state, demand, others, first):
+    if not may_share(state, demand, others, first):
+        return False
+    if not all(moved(readers[name], state.stage(name), host) == {point} for name in others):
         return False
     demand.hosts.update(dict.fromkeys(others, first))
     return True

@@ -84,8 +84,11 @@ class Emitter(PrivateEmitter):
         for k, (a, b) in enumerate(zip(form.then, form.orelse, strict=True)):
             item = Item(form, k)
             if item in self._uses:
-                x, y = self._nested((a, b))
-                value = x if x is y else Op("select", x.dtype, (predicate, x, y))
+                if isinstance(predicate, Const):
+                    (value,) = self._nested((a if predicate.value else b,))
+                else:
+                    x, y = self._nested((a, b))
+                    value = x if x is y else Op("select", x.dtype, (predicate, x, y))
                 self._values[-1][item] = self.builder.name("chosen", value) if self._uses[item] > 1 else value
 
     def _cond(self, form: Cond) -> None:

@@ -81,10 +81,16 @@ class Job:
 
     def _cut_position(self, loops: tuple[LoopPlan, ...]) -> int:
         pure = [i for i, loop in enumerate(loops) if loop.name not in self.reduced]
-        vector = [i for i in pure if loops[i].kind == "vector"]
+        vector = [i for i, loop in enumerate(loops) if loop.kind == "vector" and self._may_be_cut(loop.name)]
         if vector:
             return vector[0]
         return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
+
+    def _may_be_cut(self, name: str) -> bool:
+        """Whether a loop in lanes may end and begin again where boundaries do: one over elements of the result, or of a fold."""
+        stage = self.stage
+        fold = not (stage.scan or stage.filter or stage.sort or stage.update)
+        return name not in self.reduced or fold
 
     @property
     def form(self) -> Node:
@@ -135,7 +141,7 @@ class Job:
 
         The axis that is vectorised always does: lanes that clamp would gather.
         """
-        vector = [loop.name for loop in self.plan.loops if loop.kind == "vector" and loop.name not in self.reduced]
+        vector = [loop.name for loop in self.plan.loops if loop.kind == "vector" and self._may_be_cut(loop.name)]
         names = {axis for name in (*self.plan.partition, *vector) for axis in self.axis_of.get(name, (name,))}
         if not names:
             return set()

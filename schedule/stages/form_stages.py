@@ -39,6 +39,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, rebuild, rewritten, topological
+from raido.schedule.stages.boundary_rules import name_boundary_rules
 from raido.schedule.stages.changes import change_in_place, readers_first
 from raido.schedule.stages.choices_first import make_choices_first
 from raido.schedule.stages.chosen_changes import choose_changes
@@ -79,6 +80,7 @@ NORMALISE = (
     distribute_loops,
     bound_private_arrays,
     inline_elementwise,
+    name_boundary_rules,
     make_choices_first,
     lift_open,
     leave_out_copies,

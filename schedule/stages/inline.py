@@ -12,6 +12,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
+from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
@@ -30,6 +31,7 @@ from raido.algo.graph.expr import (
     Reduce,
     Result,
     Scan,
+    SizeVar,
     Sort,
     Var,
     While,
@@ -127,10 +129,12 @@ def _shares_work(form: Generate, tables: Tables) -> bool:
 def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it.
 
-    So does a fold of a few elements, one to a reader: what is made of a sum of colours is not worth a pass of its own.
+    So does a fold of a few elements, one to a reader: what is made of a sum of colours is not worth a pass of its own. Index arrays that are
+    made of positions alone become part of all that index by them.
     """
     uses = Uses(roots)
     inlined: set[Generate] = set()
+    positions: set[Generate] = set()
     costs: dict[Node, int] = {}
     folds: dict[Node, int] = {}  # how many a form has, those inlined into it included
 
@@ -147,6 +151,8 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
         if free_variables(node) - uses.hosts:
             if _inlines_when_open(node, uses, tables, costs[node]):
                 inlined.add(node)
+        elif is_plain_elementwise(node, tables) and _is_index_arithmetic(node, positions):
+            positions.add(node)
         elif _is_plain(node, tables) and uses.pointwise(node) and not is_kept(node):
             (reader,) = uses.readers[node]
             own = folds.setdefault(node, int(_has_reduce(node)))
@@ -154,7 +160,26 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
                 continue
             folds[reader] = folds.get(reader, 0) + own
             inlined.add(node)
-    return inline_forms(roots, inlined, tables)
+    return inline_forms(roots, inlined | positions, tables)
+
+
+def _is_index_arithmetic(form: Generate, others: set[Generate]) -> bool:
+    """Whether a form makes indices of positions, sizes and other such forms, by operations that take no longer than reading indices, or modulo
+    its own length."""
+
+    def is_cheap(node: Node) -> bool:
+        if isinstance(node, Load):
+            return isinstance(node.array, Result) and node.array.form in others
+        if not isinstance(node, Op):
+            return isinstance(node, Var | SizeVar | Const)
+        rolled = node.name == "floormod" and node.args[1] in [axis.extent for axis in form.axes]
+        return rolled or node.name in _INDEX_ARITHMETIC
+
+    nodes = scalar_nodes(*form.bodies)
+    return all(body.dtype is i64 for body in form.bodies) and all(is_cheap(node) and node.dtype is i64 for node in nodes)
+
+
+_INDEX_ARITHMETIC = ("add", "sub", "mul", "neg", "minimum", "maximum")
 
 
 def _is_plain(form: Generate, tables: Tables) -> bool:

@@ -1,0 +1,186 @@
+"""Index arithmetic that brings indices back into an array, written as the boundary rule that it is.
+
+a[(x + 1) % n]                       becomes      a[wrap(x + 1)]
+a[minimum(maximum(x - 1, 0), n - 1)] becomes      a[clamp(x - 1)]
+
+rd.cond(x > 0, lambda: a[x - 1], …) becomes      rd.cond(x > 0, lambda: a[clamp(x - 1)], …)
+
+Loops are cut where boundary rules begin and end to change an index; of other arithmetic no pass knows that it changes none in between.
+A branch that is taken only where an index lies in the array has it by a rule as well, which needs no check and lets the branch be a choice.
+An array has an element wherever the arithmetic is evaluated: an axis of its length moves the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Array, Axis, Cond, Const, Expr, Load, Node, Op, SizeVar, Var
+from raido.algo.graph.facts import Facts, interval
+from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritten, substitute, topological
+from raido.schedule.stages.tables import Tables
+
+_FACTS = Facts()
+_OPPOSITES = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+def name_boundary_rules(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph with boundary rules in indices that arithmetic or a branch brings into an array."""
+    nodes = topological(*roots)
+    extents = {axis.var: axis.extent for node in nodes for axis in getattr(node, "axes", ()) if isinstance(axis, Axis)}
+    memo: dict[Node, Node] = {}
+    for node in nodes:
+        new = rebuild(node, memo.__getitem__)
+        if isinstance(new, Load):
+            new = _with_indices(new, lambda e, size: _as_rule(e, size, extents))
+        elif isinstance(new, Cond):
+            new = _in_branches(new, extents, tables)
+        tables.carry(node, new)
+        memo[node] = new
+    return rewritten(roots, memo)
+
+
+def _with_indices(load: Load, change: Callable[[Expr, Expr], Expr]) -> Load:
+    indices = tuple(map(change, load.indices, load.array.shape))
+    same = all(mine is given for mine, given in zip(indices, load.indices, strict=True))
+    return load if same else Load(load.array, indices, load.checked)
+
+
+def _in_branches(form: Cond, extents: Mapping[Var, Expr], tables: Tables) -> Cond:
+    """A choice whose branches know when they are taken."""
+    then = _where_taken(form, form.then, True, extents, tables)
+    orelse = _where_taken(form, form.orelse, False, extents, tables)
+    return form if (form.then, form.orelse) == (then, orelse) else Cond(form.predicate, then, orelse)
+
+
+def _where_taken(
+    form: Cond, branch: tuple[Expr, ...], taken: bool, extents: Mapping[Var, Expr], tables: Tables
+) -> tuple[Expr, ...]:
+    """The values of a branch, which is taken where the predicate holds, or does not."""
+    loads = [load for load in loads_in(*branch) if load.checked]
+    if not loads:
+        return branch
+    known = _FACTS.with_known(*_axes_of(free_variables(form), extents))
+    known = known.with_known(*_assumed(form.predicate, taken, known))
+    memo: dict[Node, Node] = {}
+    for load in loads:
+        new = memo[load] = _with_indices(load, lambda e, size: _as_proven_rule(e, size, extents, known))
+        tables.carry(load, new)
+    return tuple(substitute(value, memo) for value in branch)
+
+
+def _as_proven_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr], known: Facts) -> Expr:
+    """An index clamped to a dimension of that size, where it is known to lie in it."""
+    if e.dtype is not i64 or not isinstance(e, Op) or not _is_moved_along(e, size, extents):
+        return e
+    return Op("clamp_index", i64, (ix.canonical(e), size)) if known.nonnegative(e) and known.less(e, size) else e
+
+
+def _axes_of(variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Iterator[Expr]:
+    """That axes run from 0 to their ends: expressions of at least 0."""
+    for var in variables:
+        if var in extents:
+            yield from (var, ix.sub(ix.sub(extents[var], 1), var))
+
+
+def _assumed(predicate: Expr, holds: bool, known: Facts) -> Iterator[Expr]:
+    """Expressions that are at least 0 where a predicate holds, or does not."""
+    if not isinstance(predicate, Op):
+        return
+    if predicate.name == ("logical_and" if holds else "logical_or"):
+        for part in predicate.args:
+            yield from _assumed(part, holds, known)
+    elif predicate.name == "logical_not":
+        yield from _assumed(predicate.args[0], not holds, known)
+    elif all(arg.dtype is i64 for arg in predicate.args) and predicate.name in _OPPOSITES:
+        a, b = predicate.args
+        name = predicate.name if holds else _OPPOSITES[predicate.name]
+        less, more = ix.sub(b, a), ix.sub(a, b)
+        if name in ("lt", "le"):
+            yield ix.sub(less, name == "lt")
+        elif name in ("gt", "ge"):
+            yield ix.sub(more, name == "gt")
+        elif name == "eq":
+            yield from (less, more)
+        else:
+            yield from (ix.sub(e, 1) for e in (less, more) if known.nonnegative(e))
+
+
+def _as_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
+    """An index into a dimension of that size by a boundary rule; the same where it is none."""
+    if not isinstance(e, Op) or e.dtype is not i64:
+        return e
+    if e.name == "select":
+        return _chosen(e, size, extents) or e
+    if e.name in ("mod", "floormod"):
+        name, inside = "wrap_index", e.args[0] if _are_equal(e.args[1], size) else None
+    else:
+        name, inside = "clamp_index", _clamped(e, size, extents)
+    if inside is None or not _is_moved_along(inside, size, extents):
+        return e
+    return Op(name, i64, (ix.canonical(inside), size))
+
+
+def _clamped(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
+    """x of min(max(x, 0), n − 1), in either order, or with one of the two where x is known not to lie on the other side."""
+    last = ix.sub(size, 1)
+    inside, sides = e, set()
+    while isinstance(inside, Op) and inside.name in ("minimum", "maximum") and inside.name not in sides:
+        limit = last if inside.name == "minimum" else ix.as_index(0)
+        others = [arg for arg in inside.args if not _are_equal(arg, limit)]
+        if len(others) != 1:
+            return None
+        sides.add(inside.name)
+        inside = others[0]
+    if len(sides) == 2:
+        return inside
+    if not sides:
+        return None
+    bounds = interval(inside, {var: (ix.as_index(0), ix.sub(n, 1)) for var, n in extents.items()})
+    if bounds is None:
+        return None
+    beyond = bounds[0] if sides == {"minimum"} else ix.sub(last, bounds[1])
+    return inside if _FACTS.nonnegative(beyond) else None
+
+
+def _chosen(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
+    """A choice between an index that lies in the array and what is taken where it does not: the nearest index, or the one at the other end."""
+    predicate, last = e.args[0], ix.sub(size, 1)
+    for inside, other, taken in ((e.args[1], e.args[2], True), (e.args[2], e.args[1], False)):
+        if not _is_moved_along(inside, size, extents):
+            continue
+        within = _FACTS.with_known(*_axes_of(free_variables(e), extents))
+        there = within.with_known(*_assumed(predicate, taken, within))
+        elsewhere = within.with_known(*_assumed(predicate, not taken, within))
+        if not (there.nonnegative(inside) and there.less(inside, size)):
+            continue
+        for beyond, nearest, opposite in (
+            (ix.sub(-1, inside), ix.as_index(0), last),
+            (ix.sub(inside, size), last, ix.as_index(0)),
+        ):
+            if not elsewhere.nonnegative(beyond):
+                continue
+            by_one = elsewhere.nonnegative(ix.sub(0, beyond))
+            rule = (
+                "clamp_index"
+                if _are_equal(other, nearest)
+                else "wrap_index"
+                if by_one and _are_equal(other, opposite)
+                else ""
+            )
+            if rule:
+                return Op(rule, i64, (ix.canonical(inside), size))
+    return None
+
+
+def _is_moved_along(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> bool:
+    """Whether an index is a sum of axes and sizes, and moves with an axis of that size."""
+    atoms = ix.linear(e)[1]
+    return all(isinstance(atom, (Var, SizeVar, Const)) for atom in atoms) and any(
+        _are_equal(extents[atom], size) for atom in atoms if isinstance(atom, Var) and atom in extents
+    )
+
+
+def _are_equal(one: Expr, other: Expr) -> bool:
+    return one.dtype is i64 and ix.constant_value(ix.sub(one, other)) == 0
