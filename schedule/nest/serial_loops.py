@@ -9,8 +9,8 @@
                                                              s = s_next
 
 A recurrence then waits for its arithmetic alone: not for a call of a kernel for each stage, nor for a store and the load after it, and
-LLVM sees that two stages make the same value. This holds for loops without loops over threads, in which only scalars change places. Loops
-that data ends, and in which a check may fail, stay on the host's level, which ends them then (`targets/emit/host`).
+LLVM sees that two stages make the same value. This holds for loops without loops over threads, in which only scalars change places. A check
+that fails ends loops that data ends, in a kernel as on the host's level (`targets/emit/statements`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from raido.schedule.nest.effects import buffers_read, touched, written
 from raido.schedule.nest.nodes import (
     Alloc,
     Block,
-    Check,
     Copy,
     For,
     If,
@@ -84,7 +83,7 @@ def _statement(s: Statement, viewed: Set[Buffer], before: frozenset[Buffer]) -> 
 def _as_stage(
     loop: For | While, viewed: Set[Buffer], before: Collection[Buffer], needed: Collection[Buffer]
 ) -> Produce | None:
-    """A loop as one stage; None where threads share its work, memory changes hands in it, or the host must be able to end it."""
+    """A loop as one stage; None where threads share its work, or memory changes hands in it."""
     within = list(statements_within(loop))
     if not any(isinstance(s, Produce) for s in within) or not viewed.isdisjoint(touched(loop)):
         return None
@@ -93,9 +92,6 @@ def _as_stage(
     if any(isinstance(s, Swap) and (s.left.shape or s.left.scope != "heap" or s.right.scope != "heap") for s in within):
         return None
     if any(isinstance(s, Alloc) and s.buffer.scope == "heap" and s.buffer.shape for s in _on_host(loop.body)):
-        return None
-    data_ends = isinstance(loop, While) or any(isinstance(s, While) for s in _on_host(loop.body))
-    if data_ends and any(isinstance(s, Check) for s in within):
         return None
     moved = _with_moves(loop)
     own = {s.buffer for s in within if isinstance(s, Alloc)}

@@ -33,7 +33,9 @@ def trip_count(low: Term, high: Term, step: int) -> Term:
 
 def emit_for(statements: Statements, s: For) -> None:
     """Appends a loop of any kind."""
-    if not statements.outliner.call_alike(statements, s):
+    if statements.outliner.call_alike(statements, s):
+        statements.after_call(s)
+    else:
         emit_in_place(statements, s)
 
 

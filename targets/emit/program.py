@@ -184,7 +184,7 @@ class Program:
             statements = Statements(unit, self)
             statements.shared = shared_registers(body)
             hoisted, moved = hoist_heap(body)
-            statements.block((*moved, *hoisted.statements))
+            statements.kernel((*moved, *hoisted.statements))
             self.finish(symbol, unit, parameters, statements)
         self._call(outer, self.kernels[key], given)
 

@@ -90,6 +90,20 @@ def may_fail(s: Any) -> bool:
     return any(isinstance(each, Check) for each in statements_within(s))
 
 
+def _has_an_end(s: Any) -> bool:
+    """Whether a function with that statement has something to do when it ends, or is not alone."""
+    if isinstance(s, For):
+        return s.kind == "parallel"
+    if isinstance(s, VectorStore):
+        return s.stream is not None
+    return isinstance(s, Ordered) or (isinstance(s, Alloc) and is_taken(s))
+
+
+def _stages_may_fail(block: Block) -> bool:
+    """Whether a stage in a block checks something; loops of one stage end themselves on what they have checked."""
+    return any(isinstance(s, Produce) and may_fail(s) for s in statements_within(block))
+
+
 class Statements:
     """Appends statements to a unit."""
 
@@ -103,6 +117,7 @@ class Statements:
         self.turn: tuple[Any, Any] | None = (
             None  # of an iteration with an ordered section: whose turn it is, and its number
         )
+        self.leaves = False  # whether a failing check ends the function at once
 
     def block(self, statements: Sequence[Any]) -> None:
         """The statements of a block, to its end."""
@@ -120,7 +135,7 @@ class Statements:
                 stored.update(map(id, together))
             else:
                 self.statement(s)
-                if isinstance(s, Produce) and may_fail(s):
+                if isinstance(s, Produce) and may_fail(s) and not self.leaves:
                     self._unless_failed(statements[position + 1 :])
                     return
 
@@ -217,6 +232,22 @@ class Statements:
         """The condition that no fault is on record."""
         return T.Not(T.call(self.unit.helpers.runtime.failed(), "bool", self.unit.fault))
 
+    def kernel(self, statements: Sequence[Any]) -> None:
+        """The statements of a whole function, which runs while nothing is on record.
+
+        Where nothing is left to do after a fault (no memory to give back, no threads, no streamed stores to wait for), a check that
+        fails returns from it: what follows needs no tests, and LLVM knows that the checks have held.
+        """
+        within = [each for s in statements for each in statements_within(s)]
+        self.leaves = any(isinstance(s, Check) for s in within) and not any(map(_has_an_end, within))
+        self.block(statements)
+
+    def after_call(self, s: For) -> None:
+        """Ends the function where the call of another one for a loop has put something on record, and nothing is left to do."""
+        if self.leaves and may_fail(s):
+            zero = T.IntImm("int32", 0)
+            self.unit.out.append(T.IfThenElse(self.nothing_failed(), T.Evaluate(zero), T.Return(zero)))
+
     def _alloc(self, s: Alloc) -> None:
         buffer, unit = s.buffer, self.unit
         shape = [constant_value(canonical(substitute(extent, unit.known))) for extent in buffer.shape]
@@ -256,7 +287,7 @@ class Statements:
         around = self.values.by_products
         if unit.helpers.can.fused and unit.helpers.can.vector_bits == LANES * 32:
             self.values.by_products = roots_by_products(s.body.statements)
-        if any(isinstance(stage, Produce) and may_fail(stage) for stage in s.body.statements):
+        if not self.leaves and any(isinstance(stage, Produce) and may_fail(stage) for stage in s.body.statements):
             self._unless_failed(s.body.statements)
         else:
             self.block(s.body.statements)
@@ -287,15 +318,21 @@ class Statements:
     def _while(self, s: While) -> None:
         unit = self.unit
         again = T.flat_buffer(unit.fresh_name("again"), i32, 1)
-        zero, one = T.IntImm("int64", 0), T.IntImm("int32", 1)
+        zero, one, stop = T.IntImm("int64", 0), T.IntImm("int32", 1), T.IntImm("int32", 0)
         unit.out += [T.AllocBuffer(again), T.BufferStore(again, one, [zero])]
         outer = unit.block()
         self.block(s.setup.statements)
         condition = tir(self.values.scalar(s.condition), bool_)
-        stop = T.BufferStore(again, T.IntImm("int32", 0), [zero])
-        unit.out.append(T.IfThenElse(condition, self.nested(s.body), stop))
+        if _stages_may_fail(s.setup) and not self.leaves:
+            condition = T.And(condition, self.nothing_failed())
+        inner = unit.block()
+        self.block(s.body.statements)
+        if _stages_may_fail(s.body) and not self.leaves:  # on faulted data the loop might never end
+            unit.out.append(T.BufferStore(again, T.Cast("int32", self.nothing_failed()), [zero]))
+        body = unit.end_block(inner)
+        unit.out.append(T.IfThenElse(condition, body, T.BufferStore(again, stop, [zero])))
         body = unit.end_block(outer)
-        unit.out.append(T.While(T.NE(T.BufferLoad(again, [zero]), T.IntImm("int32", 0)), body))
+        unit.out.append(T.While(T.NE(T.BufferLoad(again, [zero]), stop), body))
 
     def _check(self, s: Check) -> None:
         holds: Any = s.holds
@@ -318,7 +355,8 @@ class Statements:
         symbol = helpers.runtime.fault(lanes, s.kind, s.site, [(v.dtype, lanes_of(v)) for v in s.values])
         listed = [tir(t, v.dtype) for t, v in zip(values, s.values, strict=True)]
         record = T.Evaluate(T.call(symbol, "int32", unit.fault, term, *listed))
-        unit.out.append(T.IfThenElse(some, record, None))
+        ends = [T.Return(T.IntImm("int32", 0))] if self.leaves else []
+        unit.out.append(T.IfThenElse(some, T.sequence([record, *ends]), None))
 
     def _prefetch(self, s: Prefetch) -> None:
         self.values.prepare(*s.indices)

@@ -65,6 +65,42 @@ def test_a_failing_check_is_reported_and_nothing_after_it_is_relied_on(at: int) 
         hops(x)
 
 
+def _roots() -> rd.Algorithm:
+    @rd.algorithm
+    def roots(parents: rd.i32["n"], nodes: rd.i32["m"]):
+        def halved(state):
+            parents, node = state
+            above = parents[parents[node]]
+            return parents.at[node].set(above), above
+
+        def root(k, state):
+            parents, found = state
+            parents, node = rd.while_loop(lambda s: s[0][s[1]] != s[1], halved, (parents, nodes[k]))
+            return parents, found.at[k].set(node)
+
+        return rd.loop(nodes.shape[0], root, (parents, rd.zeros_like(nodes)))
+
+    return roots
+
+
+def test_loops_that_data_ends_are_kernels_though_their_checks_may_fail() -> None:
+    roots = _roots()
+    text = roots.compile().source("nest")
+    assert "while" in text and "check" in text and "swap" not in text
+    assert "heap" not in text[text.index("while") :]
+    parents = np.array([0, 0, 1, 2, 3, 5], np.int32)
+    now, found = roots(parents, np.array([4, 5, 3], np.int32))
+    assert now.tolist() == [0, 0, 0, 0, 2, 5] and found.tolist() == [0, 5, 0]
+
+
+@pytest.mark.parametrize(("at", "parent"), [(0, 9), (1, -1), (2, 6)])
+def test_a_failing_check_ends_a_loop_that_would_not_end_by_itself(at: int, parent: int) -> None:
+    parents = np.array([0, 0, 1, 2, 3, 5], np.int32)
+    parents[at] = parent
+    with pytest.raises(rd.IndexOutOfRange, match=f"index {parent}"):
+        _roots()(parents, np.array([5, 4, 3], np.int32))
+
+
 def test_the_outer_of_two_loops_has_registers_too() -> None:
     @rd.algorithm
     def distance(a: rd.u8["n"], b: rd.u8["m"]):

@@ -212,15 +212,25 @@ def check_below(x, limit, site=3):
     return Check(Op("lt", bool_, (x, bound)), "index", site, (index(0), x, limit))
 
 
-def test_a_scalar_check_records_the_first_failure_and_goes_on():
+def test_a_scalar_check_records_the_first_failure_and_ends_the_kernel():
     out, x = array("o", i64, 10), fresh("x")
     body = Block((check_below(x, n), Store(out, (x,), add(x, 1))))
     compiled = compile_body([For(x, index(0), index(10), 1, body)], [], [out])
     result = np.zeros(10, "i8")
     fault = compiled([], [6], [result])
     assert (fault.kind, fault.site, list(fault.values)[:3]) == (FAULT_CODES["index"], 3, [0, 6, 6])
-    assert list(result) == list(range(1, 11))
+    assert list(result) == [1, 2, 3, 4, 5, 6, 0, 0, 0, 0]
     assert compiled([], [10], [result]).kind == 0
+    assert list(result) == list(range(1, 11))
+
+
+def test_a_kernel_that_has_memory_to_give_back_goes_on_to_its_end():
+    out, x, room = array("o", i64, 10), fresh("x"), array("t", i64, n, 100, scope="heap")
+    loop = For(x, index(0), index(10), 1, Block((check_below(x, n), Store(out, (x,), add(x, 1)))))
+    compiled = compile_body([Produce("step", Block((Alloc(room), loop)))], [], [out])
+    result = np.zeros(10, "i8")
+    assert list(compiled([], [6], [result]).values)[:3] == [0, 6, 6]
+    assert list(result) == list(range(1, 11))
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5, 7, 8])
