@@ -87,7 +87,9 @@ def _as_stage(
     within = list(statements_within(loop))
     if not any(isinstance(s, Produce) for s in within) or not viewed.isdisjoint(touched(loop)):
         return None
-    if any(isinstance(s, (View, Copy)) or (isinstance(s, For) and s.kind == "parallel") for s in within):
+    if any(isinstance(s, View) or (isinstance(s, For) and s.kind == "parallel") for s in within):
+        return None
+    if any(isinstance(s, Copy) and s.source.shape for s in within):
         return None
     if any(isinstance(s, Swap) and (s.left.shape or s.left.scope != "heap" or s.right.scope != "heap") for s in within):
         return None
@@ -151,13 +153,15 @@ def _is_stored_first(buffer: Buffer, loop: For | While) -> bool:
 
 
 def _with_moves(loop: For | While) -> For | While:
-    """A loop in which scalars are moved where their memory was swapped."""
+    """A loop in which scalars are moved where their memory was swapped or copied."""
 
     def block(b: Block) -> Block:
         statements: list[Statement] = []
         for s in b.statements:
             if isinstance(s, Swap):
                 statements += _moved(s)
+            elif isinstance(s, Copy):
+                statements.append(Store(s.destination, (), Read(s.source, (), None)))
             else:
                 statements.append(inside(s))
         return (

@@ -260,12 +260,15 @@ def _with_values_apart(update: Update, tables: Tables) -> Update:
         if any(n.array in update.dest for n in scalar_nodes(e) if isinstance(n, Load))
     }
     apart += [update.indices[d] for d in sorted(places)]
-    made = Generate(update.axes, tuple(apart))
+    several = [axis for axis in update.axes if ix.constant_value(axis.extent) != 1]
+    single: dict[Node, Node] = {axis.var: ix.as_index(0) for axis in update.axes if axis not in several}
+    made = Generate(tuple(several), tables.rewrite(apart, lambda node: node, single) if single else tuple(apart))
     if update in tables.sites:
         tables.sites[made] = tables.sites[update]
     axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in update.axes)
     steps = tuple(axis.var for axis in axes)
-    loads = [Load(Result(made, k), steps, False) for k in range(len(apart))]
+    named = tuple(step for step, axis in zip(steps, update.axes, strict=True) if axis in several)
+    loads = [Load(Result(made, k), named, False) for k in range(len(apart))]
     rest = iter(loads[len(update.values) :])
     names = {old.var: new for old, new in zip(update.axes, steps, strict=True)}
     kept = tables.rewrite(update.indices, lambda node: node, names)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Checked, Expr, Op, const
-from raido.algo.graph.faults import unsigned_kind
+from raido.algo.graph.expr import Checked, Cond, Expr, Item, Op, const
+from raido.algo.graph.faults import can_fault, unsigned_kind
 from raido.algo.graph.node import Node
+from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.stages.tables import Tables
 
 
@@ -17,6 +19,15 @@ def all_of(tests: Sequence[Expr]) -> Expr:
     for test in tests[1:]:
         whole = Op("logical_and", bool_, (whole, test))
     return whole
+
+
+def made_for_elements(value: Expr, shape: Sequence[Expr]) -> Expr:
+    """A scalar that is evaluated where an array of that shape has elements, and else is 0."""
+    open_ = [n for n in shape if (known := ix.constant_value(n)) is None or known < 1]
+    if not open_ or not any(map(can_fault, scalar_nodes(value))):
+        return value
+    some = all_of([Op("lt", bool_, (ix.as_index(0), n)) for n in open_])
+    return Item(Cond(some, (value,), (const(value.dtype, 0),)), 0)
 
 
 def within(e: Expr, size: Expr) -> Expr:

@@ -5,7 +5,7 @@
 
 The condition is one for all elements. Each choice is then an update with steps or without any (`partial`), so the array can be changed
 where it is. A change that is not taken is evaluated all the same, of other contents than before: choices whose indices or divisors come
-from what changes stay as they are, as they would be found wrong in other places.
+from what earlier changes leave stay as they are, as they would be found wrong in other places.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import (
     Array,
     Axis,
-    Cond,
     Const,
     Count,
     Expr,
     Generate,
-    Item,
     Load,
     Node,
     Op,
@@ -33,13 +30,12 @@ from raido.algo.graph.expr import (
     Update,
     Var,
     While,
-    const,
     fresh,
 )
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.rewrite import children, loads_in, rebuild, rewritten, scalar_nodes, topological
-from raido.schedule.stages.checks import all_of
+from raido.schedule.stages.checks import all_of, made_for_elements
 from raido.schedule.stages.order import Order, facts_of
 from raido.schedule.stages.partial import updates_of
 from raido.schedule.stages.tables import Tables
@@ -163,7 +159,8 @@ def _may_be_wrong_elsewhere(choice: _Choice) -> bool:
             assert isinstance(change, Result)
             if any(_depends_on(node, changed) for node in scalar_nodes(change.form)):
                 return True
-            changed |= {choice.array, change}
+            changed.add(change)
+        changed.add(choice.array)  # the next alternative finds it changed; this one reads it as it was
     return False
 
 
@@ -222,9 +219,6 @@ def _asked_before(test: Expr, array: Array, tables: Tables) -> Expr:
         for node in nodes
     ):
         return test
-    if any(can_fault(node) for node in nodes):
-        some = all_of([Op("lt", bool_, (ix.as_index(0), n)) for n in array.shape])
-        test = Item(Cond(some, (test,), (const(bool_, False),)), 0)
-    asked = Generate((), (test,))
+    asked = Generate((), (made_for_elements(test, array.shape),))
     tables.kinds[asked] = "condition"
     return Load(Result(asked, 0), (), False)

@@ -3,13 +3,13 @@
     v = q[h];  loop: q with [t] = w[v]      →      v = q[h], made;  loop: q with [t] = w[v]
 
 The loop takes over the memory of `q` if nobody reads the old contents once it runs: an iteration that looked `v` up again would, and all
-of `q` would be copied. What can fail is made early where every iteration evaluates it; that there is an iteration is asked afterwards
-(`guard`).
+of `q` would be copied. What can fail is made early where every iteration evaluates it, for a number of the state or for the elements of
+an array, if it has any; that there is an iteration is asked afterwards (`guard`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
 from raido.algo.graph.expr import (
     Array,
@@ -20,6 +20,7 @@ from raido.algo.graph.expr import (
     Load,
     Node,
     Result,
+    Update,
 )
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.rewrite import (
@@ -31,6 +32,7 @@ from raido.algo.graph.rewrite import (
     scalar_nodes,
     topological,
 )
+from raido.schedule.stages.checks import made_for_elements
 from raido.schedule.stages.dependent import DEPENDENT
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import host_variables, loops_around
@@ -45,14 +47,21 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
         return roots
     homes, hosts = loops_around(nodes), host_variables(nodes)
     within = {form: homes[form].intersection(begun) for form in nodes if isinstance(form, (Generate, *DEPENDENT))}
-    early: dict[Node, set[Node]] = {}
+    early: dict[Node, dict[Node, tuple[Expr, ...]]] = {}
     for loop in loops:
         inside = [form for form, around in within.items() if loop in around]
-        sure = always_evaluated(loop)
+        sure: dict[Node, tuple[Expr, ...]] = {
+            **{
+                e: shape
+                for e, shape in evaluated_for_elements(loop).items()
+                if all(loop not in homes[n] and free_variables(n) <= hosts for n in shape)
+            },
+            **dict.fromkeys(always_evaluated(loop), ()),
+        }
         for form in inside:
             for e in scalar_nodes(*expressions_of_form(form)):
                 if loop not in homes[e] and free_variables(e) <= hosts and _reads(e, begun[loop], sure):
-                    early.setdefault(form, set()).add(e)
+                    early.setdefault(form, {})[e] = sure.get(e, ())
     if not early:
         return roots
     memo: dict[Node, Node] = {}
@@ -78,6 +87,30 @@ def always_evaluated(loop: ArrayLoop | ArrayWhile) -> set[Node]:
     return set(evaluated_nodes([body for form in single for body in form.bodies]))
 
 
+def evaluated_for_elements(loop: ArrayLoop | ArrayWhile) -> dict[Node, tuple[Expr, ...]]:
+    """The scalars that every iteration evaluates for each element of the arrays that it makes or changes.
+
+    With each the sizes of such an array: where one of them is 0, nobody evaluates the scalar.
+    """
+    found: dict[Node, tuple[Expr, ...]] = {}
+    seen: set[Node] = set()
+    stack: list[tuple[Node, tuple[Expr, ...]]] = [
+        (result.form, ()) for result in loop.results if isinstance(result, Result)
+    ]
+    while stack:
+        form, sizes = stack.pop()
+        if form in seen or not isinstance(form, Generate | Update):
+            continue
+        seen.add(form)
+        values = form.bodies if isinstance(form, Generate) else (*form.values, *form.indices)
+        sizes = (*sizes, *(axis.extent for axis in form.axes))
+        for node in evaluated_nodes(values):
+            found.setdefault(node, sizes)
+            if isinstance(node, Load) and isinstance(node.array, Result):
+                stack.append((node.array.form, sizes))
+    return found
+
+
 def _reads(e: Node, arrays: Collection[Node], sure: Collection[Node]) -> bool:
     """Whether a scalar reads an element of one of these arrays, and may be evaluated before anybody asks for it."""
     if not isinstance(e, Expr):
@@ -87,12 +120,13 @@ def _reads(e: Node, arrays: Collection[Node], sure: Collection[Node]) -> bool:
     return reads and (e in sure or not any(map(can_fault, nodes)))
 
 
-def _with_invariants(form: Node, early: Collection[Node], memo: dict[Node, Node], tables: Tables) -> Node:
-    """A form that reads its invariants where they are made."""
+def _with_invariants(form: Node, early: Mapping[Node, Sequence[Expr]], memo: dict[Node, Node], tables: Tables) -> Node:
+    """A form that reads its invariants where they are made, each if the array of that shape which asks for it has elements."""
     instead: dict[Node, Node] = {}
     for node in scalar_nodes(form):
         if node in early:
-            made = Generate((), (memo[node],))  # type: ignore[arg-type]
+            value, shape = memo[node], tuple(memo[n] for n in early[node])
+            made = Generate((), (made_for_elements(value, shape),))  # type: ignore[arg-type]
             tables.kinds[made] = "scalar"
             instead[node] = Load(Result(made, 0), (), False)
         else:

@@ -39,7 +39,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.stages.checks import all_of
+from raido.schedule.stages.checks import all_of, checked_index
 from raido.schedule.stages.tables import Tables
 
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
@@ -165,16 +165,11 @@ def _guarded(form: Generate, body: Expr, tables: Tables) -> Change | None:
 
 
 def _checked(update: Update, dimension: int, tables: Tables) -> Expr:
-    """An index of an update, read from an array of 0, 1, … that checks it."""
+    """An index of an update, checked by itself."""
     place, extent = update.indices[dimension], update.dest[0].shape[dimension]
     if isinstance(place, Var) and any(axis.var is place and axis.extent is extent for axis in update.axes):
         return place
-    axes = tuple(Axis(fresh("i"), n) for n in (*[const(i64, 1)] * dimension, extent))
-    counting = Generate(axes, (axes[-1].var,))
-    tables.kinds[counting] = "index"
-    load = Load(Result(counting, 0), (*[const(i64, 0)] * dimension, place), True)
-    tables.carry(update, load)
-    return load
+    return checked_index(update, dimension, place, extent, tables)
 
 
 def _guard(

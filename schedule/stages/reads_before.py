@@ -11,26 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
     ArrayWhile,
     Axis,
-    Cond,
     Expr,
     Generate,
-    Item,
     Load,
     Node,
-    Op,
     Result,
     Update,
-    const,
     fresh,
 )
-from raido.algo.graph.faults import can_fault
 from raido.algo.graph.rewrite import (
     children,
     evaluated_nodes,
@@ -41,7 +34,7 @@ from raido.algo.graph.rewrite import (
     scalar_nodes,
     topological,
 )
-from raido.schedule.stages.checks import all_of
+from raido.schedule.stages.checks import made_for_elements
 from raido.schedule.stages.order import Order
 from raido.schedule.stages.partial import updates_of
 from raido.schedule.stages.tables import Tables
@@ -88,7 +81,8 @@ def _changed(form: Node, order: Order, tables: Tables) -> Sequence[Array]:
 
 def _few(form: Generate | Update, array: Array) -> list[Load]:
     """The reads of an array whose places depend on fewer axes than it has, and on nothing inside, evaluated at every index."""
-    own, values = {axis.var for axis in form.axes}, form.values if isinstance(form, Update) else form.bodies
+    own = {axis.var for axis in form.axes}
+    values = (*form.values, *form.indices) if isinstance(form, Update) else form.bodies
     known = own | free_variables(form)
     reads = [node for node in evaluated_nodes(values) if isinstance(node, Load) and node.array is array]
     return [
@@ -132,9 +126,6 @@ def _made_before(load: Node, axes: Sequence[Axis], tables: Tables) -> Load:
     names: dict[Node, Node] = {old.var: new.var for old, new in zip(used, fresh_axes, strict=True)}
     (value,) = tables.rewrite((load,), lambda node: node, names)
     others = [axis.extent for axis in axes if axis not in used]
-    if others and any(can_fault(node) for node in scalar_nodes(value)):  # nobody looks where there are none
-        some = all_of([Op("lt", bool_, (ix.as_index(0), n)) for n in others])
-        value = Item(Cond(some, (value,), (const(load.dtype, 0),)), 0)
-    made = Generate(fresh_axes, (value,))
+    made = Generate(fresh_axes, (made_for_elements(value, others),))
     own: tuple[Expr, ...] = tuple(axis.var for axis in used)
     return Load(Result(made, 0), own, False)

@@ -237,7 +237,26 @@ def bounded_by_the_old(x: rd.i64["h", "w"]):
     return rd.loop(4, lambda t, m: m.at[t, 0].min(5).at[t + 1, 0].max(m[t, 0]), x)
 
 
+@rd.algorithm
+def sifted_down(x: rd.i64["h", "w"]):
+    """A heap in the first row: the place of the second change is found in what changes, and so is whether to go on."""
+    last = x.shape[1] - 1
+
+    def step(s):
+        m, i, _ = s
+        left, right = rd.minimum(2 * i + 1, last), rd.minimum(2 * i + 2, last)
+        child = rd.where(m[0, right] > m[0, left], right, left)
+        sinks = m[0, child] > m[0, i]
+        parent, larger = m[0, i], m[0, child]
+        m = rd.where(sinks, m.at[0, i].set(larger).at[0, child].set(parent), m)
+        return m, rd.where(sinks, child, i), sinks
+
+    sifted = lambda k, m: rd.while_loop(lambda s: s[2], step, (m, (last + 1) // 2 - 1 - k, True))[0]
+    return rd.loop((last + 1) // 2, sifted, x)
+
+
 IN_PLACE = [
+    sifted_down,
     old_beside_new,
     bounded_by_the_old,
     exchanged_or_not,
@@ -416,6 +435,12 @@ def placed_by_what_changed(x: rd.i64["h", "w"]):
         return rd.where(m[t, 1] % 2 == 0, first.at[first[0, 0] + first[1, 0] // 20, 1].add(1), m)
 
     return rd.loop(4, step, x)
+
+
+def test_a_single_step_keeps_its_value_in_a_register():
+    text = print_nest(lowered(sifted_down))
+    assert "[1] heap" not in text and "index_1" not in text
+    assert "heap" not in text[text.index("while") :]
 
 
 def test_a_change_that_fails_by_what_another_left_is_evaluated_where_it_stands():

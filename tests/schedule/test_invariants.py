@@ -31,6 +31,35 @@ def queue(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
 
 
 @rd.algorithm
+def distances(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
+    """As `queue`, but the distance of a node is asked for by what changes alone, and may be that of a node which there is not."""
+    n = starts.shape[0] - 1
+
+    def visit(s):
+        head, tail, waiting, far = s
+        here = waiting[head]
+
+        def edge(j, s):
+            tail, waiting, now = s
+            there = ends[starts[here] + j]
+            new = now[there] < 0
+            waiting = rd.where(new, waiting.at[tail].set(there), waiting)
+            return tail + rd.where(new, 1, 0), waiting, rd.where(new, now.at[there].set(far[here] + 1), now)
+
+        return head + 1, *rd.loop(starts[here + 1] - starts[here], edge, (tail, waiting, far))
+
+    far = rd.full(n, -1).at[0].set(0)
+    return rd.while_loop(lambda s: s[0] < s[1], visit, (0, 1, rd.zeros(n + 1, rd.i64), far))[3]
+
+
+@rd.algorithm
+def marked(m: rd.i64["n"], rows: rd.i64["h", "w"], at: rd.i64):
+    """A number that is asked for by the elements of an array alone, of which there may be none."""
+    changed = lambda j, s: (s[0].at[0].set(j), s[1] + m[at])
+    return rd.loop(2, lambda t, s: rd.loop(2, changed, s), (m, rows))[1]
+
+
+@rd.algorithm
 def rows_by_pivots(m: rd.i64["n"], place: rd.i64["steps"], counts: rd.i64["steps"]):
     def outer(t, m):
         pivot = m[place[t]] % 7
@@ -51,7 +80,7 @@ def graph(n: int, seed: int) -> list[np.ndarray]:
     return [starts, np.random.default_rng(seed + 1).integers(0, n, starts[-1])]
 
 
-@pytest.mark.parametrize("algorithm", (queue, rows_by_pivots))
+@pytest.mark.parametrize("algorithm", (queue, distances, rows_by_pivots))
 def test_the_loop_takes_over_what_it_begins_as(algorithm):
     complete = algorithm.schedule().complete()
     assert not lower(complete.graph, complete.variants()).copies
@@ -62,6 +91,8 @@ def test_results_are_the_same(n):
     for seed in range(5):
         arguments = graph(n, seed)
         assert (queue(*arguments) == queue.interpret(*arguments)).all()
+        assert (distances(*arguments) == queue(*arguments)).all()
+        assert (distances.interpret(*arguments) == queue(*arguments)).all()
         places, counts = np.random.default_rng(seed).integers(0, n, (2, 6))
         arguments = [np.arange(n), places, counts]
         assert (rows_by_pivots(*arguments) == rows_by_pivots.interpret(*arguments)).all()
@@ -75,3 +106,15 @@ def test_what_fails_is_not_read_where_no_iteration_comes():
     assert once(m, 0)[0] == 0
     with pytest.raises(rd.IndexOutOfRange):
         once(m, 3)
+
+
+def test_what_fails_is_not_read_where_no_element_asks_for_it():
+    m = np.arange(3)
+    for shape in ((0, 2), (2, 0)):
+        assert marked(m, np.zeros(shape, np.int64), 7).shape == shape
+        assert marked.interpret(m, np.zeros(shape, np.int64), 7).shape == shape
+    rows = np.zeros((2, 2), np.int64)
+    assert (marked(m, rows, 2) == marked.interpret(m, rows, 2)).all()
+    for run in (marked, marked.interpret):
+        with pytest.raises(rd.IndexOutOfRange):
+            run(m, rows, 7)
