@@ -64,6 +64,8 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
     if e.name == "select" and isinstance(moved := e.args[1], Op) and _is_masked_step(e):
         symbol = values.unit.helpers.values.step_where(e.dtype, lanes)
         return values.unit.call(symbol, e.dtype, lanes, args[0], *(values.tir(a) for a in moved.args), args[2])
+    if e in values.choices:
+        return values.unit.call(values.unit.helpers.values.choice(e.name, e.dtype), e.dtype, 1, *args)
     if e.name == "cast" and first is e.dtype:
         return terms[0]
     if e.name == "cast" and first.is_integer and _holds_every(e.dtype, first):

@@ -23,6 +23,7 @@ from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, lanes_of, replaced
 from raido.targets import tvm_corner as T
 from raido.targets.emit.alike import Alike, key_of, rows_of
+from raido.targets.emit.choices import choices_without_loads
 from raido.targets.emit.host import HostPlan, sizes_of_empty_arrays
 from raido.targets.emit.loops import emit_in_place, emit_loop, trip_count
 from raido.targets.emit.ordered import emit_ordered_iteration
@@ -259,6 +260,7 @@ class Program:
         counter = T.pointer("counter", i64)
         inner = Statements(unit, self)
         inner.shared = shared_registers(loop.body)
+        inner.values.choices = choices_without_loads(loop.body.statements)
         hoisted, moved = hoist_heap(loop.body, repeated=True)
         here = [a for a in moved if loop.var in Uses(a).variables]
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))

@@ -40,6 +40,7 @@ from raido.schedule.nest.values import Buffer, Splat, lanes_of
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.emit.atomics import emit_atomic
+from raido.targets.emit.choices import choices_without_loads
 from raido.targets.emit.deinterleave import find_windows
 from raido.targets.emit.divider import roots_by_products
 from raido.targets.emit.interleave import find_interleaved
@@ -240,6 +241,7 @@ class Statements:
         """
         within = [each for s in statements for each in statements_within(s)]
         self.leaves = any(isinstance(s, Check) for s in within) and not any(map(_has_an_end, within))
+        self.values.choices = choices_without_loads(statements)
         self.block(statements)
 
     def after_call(self, s: For) -> None:

@@ -56,6 +56,7 @@ class Values:
         self._depth: dict[Any, int] = {}
         self.weight: dict[Any, int] = {}  # of what was prepared: operations that TIR's analysis sees
         self.by_products: frozenset[Op] = frozenset()  # the square roots to be made without the divider
+        self.choices: frozenset[Op] = frozenset()  # those to be made by an instruction, not by a branch
         self._strides: dict[Buffer, tuple[Term, ...]] = {}
 
     def prepare(self, *roots: Any) -> list[Term]:

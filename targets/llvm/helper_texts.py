@@ -25,7 +25,12 @@ class HelperTexts:
     def module(self) -> str:
         """Everything written so far, as one LLVM module."""
         return "\n\n".join(
-            [*sorted(self._declarations), *self.constants.values(), *self._functions.values(), "!0 = !{i32 1}\n"]
+            [
+                *sorted(self._declarations),
+                *self.constants.values(),
+                *self._functions.values(),
+                "!0 = !{i32 1}\n!1 = !{}\n",
+            ]
         )
 
     def write(self, symbol: str, result: str, shapes: Sequence[Shape | str], body: Callable[..., str]) -> str:

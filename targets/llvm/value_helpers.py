@@ -66,6 +66,23 @@ class ValueHelpers:
         shape = (f32, ROOT_LANES)
         return self._texts.write("rd.root", llvm_type(*shape), [shape], lambda b, x: write_root(b, x).text)
 
+    def choice(self, name: str, dtype: DType) -> str:
+        """ "select", "minimum" or "maximum" of single integers by an instruction.
+
+        What an extreme compares is hidden from LLVM, which knows no extreme that is not foreseen.
+        """
+
+        def body(b: TextBuilder, *args: Value) -> str:
+            *tests, x, y = args
+            if not tests:
+                hidden = b.result(dtype, 1, f'call {x.type} asm "", "=r,0"({x.typed})')
+                order = "lt" if name == "minimum" else "gt"
+                tests = [b.compare(f"{'s' if dtype.kind == 'i' else 'u'}{order}", hidden, y)]
+            return b.result(dtype, 1, f"select {tests[0].typed}, {x.typed}, {y.typed}, !unpredictable !1").text
+
+        shapes: list[Shape | str] = [*[(bool_, 1)] * (name == "select"), (dtype, 1), (dtype, 1)]
+        return self._texts.write(f"rd.choice.{name}.{dtype.name}", llvm_type(dtype, 1), shapes, body)
+
     def step_where(self, dtype: DType, lanes: int) -> str:
         """(mask, x, step, y) -> x + step in the lanes that are on, else y: one masked addition, if LLVM does not know the step.
 

@@ -1,0 +1,50 @@
+"""Choices between integers that are made by an instruction: those for which no load waits.
+
+LLVM makes a branch of a choice in a loop that runs number by number where what it compares comes late. A branch that is foreseen lets the
+loads behind it begin before the choice is known, as those of a search by halves in a large array; one that is not costs some fifteen
+cycles, and the smallest of three neighbours in a table is not foreseen. So choices that decide where something is read are LLVM's to make,
+and all others take one cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from raido.algo.graph.expr import Op, Var
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.nodes import Let, Store
+from raido.schedule.nest.values import Buffer, Read, lanes_of
+from raido.schedule.nest.walk import expressions_of, statements_within
+
+CHOICES = ("select", "minimum", "maximum")
+
+
+def choices_without_loads(statements: Sequence[Any]) -> frozenset[Op]:
+    """The choices between single integers in some statements on which no index of a read depends."""
+    within = [each for s in statements for each in statements_within(s)]
+    nodes = topological(*(e for s in within for e in expressions_of(s)))
+    choices = {node for node in nodes if isinstance(node, Op) and _is_choice(node)}
+    if not choices:
+        return frozenset()
+    values: dict[Var | Buffer, list[Any]] = {}
+    for s in within:
+        if isinstance(s, Let):
+            values.setdefault(s.var, []).append(s.value)  # type: ignore[arg-type]
+        elif isinstance(s, Store) and s.buffer.scope == "register":
+            values.setdefault(s.buffer, []).append(s.value)
+    seen: set[Any] = set()
+    stack = [e for node in nodes if isinstance(node, Read) for e in node.indices]
+    while stack:
+        for node in topological(stack.pop()):
+            name = node.buffer if isinstance(node, Read) else node
+            if node in seen or (isinstance(node, Read) and node.indices and node.buffer.scope != "register"):
+                continue
+            seen.add(node)
+            if name in values:
+                stack += values.pop(name)  # type: ignore[arg-type]
+    return frozenset(choices - seen)
+
+
+def _is_choice(e: Op) -> bool:
+    return e.name in CHOICES and e.dtype.is_integer and lanes_of(e) == 1
