@@ -64,7 +64,7 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
     for node in nodes:
         memo[node] = rebuild(node, memo.__getitem__)
         if isinstance(node, Generate | Update):
-            memo[node] = _with_early_reads(node, memo[node], early, memo, tables)
+            memo[node] = with_early_reads(node, memo[node], early, memo, tables)
         tables.carry(node, memo[node])
     return rewritten(roots, memo)
 
@@ -99,15 +99,15 @@ def _depending_on(form: Node, nodes: Sequence[Node]) -> set[Node]:
     return found
 
 
-def _with_early_reads(
-    old: Generate | Update, new: Node, early: Collection[Node], memo: dict[Node, Node], tables: Tables
+def with_early_reads(
+    old: Generate | Update, new: Node, early: Collection[Node], memo: dict[Node, Node], tables: Tables, kind: str = ""
 ) -> Node:
-    """A form that has some reads made by forms of their own."""
+    """A form that has some reads made by forms of their own, of that kind."""
     assert isinstance(new, Generate | Update)
     instead: dict[Node, Node] = {}
     for load in loads_in(old):
         if load in early:
-            instead[memo[load]] = _made_before(memo[load], new.axes, tables)
+            instead[memo[load]] = _made_before(memo[load], new.axes, tables, kind)
     if not instead:
         return new
     for node in scalar_nodes(new):
@@ -117,7 +117,7 @@ def _with_early_reads(
     return instead[new]
 
 
-def _made_before(load: Node, axes: Sequence[Axis], tables: Tables) -> Load:
+def _made_before(load: Node, axes: Sequence[Axis], tables: Tables, kind: str) -> Load:
     """An element read from an array that is made of such reads alone, over the axes that they depend on."""
     assert isinstance(load, Load)
     mentioned = scalar_nodes(*load.indices)
@@ -127,5 +127,7 @@ def _made_before(load: Node, axes: Sequence[Axis], tables: Tables) -> Load:
     (value,) = tables.rewrite((load,), lambda node: node, names)
     others = [axis.extent for axis in axes if axis not in used]
     made = Generate(fresh_axes, (made_for_elements(value, others),))
+    if kind:
+        tables.kinds[made] = kind
     own: tuple[Expr, ...] = tuple(axis.var for axis in used)
     return Load(Result(made, 0), own, False)
