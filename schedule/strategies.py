@@ -29,6 +29,7 @@ USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chun
 STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
+BY_COMPARISONS = ("quicksort", "quickselect")
 BITS_OF_A_DIGIT = 8  # of `radix`: a line of the first-level cache for each of 256 places fits into 32 KiB
 
 Number: TypeAlias = "int | str"
@@ -78,7 +79,10 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         if stage.sort.keys > 1:
             return by_digits
         ranked = min(RANKED, RANKED_REGISTERS * machine.lanes(stage.bodies[0].dtype.bits))
-        return {**by_digits, "quicksort": Strategy({"chunks": chunks, "ranked": ranked}, own)}
+        by_comparisons = {"quicksort": Strategy({"chunks": chunks, "ranked": ranked}, own)}
+        if stage.sort.places is not None:
+            by_comparisons["quickselect"] = Strategy({"ranked": ranked}, own)
+        return {**by_digits, **by_comparisons}
     if stage.scan is None and stage.filter is None:
         return _of_segments(stage, machine)
     axes = tuple(axis.name for axis in stage.axes)
@@ -294,7 +298,7 @@ def check_sort(state: State, name: str) -> None:
     stage, plan = state.stage(name), state.plans[name]
     if stage.sort is None or plan.compute_with is not None:
         return
-    axis, by_comparison = stage.reduction_axes[0].name, strategy_name(state, name) == "quicksort"
+    axis, by_comparison = stage.reduction_axes[0].name, strategy_name(state, name) in BY_COMPARISONS
     for loop in plan.loops:
         if not is_reduction(stage, plan, loop.name) or (loop.name == axis and loop.kind == "serial"):
             continue

@@ -11,7 +11,9 @@ from __future__ import annotations
 from math import prod
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis
+from raido.algo.graph.expr import Axis, Expr, Op, SizeVar
+from raido.algo.graph.facts import greatest
+from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.short import is_small
@@ -20,11 +22,19 @@ from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import loops_from
-from raido.schedule.strategies import BITS_OF_A_DIGIT, block_of, results_of, strategies_of, strategy_name
+from raido.schedule.strategies import (
+    BITS_OF_A_DIGIT,
+    BY_COMPARISONS,
+    block_of,
+    results_of,
+    strategies_of,
+    strategy_name,
+)
 
 STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
 LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave few blocks for many cores
+SELECTED = 8  # elements for each place that is read, or more: parts between pivots are then mostly left as they are
 BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need more of them than parts need comparisons
 
 
@@ -97,11 +107,42 @@ def say_sort_loops(draft: Draft, stage: Stage) -> None:
     first = stage.all_axes[0]
     placed = isinstance(draft.state.plan(stage.name).compute, At)
     name = "quicksort" if "quicksort" in strategies_of(stage) and is_sorted_by_comparisons(draft, stage) else "radix"
-    draft.say(stage.name, "strategy", name=name, **({"chunks": 1} if placed else {}))
-    if strategy_name(draft.state, stage.name) == "quicksort":
+    if is_selection(draft, stage):
+        draft.say(stage.name, "strategy", name="quickselect")
+    else:
+        draft.say(stage.name, "strategy", name=name, **({"chunks": 1} if placed else {}))
+    if strategy_name(draft.state, stage.name) in BY_COMPARISONS:
         draft.say(stage.name, "vectorize", axis=stage.reduction_axes[0].name)
     if first not in stage.reduction_axes and not placed:
         draft.say(stage.name, "parallel", axis=first.name)
+
+
+def is_selection(draft: Draft, stage: Stage) -> bool:
+    """Whether readers want so few places of a sort that the parts without any are worth leaving as they are.
+
+    Stretches whose lengths the program's arrays decide (a half of all) are taken to be long, those of a size of their own (k) to be short.
+    """
+    assert stage.sort is not None
+    if stage.sort.places is None or "quickselect" not in strategies_of(stage):
+        return False
+    count = known(draft, stage.reduction_axes[0].extent)
+    lengths = [known(draft, index.add(index.sub(high, low), 1)) for low, high in stage.sort.places]
+    most, whole = [greatest(length) for length in lengths], index.constant_value(count)
+    if whole is not None and None not in most:
+        return SELECTED * sum(each for each in most if each) <= whole
+    own = {node for node in scalar_nodes(count) if isinstance(node, SizeVar)}
+    return all(each is not None or _is_short(length, own) for each, length in zip(most, lengths, strict=True))
+
+
+def _is_short(length: Expr, own: set[SizeVar]) -> bool:
+    """Whether a length is no more than what other sizes than an array's own come to."""
+    if not any(node in own for node in scalar_nodes(length)):
+        return True
+    if isinstance(length, Op) and length.name in ("minimum", "maximum"):
+        short = [_is_short(each, own) for each in length.args]
+        return any(short) if length.name == "minimum" else all(short)
+    terms = index.linear(length)[1]
+    return length not in terms and all(c > 0 and _is_short(atom, own) for atom, c in terms.items())
 
 
 def is_sorted_by_comparisons(draft: Draft, stage: Stage) -> bool:

@@ -36,7 +36,8 @@ class StrategyDirectives(Recorder):
         indivisible, so that loops over them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then
         depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion` elements by
         insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to `ranked`
-        elements. An array loop's "rows" has the loop over rows outside its iterations; `depth` axes say which row.
+        elements; "quickselect", where stages read some places alone, sorts no part that holds none of them. An array loop's "rows" has
+        the loop over rows outside its iterations; `depth` axes say which row.
         "gather" makes a map of an update that sets a box: it has the axes of the result, and takes the directives of maps.
         Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
         `chunks="min(64, r // (8 * x))"`. There are never more than 4096 chunks.

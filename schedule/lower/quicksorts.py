@@ -13,7 +13,7 @@ using AVX-512, 2017.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -73,15 +73,19 @@ class Quicksort:
     def sort(self) -> None:
         """Statements that read the elements, sort them unless they are in order, and store them."""
         builder = self.builder
-        with self._elements() as (_, at):
-            for buffer, value in zip(self.these, self.row.elements(at), strict=True):
-                builder.add(Store(buffer, (at,), value))
+        self._read()
         in_order = Op("eq", bool_, (self._descents(), ZERO))
         with builder.block(branch=True) as sorted_already, self._elements() as (_, at):
             self._keep(at)
         with builder.block(branch=True) as unsorted:
             self._sort_all()
         builder.add(If(in_order, closed(sorted_already), closed(unsorted)))
+
+    def _read(self) -> None:
+        """Reads the elements."""
+        with self._elements() as (_, at):
+            for buffer, value in zip(self.these, self.row.elements(at), strict=True):
+                self.builder.add(Store(buffer, (at,), value))
 
     def _sort_all(self) -> None:
         """Sorts and stores all elements."""
@@ -162,10 +166,11 @@ class Quicksort:
         number = self._register("number", ZERO)
 
         def push(low: NestExpr, high: NestExpr) -> None:
-            at = builder.name("at", Read(number, (), None))
-            builder.add(Store(waiting, (at, ZERO), low))
-            builder.add(Store(waiting, (at, ONE), high))
-            builder.add(Store(number, (), ix.add(at, 1)))
+            with self._if_wanted(low, high):
+                at = builder.name("at", Read(number, (), None))
+                builder.add(Store(waiting, (at, ZERO), low))
+                builder.add(Store(waiting, (at, ONE), high))
+                builder.add(Store(number, (), ix.add(at, 1)))
 
         push(part.low, part.high)
         with builder.block(loop=True) as setup:
@@ -182,6 +187,10 @@ class Quicksort:
             is_few = Op("le", bool_, (ix.sub(high, low), self.ranked))
             builder.add(If(is_few, closed(few), closed(many)))
         builder.add(While(closed(setup), Op("le", bool_, (ZERO, last)), closed(body)))
+
+    def _if_wanted(self, low: NestExpr, high: NestExpr) -> AbstractContextManager[object]:
+        """What is done where elements from one place to before another are wanted: always."""
+        return nullcontext()
 
     def _split_in_two(self, part: Part, push: Callable[[NestExpr, NestExpr], None]) -> None:
         """Splits a part by a pivot, and leaves both sides to be sorted; elements that equal it are stored where nothing comes before it."""
@@ -211,7 +220,8 @@ class Quicksort:
             builder.name(name, Read(register, (), None))
             for name, register in (("start", begin), ("middle", front), ("end", behind))
         )
-        self._copy(self.others, Part(low, end), self.these, ix.sub(middle, low))
+        with self._if_wanted(middle, high):
+            self._copy(self.others, Part(low, end), self.these, ix.sub(middle, low))
         shorter = builder.name("shorter", Op("lt", bool_, (ix.sub(middle, start), ix.sub(high, middle))))
         for first in (_not(shorter), shorter):
             push(chosen(first, start, middle), chosen(first, middle, high))

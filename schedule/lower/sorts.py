@@ -1,4 +1,7 @@
-"""Sorts, by the strategy that the schedule says: `radix`, by digits, or `quicksort`, by comparisons. Both keep the order of equal keys."""
+"""Sorts, by the strategy that the schedule says: `radix`, by digits, or `quicksort` and `quickselect`, by comparisons.
+
+All keep the order of equal keys.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from raido.algo.graph.expr import Expr, Item, Reduce, Result, Var
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.parted_sorts import PartedQuicksort
+from raido.schedule.lower.quickselects import Quickselect
 from raido.schedule.lower.quicksorts import Quicksort
 from raido.schedule.lower.radix_sorts import RadixSort
 from raido.schedule.lower.work import Work
@@ -70,6 +74,9 @@ class Row:
 
 def _kind(job: Job) -> type[RadixSort | Quicksort]:
     """The sort that the schedule says."""
-    if job.plan.strategy is None or job.plan.strategy[0] != "quicksort":
+    name = job.plan.strategy[0] if job.plan.strategy else "radix"
+    if name == "radix":
         return RadixSort
+    if name == "quickselect":
+        return Quickselect
     return Quicksort if numbers_of_sort(job.stage, job.plan)["chunks"] == 1 else PartedQuicksort

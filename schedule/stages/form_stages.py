@@ -57,6 +57,7 @@ from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.private_loops import keep_loops_private, write_changes
 from raido.schedule.stages.reads_before import read_before_changes
+from raido.schedule.stages.selections import find_selections
 from raido.schedule.stages.shared_scalars import share_scalars
 from raido.schedule.stages.shared_states import share_states
 from raido.schedule.stages.sort_networks import sort_by_networks
@@ -116,7 +117,8 @@ def form_stages(program: Program, as_general: bool = False) -> StageGraph:
     counts = Counts((size.name for size in program.sizes), tables.sites)
     stages = counts.in_stages(stages)
     shapes = tuple(tuple(counts.extent_of(extent) for extent in root.shape) for root in roots)
-    return StageGraph(program, stages, roots, tables.sites, shapes, tuple(counts.found.values()), tables.copies)
+    found = tuple(counts.found.values())
+    return find_selections(StageGraph(program, stages, roots, tables.sites, shapes, found, tables.copies))
 
 
 def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -92,11 +92,19 @@ class FilterStep:
     partition: bool
 
 
+Places: TypeAlias = tuple[tuple[Expr, Expr], ...]
+"""Stretches of indices: the first and the last of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class SortStep:
-    """A fold as a sort along its axis, one of the stage's own: its values, in the order of the first `keys` of them."""
+    """A fold as a sort along its axis, one of the stage's own: its values, in the order of the first `keys` of them.
+
+    `places`: the indices along the axis that stages read, where those are not all (`selections.py`).
+    """
 
     keys: int
+    places: Places | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -60,3 +60,24 @@ def each_once(a: rd.i64["n"]):
 def median_differences(a: rd.i64["n"]):
     ordered = rd.sort(a, name="ordered")
     return rd.scan(rd.add, 0, rd.stencil(lambda p: p[1] - p[0], ordered, boundary="clamp"))
+
+
+@program(floats)
+def least_and_greatest(a: rd.f32["n"]):
+    ordered = rd.sort(a, name="ordered")
+    return rd.concat([ordered[:3], ordered[-2:]])
+
+
+@program(lambda chance, n, m: (chance.integers(0, 9, n).astype("i4"), m))
+def first_ones(a: rd.i32["n"], k: rd.size):
+    return rd.argsort(a)[:k]
+
+
+@program(lambda chance, n, m: (np.concatenate((floats(chance, n, m)[0], np.zeros(1, "f4"))),))
+def middle(a: rd.f32["n"]):
+    return rd.median(a), rd.percentile(a, 90, method="lower")
+
+
+@program(lambda chance, n, m: (chance.integers(-9, 9, (m, n)),))
+def greatest_of_rows(a: rd.i64["m", "n"]):
+    return rd.flip(rd.sort(a, axis=1), axis=1)[:, :2]

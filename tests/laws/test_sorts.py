@@ -6,7 +6,7 @@ import pytest
 from sort_programs import PROGRAMS
 from strategy_law import hold
 
-STRATEGIES = ("", "radix", "quicksort")
+STRATEGIES = ("", "radix", "quicksort", "quickselect")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
