@@ -116,7 +116,7 @@ def check_reads(state: State, reader: str, producer: str, host: str) -> None:
         raise Refusal(f'"{reader}" reads "{producer}", which shares only loops outside "{at.loop}"', f'"{theirs.loop}"')
     shared = [loop.name for loop in plan.loops[: depth + 1]]
     host_stage, producing = state.stage(host), state.stage(producer)
-    if producing.reduction and any(is_reduction(host_stage, plan, loop) for loop in shared):
+    if producing.reduction and not producing.scan and any(is_reduction(host_stage, plan, loop) for loop in shared):
         raise Refusal(f'"{reader}" reads "{producer}", which is complete only after its reduction loops')
     needed = {axis for loop in shared for axis in axes_of(plan, loop)}
     for load in loads:

@@ -1,5 +1,6 @@
-"""Which stages run in the loops of another one: pointwise stages of one shape, where one reads the other, or both read a third; and
-two stencils that read the same elements and are needed at the same places, such as both derivatives of an image.
+"""Which stages run in the loops of another one: pointwise stages of one shape, where one reads the other, or both read a third, or those
+that read a scan of their shape; and two stencils that read the same elements and are needed at the same places, such as both derivatives
+of an image.
 
 `Demand.hosts[guest]` is the stage whose loops a guest shares. What only the stages of one set of loops read, at their own index, is
 then computed once in those loops, so it is inlined. A guest reads nothing that is made later than its host.
@@ -34,7 +35,7 @@ def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) ->
             demand.hosts.update(dict.fromkeys(others, host))
             return True
         return False
-    if is_joinable(state, stage.name):
+    if is_host(state, stage.name):
         guests = [name for name in alike if may_join(state, demand, name, stage.name)]
         demand.hosts.update(dict.fromkeys(guests, stage.name))
     return False
@@ -112,7 +113,7 @@ def has_shape_of(stage: Stage, other: Stage) -> bool:
 
 def may_join(state: State, demand: Demand, guest: str, host: str) -> bool:
     """Whether a stage that shares no loops yet may share those of a host: all that it reads is there before the host runs, or is the host."""
-    if guest in demand.hosts or guest in demand.hosts.values() or not is_joinable(state, host):
+    if guest in demand.hosts or guest in demand.hosts.values() or not is_host(state, host):
         return False
     order = state.uses.positions
     made = [name for name in demand.reads(guest) if name in order and name not in demand.inlined]
@@ -125,6 +126,13 @@ def is_joinable(state: State, name: str) -> bool:
 
     stage = state.uses.stages[name]
     return isinstance(stage, Stage) and is_open(state, stage) and is_pointwise(stage)
+
+
+def is_host(state: State, name: str) -> bool:
+    """Whether pointwise stages may share a stage's loops: it is one itself, or a scan, whose results they take as it makes them."""
+    stage = state.uses.stages[name]
+    scanned = isinstance(stage, Stage) and stage.scan is not None and not stage.outer and state.gpu is None
+    return is_joinable(state, name) or (scanned and is_untouched(state, state.stage(name)))
 
 
 def is_open(state: State, stage: Stage) -> bool:

@@ -10,7 +10,7 @@ from raido.algo.graph.facts import Facts
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.placement import place_at, unplaced
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
-from raido.schedule.plan import Fuse, LoopPlan, Root, Split, StagePlan
+from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, position, put, reaches
@@ -26,8 +26,8 @@ class SharingDirectives(Recorder):
         """Computes this stage in the loops of another, from the outermost down to `axis`.
 
         stage: a sibling (neither needs the other), or a stage that this one reads only where the same iteration produced it; the value
-        is then handed over in a register. axis: a loop of that stage. The leading axes of both are matched in order, must have
-        equal extents, and take over the other's splits and order.
+        is then handed over in a register. axis: a loop of that stage, the innermost one of a scan. The leading axes of both are
+        matched in order, must have equal extents, and take over the other's splits and order.
 
         before   for x: y[x] = …
                  for r: sum += y[r]
@@ -64,9 +64,9 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
         raise Refusal(f'"{at.stage}" runs in another part of "{state.uses.scope[guest]}"')
     if reaches(state, at.stage, guest):
         raise Refusal(f'"{at.stage}" reads "{guest}"', f's["{guest}"].compute_at("{at.stage}", "{axis}")')
-    for scanned in (guest, at.stage):
-        if strategy_name(state, scanned) not in ("", "rows"):
-            raise Refusal(f'the strategy of "{scanned}" owns its loops', f's["{guest}"].root()')
+    for owner in (guest, at.stage):
+        if strategy_name(state, owner) not in ("", "rows") and not is_pass_of_scan(state, guest, at):
+            raise Refusal(f'the strategy of "{owner}" owns its loops', f's["{guest}"].root()')
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
     shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]
     matched = match_axes(state.stage(guest), host, host_plan, shared)
@@ -80,6 +80,13 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
                     "and one of them is a reduction axis"
                 )
     return put(state, replace(adopted, compute=Root(), compute_with=at), "placement", "loops")
+
+
+def is_pass_of_scan(state: State, guest: str, at: At) -> bool:
+    """Whether a stage that folds nothing would run in the innermost loop of a scan, in the pass that stores its results."""
+    host, plan = state.stage(at.stage), state.plan(at.stage)
+    plain = state.stage(guest).reduction is None and strategy_name(state, guest) in ("", "rows")
+    return host.scan is not None and plain and state.gpu is None and at.loop == plan.loops[-1].name
 
 
 def part_of_control(state: State, name: str) -> str:

@@ -39,6 +39,7 @@ from raido.schedule.nest.row_registers import row_registers
 from raido.schedule.nest.rows_outside import rows_outside
 from raido.schedule.nest.rows_together import rows_together
 from raido.schedule.nest.serial_loops import serial_loops
+from raido.schedule.nest.unread import drop_unread
 from raido.schedule.nest.values import Buffer, buffer_for, new_serial
 from raido.schedule.plan import Variant
 from raido.schedule.refusal import Refusal, refused
@@ -71,6 +72,8 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
     used = tuple(sites.used)
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
+    if any(plan.compute_with for variant in variants for plan in variant.plans):
+        nest = drop_unread(nest)
     if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
         nest = serial_loops(row_registers(rows_together(nest)))
     else:

@@ -12,6 +12,7 @@ from raido.algo.graph.expr import Expr, Result
 from raido.schedule.lower.block_scans import BlockScans
 from raido.schedule.lower.work import Accumulators, Phase, Work
 from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import Read
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
@@ -23,7 +24,7 @@ class Scans:
 
     def __init__(self, loops: Loops, reductions: Reductions, blocks: BlockScans) -> None:
         self.loops, self.reductions, self.blocks = loops, reductions, blocks
-        self.running = Phase(self._scan_element, cuts=True)
+        self.running = Phase(self._scan_element, cuts=True, shares=True)
 
     def scan(self, work: Work, position: int) -> None:
         """The scan whose outermost scanned loop stands at `position`."""
@@ -51,6 +52,7 @@ class Scans:
 
     def _store(self, work: Work, results: Sequence[Sequence[Expr]]) -> None:
         job, builder = work.job, self.loops.builder
+        kept = self.loops.sharing.forwards(job)
         for k, values in enumerate(results):
             where = self.loops.environment(work, k)
             indices = tuple(where[axis.var] for axis in job.stage.axes)
@@ -58,4 +60,6 @@ class Scans:
                 storage = self.loops.converter.storages.get(Result(job.form, j))
                 if storage is not None:
                     place = storage.place(indices, builder.facts)  # type: ignore[arg-type]
+                    if kept:
+                        self.loops.stored[Read(storage.buffer, place, None)] = (value, builder.scope)
                     builder.add(Store(storage.buffer, place, value, None, job.plan.stream_stores))

@@ -1,4 +1,4 @@
-"""Stages that share the loops of another (`compute_with`).
+"""Stages that share the loops of another (`compute_with`); of a scan, those of the pass that stores its results.
 
 A guest's outermost loops are its host's. Where the host has emitted the body of the last shared loop, the guest goes on from there
 with the same coordinates. A guest's reduction over shared loops begins before the host's loop and ends after it; where that loop is

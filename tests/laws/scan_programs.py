@@ -131,3 +131,17 @@ def rows_as_elements(a: rd.i32["n", 3]):
 def total_of_a_scan(a: rd.i32["n"]):
     s = rd.scan(rd.add, 0, a, name="s")
     return rd.sum(s * 2), s
+
+
+@program(vector("f4"))
+def below_the_highest(a: rd.f32["n"]):
+    """Two readers of a scan at their own index, and a third that reads the one before."""
+    highest = rd.scan(rd.maximum, -100, a, name="highest")
+    return a - highest, highest * 2 + a, rd.shift(highest, 1)
+
+
+@program(matrix("i4"))
+def shares_of_columns(a: rd.i32["m", "n"]):
+    before = rd.scan(rd.add, 0, a, axis=0, exclusive=True, name="before")
+    along = rd.scan(rd.add, 0, a, axis=1, name="along")
+    return before * 3 - a, along + before
