@@ -15,13 +15,13 @@ is read again where it was found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, i16, i32, i64
-from raido.algo.graph.expr import Const, Expr, Op, const, fresh
+from raido.algo.graph.dtypes import bool_, i16, i32, i64
+from raido.algo.graph.expr import Expr, Op, const, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
+from raido.schedule.gang.arg_folds import EXTREMES, arg_fold, is_taken
 from raido.schedule.gang.vector_loops import replace_vector_loops
 from raido.schedule.nest.effects import is_scan
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Statement, Store
@@ -31,7 +31,6 @@ BLOCK = 4096  # elements: 64 registers of bytes, beside which combining lanes is
 FEWEST = 64  # elements of a row of known length: of fewer, most of the work is combining lanes
 NOWHERE = (1 << 15) - 1
 PLACES = {16: i16, 32: i32, 64: i64}  # as wide as elements, whose comparisons then choose places as they are
-EXTREMES = {"gt": "maximum", "lt": "minimum"}
 
 
 def find_extremes_first(nest: Nest) -> Nest:
@@ -47,65 +46,11 @@ def _matched(loop: For) -> str:
     count = ix.constant_value(ix.sub(ix.as_index(loop.high), ix.as_index(loop.low)))
     if not all(isinstance(s, Let) for s in names) or (count is not None and count < FEWEST):
         return ""
-    if any(loop.var in free_variables(i) for i in fold.indices) or fold.buffers[1].dtype is not i64:
+    found = arg_fold(fold)
+    if found is None or any(loop.var in free_variables(i) for i in fold.indices):
         return ""
-    for better in EXTREMES:
-        pick = _pick(fold.buffers[0].dtype, better, fold.left, fold.right)
-        if fold.combine == pick and _is_lowest(fold.neutral, better):
-            value = _value(fold)
-            place = None if value is None else ix.linear(value[1])[1].get(loop.var, 0)
-            if place is not None and place > 0 and fold.step == _with(fold, pick, value):
-                return better
-    return ""
-
-
-def _pick(dtype: DType, better: str, left: Sequence[Expr], right: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The operator of `argmax` or `argmin`, as `rd.argmax` writes it."""
-    take = _take(dtype, better, left, right)
-    return tuple(Op("select", a.dtype, (take, b, a)) for a, b in zip(left, right, strict=True))
-
-
-def _take(dtype: DType, better: str, left: Sequence[Expr], right: Sequence[Expr]) -> Expr:
-    (x, i), (y, j) = left, right
-    test = lambda name, *args: Op(name, bool_, args)
-    ahead = test(better, y, x)
-    if dtype.is_float:
-        ahead = test("select", test("isnan", x), const(bool_, False), test("logical_or", ahead, test("isnan", y)))
-    return test("logical_or", ahead, test("logical_and", _same(dtype, x, y), test("lt", j, i)))
-
-
-def _same(dtype: DType, x: Expr, y: Expr) -> Expr:
-    same = Op("eq", bool_, (y, x))
-    if not dtype.is_float:
-        return same
-    both = Op("logical_and", bool_, (Op("isnan", bool_, (x,)), Op("isnan", bool_, (y,))))
-    return Op("logical_or", bool_, (same, both))
-
-
-def _is_lowest(neutral: Sequence[NestExpr], better: str) -> bool:
-    """Whether an extreme may begin with the neutral element of the pick."""
-    first = neutral[0]
-    if not isinstance(first, Const) or first.dtype is bool_:
-        return False
-    if first.dtype.is_float:
-        return first.value == (float("-inf") if better == "gt" else float("inf"))
-    signed, bits = first.dtype.kind == "i", first.dtype.bits
-    lowest, highest = (-1 << bits - 1, (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    return first.value == (lowest if better == "gt" else highest)
-
-
-def _value(fold: Fold) -> tuple[Expr, ...] | None:
-    """What a step brings: the element and its index."""
-    if not all(
-        isinstance(s, Op) and s.name == "select" and s.args[2] is v for s, v in zip(fold.step, fold.left, strict=True)
-    ):
-        return None
-    return tuple(s.args[1] for s in fold.step)  # type: ignore[union-attr]
-
-
-def _with(fold: Fold, pick: Sequence[Expr], value: Sequence[Expr] | None) -> tuple[Expr, ...]:
-    values = dict(zip(fold.right, value or (), strict=False))
-    return tuple(substitute(e, values) for e in pick)
+    better, (_, place) = found
+    return better if ix.linear(place)[1].get(loop.var, 0) > 0 else ""
 
 
 def _in_blocks(loop: For, better: str) -> Statement:
@@ -122,8 +67,9 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
     """The fold over one block, which has an element: a loop of none begins no block, and one of a known number has some."""
     fold = loop.body.statements[-1]
     assert isinstance(fold, Fold)
-    value, dtype, which = _value(fold), fold.buffers[0].dtype, EXTREMES[better]
-    assert value is not None
+    found_fold = arg_fold(fold)
+    assert found_fold is not None
+    (_, value), dtype, which = found_fold, fold.buffers[0].dtype, EXTREMES[better]
     narrow = PLACES[max(16, dtype.bits)]
     nowhere = const(narrow, NOWHERE)
     best, found = (
@@ -149,7 +95,7 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
         Store(best, (), fold.neutral[0]),
         _fold_of(loop, first, end, best, value[0], fold.neutral[0], which),
         If(
-            _take(dtype, better, held, (extreme, begin)),
+            is_taken(dtype, better, held, (extreme, begin)),
             Block(
                 (
                     Alloc(found),

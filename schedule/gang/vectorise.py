@@ -27,6 +27,7 @@ from raido.algo.graph.facts import Facts, greatest
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.first_extremes import find_extremes_first
+from raido.schedule.gang.first_places import keep_first_places
 from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.large_streams import part_large_streams
@@ -63,7 +64,7 @@ _LARGE_BODY = 60
 @seldom_collected
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """The nest with every vector loop turned into code for gangs of lanes."""
-    nest = part_large_streams(narrow_integers(find_extremes_first(fold_constants(nest))))
+    nest = part_large_streams(narrow_integers(find_extremes_first(keep_first_places(fold_constants(nest)))))
     memory: set[Buffer] = set()
     keep: set[Buffer] = set()
     while True:

@@ -82,6 +82,7 @@ def test_first_extremes(dtype, which):
     rng, of_numpy = np.random.default_rng(4), getattr(np, which)
     line = rd.algorithm(lambda a: getattr(rd, which)(a), a=f"{dtype}[n]")
     rows = rd.algorithm(lambda a: (getattr(rd, which)(a, axis=1), getattr(rd, which)(a)), a=f"{dtype}[n, m]")
+    columns = rd.algorithm(lambda a: getattr(rd, which)(a, axis=0), a=f"{dtype}[n, m]")
     own = np.dtype(getattr(rd, dtype).numpy)
     ends = np.array([-np.inf, np.inf]) if own.kind == "f" else np.array([np.iinfo(own).min, np.iinfo(own).max])
     for shape in ((1,), (64,), (700,), (4095,), (4097,), (9000,), (70001,), (1, 1), (40, 65), (7, 9001), (300, 3)):
@@ -103,6 +104,7 @@ def test_first_extremes(dtype, which):
                 continue
             along, whole = rows(data)
             np.testing.assert_array_equal(along, of_numpy(data, axis=1))
+            np.testing.assert_array_equal(columns(data), of_numpy(data, axis=0))
             assert whole == of_numpy(data)
 
 

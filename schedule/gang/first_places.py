@@ -1,0 +1,220 @@
+"""Arg folds, `argmax` and `argmin`, whose steps come in order of their places: down the columns of an array, or in each element's own loop.
+
+    before   m[x], k[x] = lowest, 2⁶³ − 1                          place k[x] is i64
+             for r in low..high: for x by vector:
+               m[x], k[x] = (a[r, x], r) if a[r, x] > m[x] or a[r, x] == m[x] and r < k[x]
+    after    m[x], k[x] = lowest, 0                                as narrow as elements, if low and high are few apart
+             for r in low..high: for x by vector:
+               m[x], k[x] = (a[r, x], r - low) if a[r, x] > m[x]
+             of k[x] is read: low + k[x], or 2⁶³ − 1 where no r is in low..high
+
+Every place is greater than those before it, so that of equals the first one stands there already; where all are as low as the start, that
+is the first of all. Places in lanes of 64 bits would leave half of the lanes of the elements, or less.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i16, i32, i64, u8
+from raido.algo.graph.expr import Expr, Node, Op, const, fresh
+from raido.algo.graph.rewrite import free_variables, substitute
+from raido.schedule.gang.arg_folds import arg_fold, picked
+from raido.schedule.nest.effects import bound_within, buffers_read, is_scan
+from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Nest, Statement, Store
+from raido.schedule.nest.replace_buffers import map_expressions
+from raido.schedule.nest.uses import fields_of
+from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
+from raido.schedule.nest.walk import expressions_of, statements_within
+
+NOWHERE = const(i64, (1 << 63) - 1)
+PLACES = ((8, u8, 1 << 8), (16, i16, 1 << 15), (32, i32, 1 << 31), (64, i64, 1 << 63))  # bits, type, how many it holds
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """An arg fold whose places grow: the fold, its value, the place of its first step, and the bounds of the loop over all steps.
+
+    `statement`: the number, in the block that allocates, of the statement that folds.
+    """
+
+    fold: Fold
+    better: str
+    value: tuple[Expr, ...]
+    statement: int
+    first: Expr
+    low: Expr
+    high: Expr
+
+
+def keep_first_places(nest: Nest) -> Nest:
+    """The nest whose arg folds compare no places where these come in order."""
+    if not any(isinstance(s, Fold) and len(s.buffers) == 2 for s in statements_within(nest.body)):
+        return nest
+    return replace(nest, body=_inside(nest.body))
+
+
+def _inside(s: Any) -> Any:
+    """A statement, or a block, in which such folds are rewritten."""
+    if not isinstance(s, Block):
+        blocks = {name: getattr(s, name) for name in fields_of(type(s)) if isinstance(getattr(s, name), Block)}
+        changed = {name: _inside(block) for name, block in blocks.items()}
+        return replace(s, **changed) if changed else s
+    block = Block(tuple(_inside(each) for each in s.statements))
+    for places in [a.buffer for a in block.statements if isinstance(a, Alloc) and a.buffer.dtype is i64]:
+        found = _found(block, places)
+        if found is not None:
+            block = _rewritten(block, places, found)
+    return block
+
+
+def _found(block: Block, places: Buffer) -> InOrder | None:
+    """The fold into such places, if it is the only one, starts before and is read afterwards."""
+    own = [
+        (k, path)
+        for k, s in enumerate(block.statements)
+        for path in _paths(s)
+        if isinstance(path[-1], Fold) and places in path[-1].buffers
+    ]
+    if len(own) != 1:
+        return None
+    ((k, (*loops, fold)),) = own
+    allocated = {s.buffer for s in block.statements if isinstance(s, Alloc)}
+    assert isinstance(fold, Fold)
+    if is_scan(fold) or len(fold.buffers) != 2 or fold.buffers[1] is not places or fold.buffers[0] not in allocated:
+        return None
+    value = arg_fold(fold)
+    steps = [s for s in loops if not (isinstance(s, For) and s.var in _variables(fold.indices))]
+    if value is None or not steps or not all(isinstance(s, For) and s.kind in ("serial", "unroll") for s in steps):
+        return None
+    (better, (element, place)) = value
+    if not _in_order(steps, place) or not _starts(block, k, fold.buffers, (fold.neutral[0], NOWHERE)):
+        return None
+    outermost, innermost = steps[0], steps[-1]
+    assert isinstance(outermost, For) and isinstance(innermost, For)
+    low, high = ix.as_index(outermost.low), ix.as_index(outermost.high)
+    first = ix.canonical(substitute(place, {innermost.var: low}))
+    if _variables((first, low, high)) & bound_within(block.statements[k]):
+        return None
+    return InOrder(fold, better, (element, place), k, first, low, high)
+
+
+def _paths(s: Statement, around: tuple[Statement, ...] = ()) -> list[tuple[Statement, ...]]:
+    """The folds inside a statement, each behind the statements that it stands in, blocks aside."""
+    if isinstance(s, Fold):
+        return [(*around, s)]
+    if isinstance(s, Block):
+        return [path for each in s.statements for path in _paths(each, around)]
+    inside = (getattr(s, name) for name in fields_of(type(s)))
+    return [path for block in inside if isinstance(block, Block) for path in _paths(block, (*around, s))]
+
+
+def _variables(expressions: Sequence[NestExpr]) -> set[Node]:
+    return {v for e in expressions for v in free_variables(e)}
+
+
+def _in_order(steps: Sequence[Any], place: Expr) -> bool:
+    """Whether a place grows from each iteration of these loops to the next: each loop goes through one step of the loop around it."""
+    terms = ix.linear(place)[1]
+    if terms.get(steps[-1].var, 0) <= 0 or any(
+        each.var in _variables(tuple(terms)) - {steps[-1].var} for each in steps
+    ):
+        return False
+    if any(atom is not steps[-1].var and steps[-1].var in free_variables(atom) for atom in terms):
+        return False
+    for outer, inner in itertools.pairwise(steps):
+        ends = ix.members_of(ix.as_index(inner.high))
+        beyond = [ix.constant_value(ix.sub(end, ix.add(outer.var, outer.step))) for end in ends]
+        if inner.low is not outer.var or not any(gap is not None and gap <= 0 for gap in beyond):
+            return False
+    return True
+
+
+def _starts(block: Block, k: int, buffers: Sequence[Buffer], values: Sequence[Expr]) -> bool:
+    """Whether buffers get these constants before statement `k`, are read after it alone, and nothing else changes or mentions them."""
+    for number, outer in enumerate(block.statements):
+        for s in statements_within(outer):
+            touched = buffers_read(expressions_of(s))
+            for buffer, value in zip(buffers, values, strict=True):
+                if buffer in touched and number <= k:
+                    return False
+                if isinstance(s, Store) and s.buffer is buffer and (number >= k or s.value != value or s.predicate):
+                    return False
+                if not isinstance(s, Alloc | Store | Fold | Block) and buffer in _fields(s):
+                    return False
+    return True
+
+
+def _fields(s: Any) -> list[Any]:
+    """What a statement mentions by itself."""
+    parts = (getattr(s, name) for name in fields_of(type(s)))
+    return [part for each in parts for part in (each if isinstance(each, tuple) else (each,))]
+
+
+def _type_of(element: DType, found: InOrder) -> DType:
+    """The type of places, counted from the first: as wide as elements where that holds them, else the next that does."""
+    lengths = [ix.constant_value(ix.sub(end, found.low)) for end in ix.members_of(found.high)]
+    count = min((n for n in lengths if n is not None), default=None)
+    step = ix.sub(found.value[1], found.first)
+    factor = max(ix.linear(step)[1].values(), default=1)
+    most = None if count is None else max(1, count) * factor
+    fits = [dtype for bits, dtype, holds in PLACES if bits >= element.bits and most is not None and most <= holds]
+    return fits[0] if fits else i64
+
+
+def _rewritten(block: Block, places: Buffer, found: InOrder) -> Block:
+    """The block with places counted from the first one."""
+    fold = found.fold
+    narrow = _type_of(fold.buffers[0].dtype, found)
+    kept = Buffer(places.name, narrow, places.shape, places.scope, new_serial(), (), 1, None)
+    left, right = ((a, fresh(b.name, narrow)) for a, b in (fold.left, fold.right))
+    element, place = found.value
+    number = ix.canonical(ix.sub(place, found.first))
+    brought = (element, number if narrow is i64 else Op("cast", narrow, (number,)))
+    take = _ahead(fold.buffers[0].dtype, found.better, left[0], element)
+    new = Fold(
+        (fold.buffers[0], kept),
+        fold.indices,
+        tuple(Op("select", a.dtype, (take, b, a)) for a, b in zip(left, brought, strict=True)),
+        left,
+        right,
+        picked(fold.buffers[0].dtype, found.better, left, right),
+        (fold.neutral[0], const(narrow, 0)),
+        fold.monoid,
+    )
+    steps = Op("lt", bool_, (found.low, found.high))
+
+    def change(e: Any) -> Any:
+        """Places as they were, where they are read."""
+        if not isinstance(e, Read) or e.buffer is not places:
+            return e
+        own = Read(kept, e.indices, e.predicate)
+        wide = ix.add(found.first, own if narrow is i64 else Op("cast", i64, (own,)))
+        return Op("select", i64, (steps, wide, NOWHERE))
+
+    def statement(s: Any) -> Any:
+        if isinstance(s, Alloc) and s.buffer is places:
+            return Alloc(kept)
+        if isinstance(s, Store) and s.buffer is places:
+            return replace(s, buffer=kept, value=const(narrow, 0))
+        if isinstance(s, Block):
+            return Block(tuple(map(statement, s.statements)))
+        blocks = {name: getattr(s, name) for name in fields_of(type(s)) if isinstance(getattr(s, name), Block)}
+        return new if s is fold else replace(s, **{name: statement(b) for name, b in blocks.items()}) if blocks else s
+
+    until, after = block.statements[: found.statement + 1], block.statements[found.statement + 1 :]
+    read = (map_expressions(s, change, lambda buffer: buffer) for s in after)
+    return Block((*map(statement, until), *read))
+
+
+def _ahead(dtype: DType, better: str, held: Expr, new: Expr) -> Expr:
+    """Whether a new element comes before the one that is held, which it does not equal; the first NaN comes before all numbers."""
+    if not dtype.is_float:
+        return Op(better, bool_, (new, held))
+    behind = Op("le" if better == "gt" else "ge", bool_, (new, held))
+    number = Op("eq", bool_, (held, held))
+    return Op("logical_and", bool_, (number, Op("logical_not", bool_, (behind,))))
