@@ -16,6 +16,8 @@ from raido.algo.graph.expr import Cond, Const, Expr, Item, Node, Op, Reduce, Sca
 from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.rewrite import scalar_nodes, substitute, transform
 
+_UNROUNDED = ("select", "minimum", "maximum", "neg", "abs")  # operations on floats whose results are exact
+
 
 def contracted_product(reduce: Reduce, contract: bool = True) -> tuple[Expr, Expr] | None:
     """The factors `a, b` where a step is `fma(a, b, accumulator)`, else None."""
@@ -29,6 +31,16 @@ def is_arithmetic(*expressions: Expr) -> bool:
     """Whether expressions have no branches, loops or reads, and cannot fault."""
     plain = all(isinstance(node, Const | SizeVar | Var | Op) for node in scalar_nodes(*expressions))
     return plain and not operator_can_fault(*expressions)
+
+
+def is_exact(*expressions: Expr) -> bool:
+    """Whether an associative operator has the same bits in every grouping: it is made of arithmetic that rounds nothing."""
+    rounding = (
+        node
+        for node in scalar_nodes(*expressions)
+        if isinstance(node, Op) and node.dtype.is_float and node.name not in _UNROUNDED
+    )
+    return is_arithmetic(*expressions) and not any(rounding)
 
 
 def reduction_update(reduce: Reduce, contract: bool = True) -> tuple[Expr, ...]:

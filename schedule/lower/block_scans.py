@@ -8,7 +8,8 @@
 Blocks of a scan hand on running values, blocks of a filter the number of elements that are kept (`Job.carried`): filters call the first
 of the two `count_write`. On a GPU the threads of a block may have pieces of it (`thread_scans`); there a chain hands on what comes
 before a block by a `Carry`, and where threads have no pieces of its blocks, nothing waits: it goes in three phases. Blocks are fixed by
-schedule and sizes, and what came before a block of a chain is combined block by block in order, so threads change no bit.
+schedule and sizes, and what came before a block of a chain is combined block by block in order, so threads change no bit. Where the
+operator rounds nothing, no grouping does: one thread alone goes through the blocks of a chain at once, each from where the last one ended.
 The initial value takes part once and need not be neutral: totals start from a block's first value, or from the neutral element that
 the operator is known to have.
 """
@@ -21,9 +22,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Expr, Reduce, fresh
-from raido.algo.graph.reduction import is_arithmetic
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Reduce, Var, fresh
+from raido.algo.graph.reduction import is_arithmetic, is_exact
 from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
@@ -76,8 +77,28 @@ class BlockScans:
             how(work, position, follow, end, certificates)
             return
         carry = end or self._cleared(work, position)
+        exact = loop.kind == "parallel" and is_exact(*_carried(work).combine)
+        alone = fresh("alone", bool_) if exact else None
 
         def block(inner: Work, at: int, own: Accumulators) -> None:
+            if alone is None:
+                in_turn(inner, at, own)
+                return
+            with self.builder.block(branch=True) as one_thread:
+                at_once(inner, at)
+            with self.builder.block(branch=True) as others:
+                in_turn(inner, at, own)
+            self.builder.add(If(alone, closed(one_thread), closed(others)))
+
+        def at_once(inner: Work, at: int) -> None:
+            with self.builder.block(branch=True) as section:
+                running = self.reductions.allocate(inner, at, registers=False, label="running")
+                self._load(running, carry.buffers, ())
+                follow(inner, at, running)
+                self._load(carry, running.buffers, ())
+            self.builder.add(Ordered(closed(section)))
+
+        def in_turn(inner: Work, at: int, own: Accumulators) -> None:
             running = self.reductions.allocate(inner, at, registers=False, label="running")
             with self._if_followed(inner, end):
                 self.total_of(inner, at, own)
@@ -88,7 +109,7 @@ class BlockScans:
             self.builder.add(Ordered(closed(section)))
             follow(inner, at, running)
 
-        self._blocks(work, position, work.job.plan.loops[position], block, "total", certificates)
+        self._blocks(work, position, work.job.plan.loops[position], block, "total", certificates, alone)
 
     def _is_chain(self, work: Work) -> bool:
         """Whether a stage without a part of its own for the loop over blocks goes in phases."""
@@ -299,13 +320,14 @@ class BlockScans:
         body: Follow,
         label: str,
         certificates: tuple[Certificate, ...] = (),
+        alone: Var | None = None,
     ) -> None:
         """The loop over blocks, as `loop` says; `body` emits a block, with accumulators of its own, called `label`."""
 
         def block(inner: Work, at: int) -> None:
             body(inner, at, self.reductions.allocate(inner, at, registers=False, label=label))
 
-        self._each_block(work, position, loop, block, certificates)
+        self._each_block(work, position, loop, block, certificates, alone)
 
     def _each_block(
         self,
@@ -314,6 +336,7 @@ class BlockScans:
         loop: LoopPlan,
         body: Callable[[Work, int], None],
         certificates: tuple[Certificate, ...] = (),
+        alone: Var | None = None,
     ) -> None:
         """The loop over blocks, as `loop` says."""
         plan = work.job.plan.loops[position]
@@ -328,6 +351,7 @@ class BlockScans:
         part = replace(work, copies=copies, phase=Phase(takes_over=block), origin_of=[0])
         threaded = "parallel" if loop.kind == "parallel" else "serial"
         how = as_planned(replace(loop, name=plan.name), work.job.stage.name, threaded)
+        how["alone"] = alone
         with self.builder.loop(var, low, high, step, certificates=certificates, **how):
             self.loops.choose(part, position, [[var]])
 

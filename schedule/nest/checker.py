@@ -344,6 +344,11 @@ class _Checker:
             self.require(not (self.gang and s.kind == "vector"), "a vector loop in a gang nest")
             known, right, parallel = set(self.known), set(self.right), self.parallel
             self._declare(s.var)
+            if s.alone is not None:
+                self.require(
+                    s.kind == "parallel" and s.alone.dtype is bool_, "a thread alone at a loop that is not for threads"
+                )
+                self._declare(s.alone)
             self.parallel = s.kind == "parallel" or (parallel and s.kind != "vector")
             self.block(s.body, unrolled | {s.var} if s.kind in ("unroll", "vector") else unrolled)
             self.known, self.right, self.parallel = known, right, parallel

@@ -220,7 +220,7 @@ _BINDS: dict[type, Callable[[Any], tuple[Node, ...]]] = {
 }
 
 _BINDS_INSIDE: dict[type, Callable[[Any], tuple[Var, ...]]] = {
-    For: lambda s: (s.var,),
+    For: lambda s: (s.var,) if s.alone is None else (s.var, s.alone),
     Fold: lambda s: (*s.left, *s.right),
     AtomicUpdate: lambda s: (s.left, s.right),
     Collect: lambda s: (s.var, *s.left, *s.right),

@@ -79,7 +79,7 @@ def compile_lines(text: str, name: str, known: Mapping[str, Any]) -> Any:
         "compress": _compress_lanes,
         "R": range,
     }
-    names |= {"NestError": NestError, "order": _order, "record": _record, **known}
+    names |= {"NestError": NestError, "order": _order, "alone": _alone, "record": _record, **known}
     exec(compile(text, f"<nest {name}>", "exec"), names)
     return names["run"]
 
@@ -96,6 +96,11 @@ def _order(loop: range, chance: random.Random | None) -> Any:
     shuffled = list(loop)
     chance.shuffle(shuffled)
     return shuffled
+
+
+def _alone(loop: range, chance: random.Random | None) -> list[bool]:
+    """For each iteration of a loop over threads, whether it is taken for one of a thread that runs all of them."""
+    return [chance is not None and chance.random() < 0.5 for _ in loop]
 
 
 def _record(faults: list[Any], kind: str, site: int, holds: Any, predicate: Any, values: tuple[Any, ...]) -> None:

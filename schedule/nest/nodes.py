@@ -289,7 +289,8 @@ class For:
     iterations end before the statement after the loop begins, on every level. `threads`: the most iterations that a loop bound to
     threads makes, as far as the schedule knows (else 0): where there are more, the threads of a block take them in turn.
     `stage` says which stage's loop this is and `loop` its name in the schedule (both for printing and features; "" otherwise).
-    `certificates` are what `races` believes of a parallel loop.
+    `certificates` are what `races` believes of a parallel loop. `alone`: a name, known inside a parallel loop, for whether one thread runs
+    all of its iterations, in order; no results may depend on it.
     """
 
     var: Var
@@ -308,6 +309,7 @@ class For:
     stage: str = ""
     loop: str = ""
     certificates: tuple[Certificate, ...] = ()
+    alone: Var | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -284,6 +284,10 @@ class StatementSource:
         if isinstance(s, For):
             loop = f"R({self.value(s.low)}, {self.value(s.high)}, {s.step})"
             loop = f"order({loop}, chance)" if s.kind == "parallel" and not goes_in_order(s.body) else loop
+            if s.alone is not None:  # either answer will do, in every iteration
+                self.line(f"alones = alone({loop}, chance)")
+                self.nested(f"for {self.name(s.var)}, {self.name(s.alone)} in zip({loop}, alones):", s.body)
+                return
             self.nested(f"for {self.name(s.var)} in {loop}:", s.body)
         elif isinstance(s, If):
             self.nested(f"if {self.value(s.condition)}:", s.then)

@@ -249,6 +249,7 @@ class Program:
             low = outer.bind("low", i64, 1, low)
         uses = Uses(loop.body)
         uses.variables.pop(loop.var, None)
+        uses.variables.pop(loop.alone, None)
         for buffer in uses.folded:
             raise CompileError(f"internal: the iterations of a loop over threads share the accumulator {buffer.name}")
         symbol = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
@@ -261,6 +262,8 @@ class Program:
         inner = Statements(unit, self)
         inner.shared = shared_registers(loop.body)
         inner.values.choices = choices_without_loads(loop.body.statements)
+        if loop.alone is not None:
+            unit.variables[loop.alone] = T.EQ(shares, T.IntImm("int64", 1))
         hoisted, moved = hoist_heap(loop.body, repeated=True)
         here = [a for a in moved if loop.var in Uses(a).variables]
         body = For(loop.var, loop.low, loop.high, loop.step, Block((*here, *hoisted.statements)))
