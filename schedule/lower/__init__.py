@@ -8,6 +8,7 @@
     placement     producers inside loops: regions, memory                            (regions)
     sliding       producers kept further out than they are computed
     reductions    accumulators, partials                                              (lane_blocks, thread_folds)
+    unread        what nobody reads is not stored
     rows_outside  array loops run row by row where the schedule says so
     rows_together successive changes of one array are made row by row in one loop
     row_registers numbers that rows keep from iteration to iteration are in registers
@@ -43,8 +44,9 @@ from raido.schedule.nest.unread import drop_unread
 from raido.schedule.nest.values import Buffer, buffer_for, new_serial
 from raido.schedule.plan import Variant
 from raido.schedule.refusal import Refusal, refused
+from raido.schedule.stages.reads import flatten
 from raido.schedule.stages.repeated_copies import RepeatedCopy
-from raido.schedule.stages.stage import StageGraph
+from raido.schedule.stages.stage import Stage, StageGraph
 
 __all__ = ["lower"]
 
@@ -72,13 +74,20 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     inputs = tuple(buffer_for(parameter) for parameter in program.parameters)
     used = tuple(sites.used)
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
-    if any(plan.compute_with for variant in variants for plan in variant.plans):
+    if any(_may_leave_unread(variant, variant.graph or graph) for variant in variants):
         nest = drop_unread(nest)
     if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
         nest = serial_loops(row_registers(rows_together(nest)))
     else:
         check_shared(nest, machine.gpu)
     return share_buffers(nest)
+
+
+def _may_leave_unread(variant: Variant, graph: StageGraph) -> bool:
+    """Whether stages hand results on in the loops that they share, or make several, of which some may not be asked for."""
+    stages = (stage for stage, _ in flatten(graph.stages))
+    several = any(isinstance(s, Stage) and len(s.bodies) > 1 and (s.scan or s.filter) for s in stages)
+    return several or any(plan.compute_with for plan in variant.plans)
 
 
 def row_orders_of(variant: Variant, machine: Machine, open_: Collection[str]) -> dict[str, RowOrder]:

@@ -1,6 +1,8 @@
-"""Arrays that nothing reads: what stages in one set of loops hand on in registers need not be stored, nor have memory.
+"""Arrays that nothing reads: what stages in one set of loops hand on in registers need not be stored, nor what a scan or a filter makes
+beside the results that are asked for. They have no memory then.
 
-scan_1[x] = prefix;  out[x] = a[x] - prefix        becomes      out[x] = a[x] - prefix
+    scan_1[x] = prefix;  out[x] = a[x] - prefix              becomes      out[x] = a[x] - prefix
+    append kept[n++], out[n++] = test, a[x] where test       becomes      append out[n++] = a[x] where test
 """
 
 from __future__ import annotations
@@ -11,28 +13,37 @@ from typing import Any
 
 from raido.algo.graph.expr import Node
 from raido.schedule.nest.effects import buffers_read
-from raido.schedule.nest.nodes import Alloc, Block, Nest, Statement, Store
+from raido.schedule.nest.nodes import Alloc, Append, Block, Certificate, For, Nest, Statement, Store
 from raido.schedule.nest.uses import fields_of, is_statement, parts
 from raido.schedule.nest.values import Buffer
 from raido.schedule.nest.walk import statements_within
 
 
 def drop_unread(nest: Nest) -> Nest:
-    """The nest without the arrays of its own that are stored to, element by element, and not mentioned elsewhere."""
+    """The nest without the arrays of its own that are stored or appended to, element by element, and not mentioned elsewhere."""
     statements = list(statements_within(nest.body))
     own = {s.buffer for s in statements if isinstance(s, Alloc) and s.buffer.scope == "heap"}
-    unread = own & {s.buffer for s in statements if isinstance(s, Store)}
+    unread = own & {buffer for s in statements for buffer in _given(s)}
     if unread:
         unread -= {buffer for s in statements for buffer in _mentioned(s)}
+    for s in statements:
+        if isinstance(s, Append) and unread.issuperset(s.buffers):
+            unread.discard(s.buffers[0])  # where an element would stand decides the next one's place
     return replace(nest, body=_without(nest.body, unread)) if unread else nest
 
 
+def _given(s: Statement) -> tuple[Buffer, ...]:
+    """The buffers that a statement gives an element each."""
+    return (s.buffer,) if isinstance(s, Store) else s.buffers if isinstance(s, Append) else ()
+
+
 def _mentioned(s: Any) -> Iterator[Buffer]:
-    """The buffers that a statement mentions, apart from where it is said that there is one, and from the target of a store."""
+    """The buffers that a statement mentions, apart from where it is said that there is one, and from those that it gives an element."""
     nodes = [part for part in parts(s) if isinstance(part, Node)]
     yield from buffers_read(nodes)
-    if not isinstance(s, Alloc | Store):
-        yield from (node for node in nodes if isinstance(node, Buffer))
+    if not isinstance(s, Alloc | Certificate):
+        given = _given(s)
+        yield from (node for node in nodes if isinstance(node, Buffer) and node not in given)
     for part in parts(s):
         if is_statement(part) and not isinstance(part, Statement):
             yield from _mentioned(part)
@@ -43,6 +54,13 @@ def _without(s: Any, unread: set[Buffer]) -> Any:
     if isinstance(s, Block):
         kept = [each for each in s.statements if not (isinstance(each, Alloc | Store) and each.buffer in unread)]
         return Block(tuple(_without(each, unread) for each in kept))
+    if isinstance(s, Append):
+        pairs = [(b, v) for b, v in zip(s.buffers, s.values, strict=True) if b not in unread]
+        return replace(s, buffers=tuple(b for b, _ in pairs), values=tuple(v for _, v in pairs))
     inside = {name: getattr(s, name) for name in fields_of(type(s))}
     changed = {name: _without(part, unread) for name, part in inside.items() if isinstance(part, Block)}
+    if isinstance(s, For) and s.certificates:
+        changed["certificates"] = tuple(
+            Certificate(c.by, tuple(b for b in c.buffers if b not in unread)) for c in s.certificates
+        )
     return replace(s, **changed) if changed else s
