@@ -10,15 +10,17 @@ whole. (Hoare, Algorithm 65: Find, 1961.)
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Const, Expr, Fill, Load, Node, Op, Reduce, SizeVar, Var
+from raido.algo.graph.expr import Const, Constant, Expr, Fill, Load, Node, Op, Reduce, SizeVar, Var, const
 from raido.algo.graph.facts import Facts, interval
-from raido.algo.graph.rewrite import scalar_nodes
+from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.stages.reads import Uses, find_uses, flatten, scalars_of
 from raido.schedule.stages.stage import AnyStage, ControlStage, Places, Stage, StageGraph
 
-MOST = 8  # stretches of places: what is left to be sorted is compared with each
+MOST = 32  # stretches of places: each part that is left to be sorted is compared with all
 
 
 def find_selections(graph: StageGraph) -> StageGraph:
@@ -48,13 +50,14 @@ def places_read(sort: Stage, uses: Uses, graph: StageGraph) -> Places | None:
     sizes = set(graph.program.sizes)
     stretches: dict[tuple[Expr, Expr], None] = {}
     for reader in readers:
+        ranges = ranges_of(uses.stages[reader])
         for load in uses.loads[reader].get(name, ()):
-            ends = _ends(load, sort, ranges_of(uses.stages[reader]), facts)
-            if ends is None or not all(_is_of_sizes(e, sizes) for e in ends):
-                return None
-            if facts.less_equal(ends[0], ix.as_index(0)) and facts.less_equal(last, ends[1]):
-                return None
-            stretches[ends] = None
+            for ends in _ends(load, sort, ranges, facts):
+                if not all(_is_of_sizes(e, sizes) for e in ends):
+                    return None
+                if facts.less_equal(ends[0], ix.as_index(0)) and facts.less_equal(last, ends[1]):
+                    return None
+                stretches[ends] = None
     return tuple(stretches) if 0 < len(stretches) <= MOST else None
 
 
@@ -67,13 +70,37 @@ def ranges_of(reader: AnyStage) -> dict[Var, tuple[Expr, Expr]]:
     return {axis.var: (ix.as_index(0), ix.sub(axis.extent, 1)) for axis in axes}
 
 
-def _ends(load: Load, sort: Stage, ranges: dict[Var, tuple[Expr, Expr]], facts: Facts) -> tuple[Expr, Expr] | None:
-    """The least and the greatest index along the sorted axis at which an expression reads it."""
+def _ends(load: Load, sort: Stage, ranges: dict[Var, tuple[Expr, Expr]], facts: Facts) -> list[tuple[Expr, Expr]]:
+    """The least and the greatest index along the sorted axis at which an expression reads it, of each stretch; what nobody knows of an
+    index stands there as it is.
+
+    An index that constant arrays decide, as of several quantiles, has a stretch for each of their elements that are read.
+    """
     index = ix.canonical(load.indices[sort.axes.index(sort.reduction_axes[0])])
-    if not any(isinstance(node, Var) for node in scalar_nodes(index)):
-        return index, index
-    ends = interval(index, ranges, facts)
-    return None if ends is None else (ix.canonical(ends[0]), ix.canonical(ends[1]))
+    variables = [node for node in scalar_nodes(index) if isinstance(node, Var)]
+    ends = interval(index, ranges, facts) if variables else (index, index)
+    if ends is not None:
+        return [(ix.canonical(ends[0]), ix.canonical(ends[1]))]
+    counts = [ix.constant_value(ix.add(ranges[v][1], 1)) if v in ranges else None for v in variables]
+    known = [n for n in counts if n is not None]
+    if len(known) < len(counts) or prod(known) > MOST:
+        return [(index, index)]
+    chosen = [_with_constants(index, dict(zip(variables, each, strict=True))) for each in product(*map(range, known))]
+    return [(e, e) for e in chosen]
+
+
+def _with_constants(e: Expr, values: dict[Var, int]) -> Expr:
+    """An expression at some indices, with the elements that it reads of constant arrays put in."""
+    memo: dict[Node, Node] = {var: ix.as_index(value) for var, value in values.items()}
+    for node in scalar_nodes(e):
+        if node in memo:
+            continue
+        new = rebuild(node, lambda child: memo.get(child, child))
+        places = [ix.constant_value(i) for i in new.indices] if isinstance(new, Load) else [None]
+        if isinstance(new, Load) and isinstance(new.array, Constant) and None not in places:
+            new = const(new.dtype, new.array.data.array[tuple(places)].item())  # type: ignore[arg-type]
+        memo[node] = new
+    return ix.canonical(memo[e])  # type: ignore[arg-type]
 
 
 def _is_of_sizes(e: Expr, sizes: set[SizeVar]) -> bool:

@@ -41,6 +41,8 @@ def test_places_follow_from_the_indices_that_stages_read():
     assert places_of(lambda a: rd.argsort(a)[2:7:2] + 1, a=rd.i32[100]) == ["2 .. 6"]
     assert places_of(lambda a: rd.sort(a)[5], a=rd.i32[100]) == ["5 .. 5"]
     assert places_of(lambda a: rd.median(a), a=rd.f64[101]) == ["100 .. 100", "50 .. 50"]
+    found = places_of(lambda a: rd.percentile(a, [25, 50, 75], method="lower"), a=rd.f64[101])
+    assert found is not None and len(found) == 4  # one for each, and the last, which is NaN where there is one
     assert places_of(lambda a: rd.sort(a, axis=0)[:2], a=rd.f32[500, 9]) == ["0 .. 1"]
 
 
