@@ -30,6 +30,12 @@ from raido.algo.trace.foreign import is_buffer, is_foreign, read_foreign
 from raido.algo.trace.trees import branches
 
 _KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_MADE = {
+    "b": "bool(…) makes it one",
+    "u": "int(…) makes it one",
+    "i": "int(…) makes it one",
+    "f": ".real is its real part",
+}
 Tree: TypeAlias = Any  # as in `trees`
 
 
@@ -229,7 +235,8 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
             raise misfit(takes, leaf, name, argument, why=str(error)) from error
         if found is None:
             raise misfit(takes, leaf, name, argument, no_array_remedy(argument))
-        array = found
+        scalar = not leaf.shape and found.ndim == 0 and kind_of(found.dtype) in _KIND_RANK
+        array = _converted(takes, leaf, name, found[()], found, dtype) if scalar else found
     if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
         hint = None
         if kind_of(array.dtype) in "biufc" and array.ndim == len(leaf.shape):
@@ -250,18 +257,25 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
 
 
 def _literal(takes: Takes, leaf: Leaf, name: str, argument: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """Python numbers, and lists of them, take the dtype that is wanted where they fit it exactly enough."""
+    """The array of a Python number, or of a list of numbers."""
     try:
         array = np.array(argument)
     except (ValueError, OverflowError) as error:
         raise misfit(takes, leaf, name, argument, why=str(error)) from error
-    typed = isinstance(argument, (list, tuple)) and any(isinstance(x, (np.ndarray, np.generic)) for x in argument)
+    typed = isinstance(argument, (list, tuple)) and any(isinstance(x, np.ndarray) and x.ndim for x in argument)
     if typed and array.dtype != dtype:
         raise misfit(takes, leaf, name, array)
+    return _converted(takes, leaf, name, argument, array, dtype)
+
+
+def _converted(
+    takes: Takes, leaf: Leaf, name: str, argument: Any, array: np.ndarray, dtype: np.dtype[Any]
+) -> np.ndarray:
+    """Numbers in the dtype that is wanted: of the same kind, rounded, or of a lower one; integers only where they fit."""
     if array.size == 0:
         return array.astype(dtype)
     if _KIND_RANK.get(kind_of(array.dtype), 9) > _KIND_RANK[kind_of(dtype)]:
-        hint = "int(…) makes it one" if isinstance(argument, float) else None
+        hint = _MADE.get(kind_of(dtype)) if array.ndim == 0 and kind_of(array.dtype) in _KIND_RANK else None
         if isinstance(argument, (list, tuple)) and kind_of(array.dtype) in "biuf":
             hint = f'np.array({name.partition(".")[0]}, "{leaf.dtype}") converts it'
         raise misfit(takes, leaf, name, argument, hint)

@@ -16,6 +16,7 @@
 
 #define MOST 64                    /* arguments of an entry, and dimensions of an array */
 #define LARGEST ((int64_t)1 << 60) /* a size in elements; an array has at most four times as many bytes (algo/graph/limits.py) */
+#define EXACT (1ll << 53)          /* integers up to here are numbers of f64 */
 
 enum { PROGRAM, TREE, OUT, TYPES, ALLOCATE, FINISH }; /* the parts of a plan */
 
@@ -81,6 +82,15 @@ static int is_plain(PyObject* given, PyObject* dtype, int rank, int flags) {
 static int share_memory(PyObject* a, PyObject* b) {
   PyArrayObject *x = (PyArrayObject*)a, *y = (PyArrayObject*)b;
   return PyArray_BYTES(x) < PyArray_BYTES(y) + PyArray_NBYTES(y) && PyArray_BYTES(y) < PyArray_BYTES(x) + PyArray_NBYTES(x);
+}
+
+/* Whether a number is of a kind (bool, int or float; None is none): np.float64 derives from float, and floats take integers that f64 holds. */
+static int is_of_kind(PyObject* given, PyObject* kind) {
+  if (kind == Py_None || PyObject_TypeCheck(given, (PyTypeObject*)kind)) return kind != Py_None;
+  if (kind != (PyObject*)&PyFloat_Type || !PyLong_Check(given)) return 0;
+  int too_large = 0;
+  long long value = PyLong_AsLongLongAndOverflow(given, &too_large);
+  return !too_large && -EXACT <= value && value <= EXACT;
 }
 
 /* The user's array for a result, apart from the arrays in `held`, or a new one; NULL where there is none that will do. */
@@ -156,7 +166,7 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
     PyObject *leaf = leaves[i], *type = (PyObject*)Py_TYPE(leaf), *dtype = PyTuple_GetItem(types, 3 * i);
     int rank = (int)*n.next++;
     if (rank ? !is_plain(leaf, dtype, rank, NPY_ARRAY_C_CONTIGUOUS)
-             : type != PyTuple_GetItem(types, 3 * i + 1) && type != PyTuple_GetItem(types, 3 * i + 2))
+             : type != PyTuple_GetItem(types, 3 * i + 1) && !is_of_kind(leaf, PyTuple_GetItem(types, 3 * i + 2)))
       goto end;
     if (!rank && PyArray_Pack((PyArray_Descr*)dtype, scalars[i], leaf)) goto end;
     for (int d = 0; d < rank; d++) know(&n, PyArray_DIM((PyArrayObject*)leaf, d));

@@ -32,6 +32,11 @@ def scaled(a: rd.f32["n"], k: rd.f32):
 
 
 @rd.algorithm
+def shifted(a: rd.u8["n"], k: rd.u8):
+    return a + k
+
+
+@rd.algorithm
 def head(a: rd.f32["n"], q: rd.size):
     return a[:q]
 
@@ -67,6 +72,7 @@ TAKEN: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = {
     "a list": (doubled, ([3, 1, 2],), {}, V * 2),
     "an empty list": (doubled, ([],), {}, V[:0]),
     "a list of NumPy scalars": (doubled, ([np.float32(3), np.float32(1)],), {}, V[:2] * 2),
+    "a list of wider NumPy scalars": (doubled, ([np.float64(3), 1],), {}, V[:2] * 2),
     "a memoryview": (doubled, (memoryview(V),), {}, V * 2),
     "an array of the standard library": (doubled, (array.array("f", [3, 1, 2]),), {}, V * 2),
     "bytes of the other order": (doubled, (V.astype(">f4"),), {}, V * 2),
@@ -75,7 +81,14 @@ TAKEN: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any], Any]] = {
     "keywords in any order": (scaled, (), {"k": 3, "a": V}, V * 3),
     "one keyword": (scaled, (V,), {"k": np.float32(3)}, V * 3),
     "a whole number as a float": (scaled, (V, 3), {}, V * 3),
+    "a large whole number as a float": (scaled, (V, 2**60 + 1), {}, V * np.float32(2**60)),
+    "a wider float": (scaled, (V, np.float64(1 / 3)), {}, V * np.float32(1 / 3)),
+    "a narrower float": (scaled, (V, np.float16(0.1)), {}, V * np.float32(np.float16(0.1))),
+    "an integer of NumPy's as a float": (scaled, (V, np.int64(3)), {}, V * 3),
+    "a boolean of NumPy's as a float": (scaled, (V, np.True_), {}, V),
     "an array of rank 0": (scaled, (V, np.float32(3).reshape(())), {}, V * 3),
+    "an array of rank 0 and another dtype": (scaled, (V, np.array(3)), {}, V * 3),
+    "an integer that fits": (shifted, (np.arange(3, dtype=np.uint8), np.int64(2)), {}, np.array([2, 3, 4], np.uint8)),
     "a size": (head, (V, 2), {}, V[:2]),
     "a size by keyword": (head, (V,), {"q": np.int64(2)}, V[:2]),
     "a structured array": (summed, (STRUCTURED,), {}, np.array([3.5, 7], np.float32)),
@@ -96,13 +109,21 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "a list of complex numbers": (doubled, ([1j],), '"a" must be f32'),
     "None": (doubled, (None,), '"a" must be f32'),
     "another dtype": (doubled, (V.astype(float),), 'astype\\("float32"\\)'),
-    "a list of another dtype": (doubled, ([np.float64(3)],), '"a" must be f32'),
+    "a list of arrays of another dtype": (doubled, ([np.ones(1), np.ones(1)],), '"a" must be f32'),
     "another rank": (doubled, ([[1, 2]],), '"a" must be f32'),
     "a masked array": (doubled, (np.ma.masked_array(V),), "masked"),
     "a field too few": (summed, ({"x": V},), '"v" must have the fields'),
     "a field of another dtype": (summed, ({"x": V, "y": V},), r'"v\.y" must be i32'),
     "a part of another dtype": (added, ((V, V.astype(int)),), r'"p\[1\]" must be f32'),
     "a tuple that is too short": (added, ((V,),), '"p" must be a tuple'),
+    "a number that is too large": (
+        shifted,
+        (np.zeros(3, np.uint8), np.int64(256)),
+        r'"k" must be u8 \(a scalar\), got np.int64\(256\) \(dtype int64\)\n  why       uint8 holds 0 to 255',
+    ),
+    "a negative number for an unsigned one": (shifted, (np.zeros(3, np.uint8), -1), "holds 0 to 255"),
+    "a float for an integer": (shifted, (np.zeros(3, np.uint8), np.float64(2)), r"int\(…\) makes it one"),
+    "a complex number for a real one": (scaled, (V, np.complex128(1)), r"\.real is its real part"),
     "a size that is none": (head, (V, 2.0), '"q" is a size and must be an int'),
 }
 
