@@ -304,7 +304,8 @@ class _Iteration:
         given = unflatten(self.init, [self._state_value(k, var) for k, var in enumerate(state)])
         results, test = self._run(counter, given)
         if any(result.ndim for result in results):
-            raise ShapeError(complaint("the loop's state is a scalar, its body returns an array"))
+            remedy = "rd.sum(v), v[0] … in the body for one number; rd.full(n, 0.0) in `init` for an array"
+            raise ShapeError(complaint("the loop's state is a scalar, its body returns an array", remedy=remedy))
         before = list(self.dtypes)
         results = self._next_state(results)
         if self.dtypes != before:
@@ -411,7 +412,10 @@ class _Iteration:
         for k, (parameter, result) in enumerate(zip(state, results, strict=True)):
             if len(parameter.shape) != result.ndim:
                 shapes = f"{describe(parameter.dtype, parameter.shape)} and {describe(result.dtype, result.extents)}"
-                raise ShapeError(complaint(f"the loop's state changes its rank: {shapes}"))
+                remedy = (
+                    "a body that returns the rank of `init`: v[0] takes an axis away, v[None] adds one, in `init` too"
+                )
+                raise ShapeError(complaint(f"the loop's state changes its rank: {shapes}", remedy=remedy))
             for axis, (a, b) in enumerate(zip(parameter.shape, result.extents, strict=True)):
                 if (k, axis) in self.changing:
                     found[k, axis] = self.changing[k, axis], b

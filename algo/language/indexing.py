@@ -126,7 +126,8 @@ def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> An
         if all(k is None for k in new):
             axes = make_axes([index.as_index(1)] * len(new))
             return wrap(new_form(axes, (array.node,), "move")[0], array.weak) if new else array
-        raise ShapeError(complaint("a scalar has no elements to index"))
+        remedy = "the value itself: a function of rd.map gets the numbers of an array of one dimension, and the rows of others"
+        raise ShapeError(complaint("a scalar has no elements to index", remedy=remedy))
     if mode is None and _is_mask(key):
         return compress(lift(np.asarray(key) if isinstance(key, list) else key), [array], name)[0]
     rules: list[Any] = ["raise"] * array.ndim if mode is None else boundaries(mode, array.ndim, extra=("raise",))

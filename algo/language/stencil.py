@@ -142,6 +142,13 @@ def _fill_value(rule: Fill, array: Array) -> Expr:
     return cast(value, array.dtype)
 
 
+def _offset_text(offset: Any) -> str:
+    if not isinstance(offset, slice):
+        return repr(offset)
+    ends = ["" if end is None else str(end) for end in (offset.start, offset.stop)]
+    return ":".join([*ends, str(offset.step)] if offset.step is not None else ends)
+
+
 class Window(NearAttributes):
     """The neighbourhood of one element: `p[dy, dx]` with integer constants is the element that many places away."""
 
@@ -168,11 +175,18 @@ class Window(NearAttributes):
         try:
             steps = [operator.index(offset) for offset in offsets]
         except TypeError as error:
+            head, here = (
+                "an offset in a window must be an integer constant",
+                ", ".join("0" * (len(self.base) - 1) + "k"),
+            )
             if isinstance(error, TraceError):
-                raise TraceError(
-                    complaint("an offset in a window must be an integer constant", remedy="rd.gather")
-                ) from None
-            raise TraceError(complaint(f"an offset in a window must be an integer constant, not {key!r}")) from None
+                remedy = f"sum(p[{here}] for k in range(-1, 2)): Python's range, unrolled; rd.gather(a, i) for places that data decides"
+                raise TraceError(complaint(head, remedy=remedy)) from None
+            came = next(offset for offset in offsets if not hasattr(offset, "__index__"))
+            low, high = (came.start, came.stop) if isinstance(came, slice) else (-1, 2)
+            between = f"{-1 if low is None else low}, {2 if high is None else high}"
+            remedy = f"sum(p[{here}] for k in range({between})), or rd.stack([…]) of them"
+            raise TraceError(complaint(f"{head}, not {_offset_text(came)}", remedy=remedy)) from None
         for k, step in enumerate(steps):
             self.low[k] = step if self.low[k] is None else min(self.low[k], step)
             self.high[k] = step if self.high[k] is None else max(self.high[k], step)

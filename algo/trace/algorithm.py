@@ -248,20 +248,9 @@ class Algorithm(NearAttributes):
         names = [d.name for d in self.signature.positional]
         flat: list[Parameter] = []
         sizes = size_variables(types, names)
-        given = {n for t, n in zip(types, names, strict=True) if isinstance(t, SizeType)}
-        with tracing(Trace(self.contract)) as trace:
-            values = [_declared(t, name, flat) for t, name in zip(types, names, strict=True)]
-            _require_solvable(flat, given)
-            value = _called(self.function, values, static)
-            if value is None:
-                remedy = "return an array, a tuple of results, or a dict of them"
-                raise TraceError(explain(f"{self.name} returned None", **{"try": remedy}))
-            result = structure(as_records(value))
-            if self.signature.result is not None:
-                _check_result(self.signature.result, result, self.name)
-            result, complex_outputs = interleave_complex(result)
-            outputs = [_output(leaf) for leaf in leaves(result)]
-            refuse_leaks(self.name, outputs, flat, trace.sites)
+        with tracing(Trace(self.contract, self.name)) as trace:
+            result, complex_outputs, outputs = self._results(types, static, flat)
+            refuse_leaks(outputs, flat, lambda: self._results(types, static, [])[2])
         complex_inputs = [isinstance(leaf, ComplexArrayType) for t in types for leaf in _arrays_of(t)]
         program = Program(
             name=self.name,
@@ -281,6 +270,25 @@ class Algorithm(NearAttributes):
             complex_outputs=complex_outputs,
         )
         return finish_program(program)
+
+    def _results(
+        self, types: Sequence[Type], static: Mapping[str, Any], flat: list[Parameter]
+    ) -> tuple[Any, frozenset[int], list[Node]]:
+        """The result of the function in the running trace, which of its arrays are complex, and their nodes; arrays of the arguments are
+        appended to `flat`."""
+        names = [d.name for d in self.signature.positional]
+        given = {n for t, n in zip(types, names, strict=True) if isinstance(t, SizeType)}
+        values = [_declared(t, name, flat) for t, name in zip(types, names, strict=True)]
+        _require_solvable(flat, given)
+        value = _called(self.function, values, static)
+        if value is None:
+            remedy = "return an array, a tuple of results, or a dict of them"
+            raise TraceError(explain(f"{self.name} returned None", **{"try": remedy}))
+        result = structure(as_records(value))
+        if self.signature.result is not None:
+            _check_result(self.signature.result, result, self.name)
+        result, complex_outputs = interleave_complex(result)
+        return result, complex_outputs, [_output(leaf) for leaf in leaves(result)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         from raido.algo.trace.pickling import reduced

@@ -8,7 +8,10 @@ from typing import Any
 
 from raido.algo.errors import TraceError
 from raido.algo.graph.program import Site
+from raido.algo.trace.context import current
 from raido.algo.trace.locations import complaint
+from raido.algo.trace.trees import leaves
+from raido.algo.trace.value import Array
 
 
 class EndlessCall(TraceError, RecursionError):
@@ -22,6 +25,12 @@ def run(function: Callable[..., Any], *arguments: Any, form: str | None = None) 
     """
     if not callable(function):
         raise TraceError(complaint(f"{form or 'the argument'} must be a function, not {type(function).__name__}"))
+    trace = current()
+    trace.level += 1
+    if trace.note is not None:
+        for leaf in leaves(arguments):
+            if isinstance(leaf, Array):
+                trace.note(leaf, given=True)
     try:
         return function(*arguments)
     except TypeError as error:
@@ -31,6 +40,8 @@ def run(function: Callable[..., Any], *arguments: Any, form: str | None = None) 
         number = f"{len(arguments)} argument{'' if len(arguments) == 1 else 's'}" if arguments else "no arguments"
         called = f"called as {form}" if form is not None else f"called with {number}"
         raise TraceError(complaint(f"a function that takes {takes} is {called}", remedy=_remedy(form))) from error
+    finally:
+        trace.level -= 1
 
 
 def _other_parameters(function: Callable[..., Any], count: int) -> str | None:
@@ -47,6 +58,8 @@ def _other_parameters(function: Callable[..., Any], count: int) -> str | None:
 
 
 def _remedy(form: str | None) -> str | None:
+    if form in ("then()", "orelse()"):
+        return "rd.cond(p, lambda: f(x), lambda: g(x)): a branch sees the values around it"
     if form is None or "state" not in form:
         return None
     return "one parameter for the state, which is a tuple where it has several values: lambda s: s[0] + s[1]"

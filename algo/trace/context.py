@@ -7,7 +7,7 @@ around the code that runs: at 0 values are whole arrays and control flow runs ov
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -44,10 +44,12 @@ _running = threading.local()
 
 
 class Trace:
-    """The state of one trace. `origins`, while an error is looked into: the user's line that first had each value."""
+    """The state of one trace, of an algorithm; `note`, while an error is looked into, is called with every value
+    that is made, and with `given=True` where one is the argument of a function."""
 
-    def __init__(self, contract: bool) -> None:
+    def __init__(self, contract: bool, algorithm: str) -> None:
         self.contract = contract
+        self.algorithm = algorithm
         self.order: dict[ArrayForm, None] = {}
         self.names: dict[ArrayForm, tuple[str, ...]] = {}
         self.kinds: dict[ArrayForm, str] = {}
@@ -56,8 +58,9 @@ class Trace:
         self.named_axes: set[Var] = set()
         self.facts = Facts()
         self.depth = 0
+        self.level = 0  # of the user's function that runs: one below the function that called its combinator
         self.prefix: tuple[str, ...] = ()
-        self.origins: dict[Node, Site] | None = None
+        self.note: Callable[..., None] | None = None
 
     def form(self, form: ArrayForm, kind: str, name: str | None = None) -> None:
         """Enters an array form into the tables."""

@@ -8,6 +8,8 @@ from typing import Any
 from raido.algo.graph.expr import Const, Generate, Load, Op, Result
 from raido.algo.graph.program import Site
 from raido.algo.trace.context import current
+from raido.algo.trace.locations import user_site
+from raido.algo.trace.value import COUNTER, Array
 
 
 def type_origin(compute: Callable[[], Any]) -> Site | None:
@@ -16,12 +18,18 @@ def type_origin(compute: Callable[[], Any]) -> Site | None:
     From the value, the way leads back over operands of its type as far as the code that runs in `compute` made them.
     """
     trace = current()
-    tables, trace.origins = trace.snapshot(), {}
+    lines: dict[Any, Site] = {}
+
+    def note(value: Array, given: bool = False) -> None:
+        if value.weak != COUNTER:
+            lines.setdefault(value.node, user_site())
+
+    tables, before, trace.note = trace.snapshot(), trace.note, note
     try:
         value = compute()
-        return _first(value.node, value.dtype, trace.origins, set())
+        return _first(value.node, value.dtype, lines, set())
     finally:
-        trace.origins = None
+        trace.note = before
         trace.restore(tables)
 
 

@@ -20,6 +20,7 @@ from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import DType, bf16, bool_, dtype_of, f16, f32, f64, i64, kind_of, u64
 from raido.algo.graph.expr import Constant, const
 from raido.algo.graph.index import as_index
+from raido.algo.trace.context import running
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array
 
@@ -29,6 +30,10 @@ _ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
 def lift(value: Any) -> Array:
     """A traced value for anything that may stand in an expression; literals become `LITERAL` values of bool_, i64 or f64."""
     if isinstance(value, Array):
+        if value.trace is not None and value.trace is not running():
+            from raido.algo.trace.leaks import refuse_other_trace  # only in trouble
+
+            refuse_other_trace(value)
         return value
     if isinstance(value, np.generic):
         return Array(const(_dtype_of(value), value), STRONG)

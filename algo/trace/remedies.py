@@ -42,6 +42,7 @@ _CONVOLUTION = (
 _SEGMENTS = "rd.reduce_by_index(rd.full(count, neutral), rd.{}, neutral, segment_ids, data)"
 _POOLING = "a.reshape(h // 2, 2, w // 2, 2).{}(axis=(1, 3))"
 _DERIVATIVES = "no derivatives: they are written out, or approximated by (f(x + h) - f(x - h)) / (2 * h)"
+_VALUES = "what an algorithm returns, (result, value) say: values are known when it runs"
 _ROUNDING = frozenset(("ceil", "floor", "trunc", "fix", "rint", "round", "around", "int"))
 _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     "Func": "rd.algorithm",
@@ -65,7 +66,8 @@ _ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
     ),
     "polyfit": "rd.linalg.lstsq(rd.vander(x, degree + 1), y)[0]",
     "prefix_sum": "rd.cumsum",
-    "print": "what an algorithm returns: values are known when it runs",
+    **dict.fromkeys(("debug", "debugging", "printf", "breakpoint"), _VALUES),
+    "print": _VALUES,
     "range": "rd.iota",
     "save": "exe.export(path) for a program, np.save outside for arrays",
     "set_num_threads": 'rd.Target("llvm", threads=n), or RAIDO_NUM_THREADS in the environment',

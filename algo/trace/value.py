@@ -47,14 +47,14 @@ class Array(Methods, Operators):
         ...     return img * 1.5 + 0.1
     """
 
-    __slots__ = ("__weakref__", "node", "weak")
+    __slots__ = ("__weakref__", "node", "trace", "weak")
 
     def __init__(self, node: Any, weak: int = STRONG) -> None:
         self.node: Any = node
         self.weak = weak
-        trace = running()
-        if trace is not None and trace.origins is not None and weak != COUNTER:
-            trace.origins.setdefault(node, user_site())
+        self.trace = trace = running()
+        if trace is not None and trace.note is not None:
+            trace.note(self)
 
     @property
     def dtype(self) -> DType:
@@ -209,7 +209,7 @@ class Array(Methods, Operators):
         raise TraceError(complaint("`in` on a traced value", remedy="rd.any(a == x)"))
 
     def __index__(self) -> int:
-        _refuse_outside()
+        _refuse_outside(self)
         if (text := _function_complaint(self, "math", "np", "numpy")) is not None:
             raise TraceError(text)
         raise TraceError(
@@ -220,11 +220,11 @@ class Array(Methods, Operators):
         )
 
     def __int__(self) -> int:
-        _refuse_outside()
+        _refuse_outside(self)
         raise TraceError(_number_complaint(self, "int", "rd.i64(x)"))
 
     def __float__(self) -> float:
-        _refuse_outside()
+        _refuse_outside(self)
         raise TraceError(_number_complaint(self, "float", "rd.f64(x)"))
 
     def __complex__(self) -> complex:
@@ -254,7 +254,7 @@ class Array(Methods, Operators):
     def __array__(self, *args: Any, **options: Any) -> NoReturn:
         from raido.algo.trace.libraries import library_complaint
 
-        _refuse_outside()
+        _refuse_outside(self)
         if (text := library_complaint() or _function_complaint(self, "np", "numpy")) is not None:
             raise TraceError(text)
         raise TraceError(
@@ -274,11 +274,14 @@ class Array(Methods, Operators):
         return f"<traced {describe(self.dtype, self.extents)}>"
 
 
-def _refuse_outside() -> None:
+def _refuse_outside(value: Array) -> None:
     """TraceError where Python or NumPy asks for a number outside of every algorithm."""
     if running() is None:
         why = "rd.array(values), rd.f32(x) and their like make values of algorithms, which have no numbers of Python's"
         remedy = "np.array(values) or np.float32(x) outside: algorithms take and contain NumPy's"
+        if value.trace is not None:
+            why = f"it was made while {value.trace.algorithm} was traced, and has no numbers"
+            remedy = f"return it from {value.trace.algorithm}: what a call gives is NumPy's"
         raise TraceError(complaint("a value of raido's outside of an algorithm", why=why, remedy=remedy))
 
 

@@ -22,9 +22,11 @@ _MEANT = {
     "in_axes": "rd.swapaxes(a, 0, 1): functions go over the first axis; rd.elementwise over all",
     "out_axes": "rd.swapaxes(result, 0, 1)",
 }
-_FORMS = {
-    "cond": "rd.cond(p, lambda: f(x), lambda: g(x))"
-}  # of functions that other libraries call with more arguments
+_FORMS = {  # of functions that other libraries call with more arguments, or with fewer
+    "cond": "rd.cond(p, lambda: f(x), lambda: g(x))",
+    "fori_loop": "rd.fori_loop(lower, upper, body, init), or rd.loop(n, body, init) from 0",
+    "loop": "rd.fori_loop(lower, upper, body, init), or rd.loop(n, body, init) from 0",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: M
         return Misfit(
             f'there is no argument "{unknown}"', takes, tuple(meant or near_names(unknown, named)), _MEANT.get(unknown)
         )
-    return Misfit(_said(problem), takes, meant=_FORMS.get(function.__qualname__) if options == {} else None)
+    return Misfit(_said(problem), takes, meant=_FORMS.get(function.__qualname__))
 
 
 def wrong_arguments(

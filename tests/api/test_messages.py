@@ -115,6 +115,49 @@ def leaks(run: Callable[..., Any]) -> Callable[..., Any]:
     return algorithm
 
 
+def made(line: str, dtype: str, used: str = r"\S+test_messages.py:\d+   return kept\[0\] \* 2") -> str:
+    """The lines of a message about a value that left its function: where it was made, its type, where it is used."""
+    return (
+        rf"^  algorithm \S+test_messages.py:\d+   {line}\n  type      {dtype}\n  used      {used}\n  why       it has"
+    )
+
+
+KEPT: list[Any] = []
+
+
+def element_returned(x: Any) -> Any:
+    kept: list[Any] = []
+
+    def element(v: Any) -> Any:
+        kept.append(v * 2)
+        return v
+
+    return rd.map(element, x), kept[0]
+
+
+def element_kept(x: Any) -> Any:
+    KEPT.clear() if len(KEPT) > 3 else None
+    rd.map(lambda v: KEPT.append(v * 2) or v, x)
+    return KEPT[0] + x
+
+
+def traced_value() -> Any:
+    kept: list[Any] = []
+    rd.algorithm(lambda x: kept.append(x * 2) or x, name="f")(V)
+    return kept[0]
+
+
+def outside() -> Any:
+    return np.asarray(traced_value())
+
+
+def earlier() -> Any:
+    kept: list[Any] = []
+    f = rd.algorithm(lambda x: kept.append(x * 2) or x + kept[0], name="f")
+    f(V)
+    return f(np.ones((3, 3)))
+
+
 SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
     # remedies
     "a write out of range": (
@@ -256,25 +299,94 @@ SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
     "a state outside of its loop": (
         of(leaks(lambda keep, x: rd.loop(3, keep, x))),
         LEAK,
-        "return it from the function",
+        made(r"of\(leaks\(lambda keep, x: rd\.loop\(3, keep, x\)\)\),", r"f64\[x_0\]"),
     ),
     "a counter outside": (
         of(leaks(lambda keep, x: rd.loop(3, lambda i, s: s + keep(s, i), x))),
         LEAK,
-        "a loop the last",
+        made(r".*rd\.loop\(3, lambda i, s: s \+ keep\(s, i\), x\).*", "i64"),
     ),
-    "an element outside": (of(leaks(lambda keep, x: rd.map(lambda v: keep(0, v), x))), LEAK, "rd.map gives those"),
+    "an element outside": (
+        of(leaks(lambda keep, x: rd.map(lambda v: keep(0, v + 1), x))),
+        LEAK,
+        made(r".*keep\(0, v \+ 1\).*", "f64"),
+    ),
+    "an element of an inner function": (
+        of(leaks(lambda keep, x: rd.map(lambda v: rd.sum(rd.map(lambda w: w * v, x)) + keep(0, v * 3), x))),
+        LEAK,
+        made(r".*keep\(0, v \* 3\).*", "f64"),
+    ),
     "an operand outside": (
         of(leaks(lambda keep, x: rd.reduce(lambda a, b: keep(0, a) + b, 0.0, x))),
         LEAK,
-        "why +it has",
+        made(r".*rd\.reduce.*", "f64"),
     ),
-    "a window outside": (of(leaks(lambda keep, x: rd.stencil(lambda p: keep(0, p[0]), x))), LEAK, "test_messages.py"),
+    "a window outside": (
+        of(leaks(lambda keep, x: rd.stencil(lambda p: keep(0, p[1] / 2), x))),
+        LEAK,
+        made(r".*p\[1\] / 2.*", "f64"),
+    ),
     "a state of a while loop": (
         of(leaks(lambda keep, x: rd.while_loop(lambda s: rd.sum(s) < 3, lambda s: keep(0, s) + 1, x))),
         LEAK,
-        "return it from",
+        made(r".*rd\.while_loop.*", r"f64\[x_0\]"),
     ),
+    "an element as a result": (of(element_returned), LEAK, made(r"kept\.append\(v \* 2\)", "f64", "as a result")),
+    "an element kept by a name outside": (of(element_kept), LEAK, "return it from the function"),
+    "a value of an earlier trace": (
+        earlier,
+        "f uses a traced value of another algorithm, or of an earlier trace",
+        r"it is f64\[x_0\], made",
+    ),
+    "a traced value outside": (outside, "outside of an algorithm", "return it from f: what a call gives is NumPy's"),
+    "a number of a traced value outside": (
+        lambda: float(traced_value()),
+        "outside of an algorithm",
+        "why +it was made while f was traced",
+    ),
+    "a loop by JAX": (
+        of(lambda x: rd.loop(0, 3, lambda i, s: s + x[i], 0.0)),
+        r"rd\.loop: too many",
+        r"try +rd\.fori_loop\(lower, upper, body, init\)",
+    ),
+    "a loop by JAX with init": (of(lambda x: rd.loop(0, 3, lambda i, s: s, init=x)), "'init'", r"try +rd\.fori_loop"),
+    "a loop without its first index": (
+        of(lambda x: rd.fori_loop(3, lambda i, s: s, x)),
+        "init_val",
+        r"rd\.loop\(n, body",
+    ),
+    "branches with parameters": (
+        of(lambda x: rd.cond(x[0] > 0, lambda a: a, lambda a: -a)),
+        r"takes \(a\) is called as then\(\)",
+        r"try +rd\.cond\(p, lambda: f\(x\), lambda: g\(x\)\)",
+    ),
+    "an axis more": (
+        of(lambda x: rd.loop(3, lambda i, v: v[None], x)),
+        "changes its rank",
+        r"v\[0\] takes an axis away",
+    ),
+    "an axis more of a scalar": (
+        of(lambda x: rd.loop(3, lambda i, v: v[None], 0.0)),
+        "is a scalar, its body returns an array",
+        r"try +rd\.sum\(v\), v\[0\]",
+    ),
+    "an element of an element": (of(lambda x: rd.map(lambda v: v[0], x)), "a scalar has no", "try +the value itself"),
+    "a slice of a window": (
+        of(lambda x: rd.stencil(lambda p: rd.sum(p[-1:2]), x)),
+        "must be an integer constant, not -1:2",
+        r"try +sum\(p\[k\] for k in range\(-1, 2\)\), or rd\.stack\(\[…\]\) of them",
+    ),
+    "a slice of a window of rank 2": (
+        of(lambda x: rd.stencil(lambda p: rd.sum(p[0, :]), x), X),
+        "not :",
+        r"try +sum\(p\[0, k\] for k in range\(-1, 2\)\)",
+    ),
+    "a traced offset": (
+        of(lambda x: rd.stencil(lambda p: rd.sum(rd.tabulate(3, lambda i: p[i])), x)),
+        "must be an integer constant",
+        r"rd\.gather\(a, i\)",
+    ),
+    "debug": (lambda: rd.debug, "no attribute 'debug'; raido has what an algorithm returns", ""),
     "a branch on a size": (
         of(lambda x: x if x.shape[0] > 3 else 2 * x),
         "`if` on a size",
@@ -405,7 +517,7 @@ def test_what_newcomers_try_has_a_remedy() -> None:
         r"sizes 1 and 3 do not agree(?s:.)*dimension 0 of 'x'": lambda: masked(x),
         r"leaves a dimension of size 3(?s:.)*try +rd\.clip\(k, 0, a\.shape\[0\]\)": lambda: cut(x, 7),
         r"returns no list(?s:.)*a tuple": lambda: rd.algorithm(lambda x: [x, x], x="f64[n]")(x),
-        r"one value of dtype float32": lambda: rd.algorithm(lambda x: x, x="f64")(np.float32(3)),
+        r"one value of dtype float64": lambda: rd.algorithm(lambda x: x, x="f64[n]")(np.array(3.0)),
     }  # fmt: skip
     for words, wrong in said.items():
         with pytest.raises((rd.RaidoError, AttributeError), match=words):
