@@ -197,14 +197,15 @@ if TYPE_CHECKING:
         triu_indices_from,
     )
     from raido.algo.library.windows import bartlett, blackman, hamming, hanning, i0, kaiser, sinc
-    from raido.autotune.jobs.autotune import autotune
+    from raido.autotune import autotune
     from raido.autotune.jobs.tuning import Tuning
     from raido.schedule.holes import choose
     from raido.schedule.schedule import Schedule
+    from raido.targets import targets
     from raido.targets.devices.array import DeviceArray, device_array, from_dlpack
     from raido.targets.executable import Executable
     from raido.targets.export import load
-    from raido.targets.target import Target, targets
+    from raido.targets.target import Target
 
 mark_internal(__file__)
 __version__ = "0.1.0"
@@ -512,7 +513,8 @@ __all__ = [
 __all__ += ufuncs.__all__
 
 _LATER = {
-    "autotune": "raido",  # the package, which can be called
+    "autotune": "raido",  # a package that is a function
+    "targets": "raido",
     "fft": "raido",  # a module
     "linalg": "raido",
     "random": "raido",
@@ -524,7 +526,6 @@ _LATER = {
     "from_dlpack": "raido.targets.devices.array",
     "Executable": "raido.targets.executable",
     "Target": "raido.targets.target",
-    "targets": "raido.targets.target",
     "load": "raido.targets.export",
 }
 _LIBRARY = {  # families of NumPy's names that few programs need

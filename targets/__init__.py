@@ -1,21 +1,25 @@
-"""On what it runs: loop nest to machine code, executables, export.
-
-`raido.targets` is this package and, by the contract, also a function: `rd.targets()` lists the targets of this machine. So the module
-can be called.
-"""
+"""On what it runs: loop nest to machine code, executables, export."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
+
+from raido.algo.trace.publishing import publish_package
+
+if TYPE_CHECKING:
+    from raido.targets.target import TargetEntry
 
 
-class _Targets(ModuleType):
-    def __call__(self) -> Any:
-        from raido.targets.target import targets
+def targets() -> tuple[TargetEntry, ...]:
+    """The targets that this machine can compile for, and why the others are missing.
 
-        return targets()
+    Example:
+        >>> rd.targets()[0].name
+        'llvm'
+    """
+    from raido.targets.target import list_targets
+
+    return list_targets()
 
 
-sys.modules[__name__].__class__ = _Targets
+publish_package(targets, globals())

@@ -45,8 +45,9 @@ class Child:
         self, role: str, settings: dict[str, Any] | None = None, prepare: Callable[[Child], None] | None = None
     ) -> None:
         self.role = role
+        self.prepare = prepare
         self._settings = settings or {}
-        self._prepare = prepare
+        self._prepared = False
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._output: IO[bytes] | None = None
@@ -57,9 +58,21 @@ class Child:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Starts the process, if there is none: requests do so by themselves."""
+        """Starts and prepares the process, if there is none: requests do so by themselves."""
+        self.launch()
+        if self.prepare is not None and not self._prepared:
+            self._prepared = True
+            try:
+                self.prepare(self)
+            except BaseException:
+                self.close()
+                raise
+
+    def launch(self) -> None:
+        """Starts the process, if there is none, ahead of what prepares it: it loads the modules of its role meanwhile."""
         if self._process is not None:
             return
+        self._prepared = False
         ours, theirs = socket.socketpair()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115
         path = [place for place in sys.path if isinstance(place, str)]
@@ -74,12 +87,6 @@ class Child:
                 pass_fds=(theirs.fileno(),),
             )
         self._socket = ours
-        if self._prepare is not None:
-            try:
-                self._prepare(self)
-            except BaseException:
-                self.close()
-                raise
 
     def request(
         self, message: dict[str, Any], blobs: Sequence[Blob] = (), timeout: float | None = None

@@ -271,8 +271,8 @@ class TargetEntry:
     detail: str
 
 
-def targets() -> tuple[TargetEntry, ...]:
-    """The targets that this machine can compile for, and why the others are missing."""
+def list_targets() -> tuple[TargetEntry, ...]:
+    """The answer of `rd.targets`."""
     try:
         host = Target()
     except TargetError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -10,6 +11,7 @@ from raido.algo.trace.attributes import UnknownAttribute
 from raido.algo.trace.remedies import meant_by, near_names
 from raido.algo.trace.tracebacks import border
 
+_OF_PACKAGES = ("__file__", "__loader__", "__package__", "__path__", "__spec__")
 _LISTED = 40  # names, at most, that an error lists where none of them is near: those of rd.fft, rd.linalg and rd.random
 
 
@@ -33,6 +35,20 @@ def publish(namespace: dict[str, Any]) -> None:
             namespace[name] = published(module, name, namespace[name])
     namespace["__getattr__"] = border(lambda name: refuse_name(module, name, names))
     namespace["__dir__"] = lambda: sorted({*names, *(name for name in namespace if name.startswith("__"))})
+
+
+def publish_package(function: Any, namespace: dict[str, Any]) -> None:
+    """Makes the public function of a package's name, `rd.targets`, stand for the package, `raido.targets`, too.
+
+    Importing a module of the package binds the package's name in `raido`; so that both are one thing, whichever comes first, Python's
+    table of modules has the function, with what imports need of a package. `help` shows the function.
+    """
+    home = namespace["__name__"]
+    public: Any = published(home.rpartition(".")[0], home.rpartition(".")[2], function)
+    vars(public).update({name: value for name, value in namespace.items() if name in _OF_PACKAGES})
+    public.__name__ = home
+    setattr(public, public.__qualname__, public)
+    sys.modules[home] = public
 
 
 def refuse_name(module: str, name: str, names: Sequence[str]) -> NoReturn:

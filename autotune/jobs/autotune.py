@@ -1,4 +1,4 @@
-"""`rd.autotune`: one call from an algorithm to its best known schedule."""
+"""What `rd.autotune` does: one call from an algorithm to its best known schedule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from raido.algo.errors import ArgumentError, ScheduleError, explain
 from raido.algo.trace.remedies import near_names
-from raido.algo.trace.tracebacks import border
+from raido.autotune import autotune
 from raido.autotune.jobs import checks
 from raido.autotune.jobs.guides import make_guide
 from raido.autotune.jobs.job import Budget, Job, Progress
@@ -29,66 +29,18 @@ from raido.autotune.records.database import Database
 from raido.autotune.space import Space
 from raido.schedule.fingerprint import fingerprint
 from raido.schedule.schedule import Schedule
+from raido.targets.child import Child
 from raido.targets.compile import compilation_for, versions
 from raido.targets.target import Target
 
 
-@border
-def autotune(
-    algorithm: Any,
-    inputs_or_sizes: Any = (),
-    target: Target | str = "llvm",
-    trials: int = 200,
-    db: str | os.PathLike[str] = "tuning.db",
-    seed: int = 0,
-    *,
-    minutes: float | None = None,
-    space: Schedule | None = None,
-    search: str = "model",
-    ranges: Mapping[str, Sequence[Any]] | None = None,
-    tolerance: float | None = None,
-    limits: Limits | Mapping[str, float] | None = None,
-    protocol: Protocol | Mapping[str, float] | None = None,
-    workers: str | None = None,
-    tls: Mapping[str, str | os.PathLike[str]] | None = None,
-    builders: int = 0,
-    like: Sequence[Any] = (),
-    progress: bool | Callable[[Progress], None] | None = None,
-    **static: Any,
-) -> Tuning:
-    """Searches for the fastest schedule of an algorithm, and keeps every measurement in a database.
-
-    inputs_or_sizes: what to run it on: a sequence of its arguments (arrays as in a call; one array may stand alone), or its sizes
-    by name, whole numbers, for which arrays are made up: floats in [0, 1), integers in 1 … 100, indices inside what they index.
-    ranges: from what arrays are made up instead, by name: {"x": (low, high)} with low <= x < high, numbers or sizes such as
-    "n - 1"; {"starts": ("offsets", "n")} for integers that grow from 0 to n. A record's arrays are "v_x", "v_y".
-    trials: how many schedules are tried; 0: none, nothing is searched, compiled or run, and `best` is the default schedule, with its
-    steps written out, or what the job's earlier runs have found. minutes: when to stop before that, of all runs of the job together.
-    db: the database, a path; a job that was interrupted goes on from there, one that is finished answers from it at once.
-    seed: of the search and of made-up arrays. space: a schedule with holes, or with a part said, to which the search keeps.
-    search: "model", "random" or "grid". tolerance: how far, relatively, results may be off that folds of floats bear on.
-    limits: what a candidate may use, such as {"run": 5.0, "memory": 8 << 30}: seconds to `compile`, to `run`, times `slower` than the
-    default schedule, seconds for the `first` run of that; bytes of `memory` and `compile_memory`. protocol: how it is timed, by
-    the fields of `Protocol`. workers: the address of a dask scheduler, "tcp://host:8786"; whoever reaches it can run code there and
-    here, so beyond one's own machine it is "tls://host:8786", with tls={"ca": "ca.pem", "cert": "me.pem", "key": "me.key"}.
-    builders: processes that compile at a time (0: as many as processors). like, static: as for `compile`. progress: whether to show
-    how it goes (None: on a terminal), or a function that is called with each step.
-
-    Gives a `Tuning`: `best`, a schedule for `compile(schedule=…)`, at these sizes `tuned` and elsewhere the default one; `speedup` over
-    the default schedule; `history`, a record for every trial; `diff()`; `plot(path)`; `compile()`, the executable under `best`.
-
-    Raises `ArgumentError` and `SizeMismatch` for a request that cannot be met, before any work; `TuningError` where the program cannot
-    be compiled or fails on the inputs, or the database cannot be used; KeyboardInterrupt loses at most the running trial.
-
-        tuning = rd.autotune(blur, {"h": 480, "w": 640}, trials=64)
-        exe = blur.compile(schedule=tuning.best)
-    """
+def tune(
+    algorithm: Any, inputs_or_sizes: Any, target: Target | str, trials: int, db: str | os.PathLike[str], seed: int,
+    *, minutes: float | None, progress: bool | Callable[[Progress], None] | None, static: Mapping[str, Any], **options: Any
+) -> Tuning:  # fmt: skip
+    """`rd.autotune` (`raido.autotune`), with its static parameters as `static`."""
     _check_names(algorithm, static)
-    begin = prepare_job(
-        algorithm, inputs_or_sizes, target, Budget(trials, minutes), seed, space=space, search=search,
-        ranges=ranges, tolerance=tolerance, limits=limits, protocol=protocol, workers=workers, tls=tls, builders=builders,
-        like=like, static=static,
-    )  # fmt: skip
+    begin = prepare_job(algorithm, inputs_or_sizes, target, Budget(trials, minutes), seed, static=static, **options)
     with open_database(db, trials) as database:
         return watched(begin(database), progress)
 
@@ -162,8 +114,12 @@ def prepare_job(
     builders: int = 0,
     like: Sequence[Any] = (),
     static: Mapping[str, Any] | None = None,
+    ahead: Child | None = None,
 ) -> Callable[[Database], Job]:
-    """The job that `autotune` runs, once it is given the database: a request that cannot be met is refused before there is one."""
+    """The job that `autotune` runs, once it is given the database: a request that cannot be met is refused before there is one.
+
+    `ahead` is a builder's process that was launched already (`raido.autotune.measure.ahead`).
+    """
     sizes, arguments = _split(inputs_or_sizes)
     _refuse_others(algorithm)
     budget = Budget(checks.whole_number(budget.trials, "trials"), budget.minutes)
@@ -223,7 +179,7 @@ def prepare_job(
             database,
             budget,
             lambda: make_guide(search, candidates, seed),
-            lambda: _measurer(task, workers, tls, builders),
+            lambda: _measurer(task, workers, tls, builders, ahead),
             _versions(),
         )
         job.progress.title = " ".join(filter(None, (program.name, size_text(inputs.sizes), f"for {chosen}")))
@@ -233,10 +189,14 @@ def prepare_job(
 
 
 def _measurer(
-    task: Task, workers: str | None, tls: Mapping[str, str | os.PathLike[str]] | None, builders: int
+    task: Task,
+    workers: str | None,
+    tls: Mapping[str, str | os.PathLike[str]] | None,
+    builders: int,
+    ahead: Child | None,
 ) -> Measurer:
     if workers is None:
-        return LocalMeasurer(task, builders)
+        return LocalMeasurer(task, builders, ahead)
     from raido.autotune.measure.cluster import ClusterMeasurer
 
     return ClusterMeasurer(task, workers, None if tls is None else {name: os.fspath(tls[name]) for name in tls})

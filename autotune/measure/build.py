@@ -13,7 +13,7 @@ from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.targets.child import ChildFailed
 from raido.targets.compile import compilation_for
-from raido.targets.serve import Answer
+from raido.targets.serve import Answer, limit_memory
 from raido.targets.target import Target
 
 
@@ -21,17 +21,19 @@ class Builder:
     """The builder's requests: `program` says once for what, `build` makes the object of one schedule, `features` what a cost model sees."""
 
     def __init__(self) -> None:
+        import raido.targets.tvm_corner  # noqa: F401  loaded now: the first candidate is not the slower for it
+
         self._empty: Schedule | None = None
         self._target = Target()
         self._sizes: dict[str, int] = {}
 
     def program(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"program", "target", "sizes"} and the program's constants: what later requests are about."""
+        """{"program", "target", "sizes", "memory"} and the program's constants: what later requests are about, and how many bytes more
+        than now they may map."""
         self._target = Target(**message["target"])
         self._empty = Schedule(form_stages(unpack_program(message["program"], blobs)), (), self._target)
         self._sizes = message["sizes"]
-        import raido.targets.tvm_corner  # noqa: F401  loaded now: the first candidate is not the slower for it
-
+        limit_memory(message["memory"])
         return {}, ()
 
     def build(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import queue
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol as Interface
 from typing import TypeVar
@@ -18,6 +18,7 @@ from typing import TypeVar
 from raido.algo.errors import TuningError, explain
 from raido.algo.graph.program import Program
 from raido.autotune.measure.agreement import bounds_of
+from raido.autotune.measure.ahead import BUILDER
 from raido.autotune.measure.inputs import Inputs, describe_made_up
 from raido.autotune.measure.machine import cpus_for, free_memory, measuring_alone, this_machine
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
@@ -25,7 +26,6 @@ from raido.autotune.measure.programs import pack_program, pack_target
 from raido.targets.child import Child, ChildFailed
 from raido.targets.target import Target, count_cpus
 
-BUILDER = "raido.autotune.measure.build:Builder"
 RUNNER = "raido.autotune.measure.run:Runner"
 _Work = TypeVar("_Work")
 
@@ -91,17 +91,20 @@ class Built:
 
 
 class BuilderProcess:
-    """A process that compiles the schedules of a task."""
+    """A process that compiles the schedules of a task: one that was launched ahead, or its own."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, ahead: Child | None = None) -> None:
         self._limit = task.limits.compile
         data, blobs = pack_program(task.program)
         about = {"do": "program", "program": data, "target": pack_target(task.target), "sizes": task.inputs.sizes}
-        self._child = Child(
-            BUILDER,
-            {"memory": task.limits.compile_memory},
-            lambda child: child.request(about, blobs, self._limit) and None,
-        )
+        about["memory"] = task.limits.compile_memory
+        self._child = ahead or Child(BUILDER)
+        self._child.prepare = lambda child: child.request(about, blobs, self._limit) and None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, where there is one."""
+        return self._child.pid
 
     def start(self) -> None:
         """Starts the process ahead of the first request."""
@@ -137,13 +140,19 @@ class BuilderProcess:
 class RunnerProcess:
     """A process that runs and times candidates, one at a time, and checks each against the reference."""
 
-    def __init__(self, task: Task, reference: Built) -> None:
+    def __init__(self, task: Task, reference: Built, ahead: Child | None = None) -> None:
         self._task = task
         self._reference = reference
         self._machine = this_machine(task.target)
         self._first_seconds = 0.0
+        self._child = ahead or self.child_of(task)
+        self._child.prepare = self._prepare
+
+    @staticmethod
+    def child_of(task: Task) -> Child:
+        """The child process of a runner, which may be launched before there is a reference."""
         memory = task.limits.memory or free_memory() * 3 // 4
-        self._child = Child(RUNNER, {"cpus": cpus_for(task.target), "memory": memory}, self._prepare)
+        return Child(RUNNER, {"cpus": cpus_for(task.target), "memory": memory})
 
     @property
     def pid(self) -> int | None:
@@ -237,18 +246,20 @@ class RunnerProcess:
 
 
 class LocalMeasurer:
-    """A `Measurer` on this machine; `builders` processes compile at a time (0: as many as there are processors)."""
+    """A `Measurer` on this machine; `builders` processes compile at a time (0: as many as there are processors), the first of them in the
+    process `ahead`. The others start when there is work for more than one; nothing runs before they have."""
 
-    def __init__(self, task: Task, builders: int = 0) -> None:
+    def __init__(self, task: Task, builders: int = 0, ahead: Child | None = None) -> None:
         count = builders or count_cpus()
         self._task = task
-        self._all = [BuilderProcess(task) for _ in range(count)]
+        self.builders = [BuilderProcess(task, None if k else ahead) for k in range(count)]
         self._idle: queue.SimpleQueue[BuilderProcess] = queue.SimpleQueue()
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="raido-build")
         self._runner: RunnerProcess | None = None
+        self._runner_child = RunnerProcess.child_of(task)
+        self._runner_child.launch()
         self._built: dict[str, Built] = {}
-        for builder in self._all:
-            self._threads.submit(self._start, builder)
+        self._starts = [self._threads.submit(self._start, self.builders[0])]
 
     def measure(
         self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
@@ -256,7 +267,9 @@ class LocalMeasurer:
         """Builds all requests, then runs one after another, for so many seconds at most."""
         until = time.monotonic() + seconds
         runner = self._ready_runner()
-        for built in self._build(requests, until):
+        built_ones = self._build(requests, until)
+        wait(self._starts)
+        for built in built_ones:
             measurement = runner.measure(built, best, until)
             if measurement is None:
                 return
@@ -271,6 +284,7 @@ class LocalMeasurer:
 
     def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
         """The features of requests, by the builders, while nothing is measured; those that fail are left out."""
+        self._start_for(requests)
         found = self._threads.map(lambda request: self._with_builder(lambda b: b.features(request)), requests)
         return {request.key: row for request, row in zip(requests, found, strict=True) if row}
 
@@ -278,18 +292,23 @@ class LocalMeasurer:
         """Ends all processes, those that are at work too."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for _ in range(2):  # the first ends what threads wait for; the second what they have started meanwhile
-            for builder in self._all:
+            for builder in self.builders:
                 builder.close()
             self._threads.shutdown(wait=True)
-        if self._runner is not None:
-            self._runner.close()
+        self._runner_child.close()
 
     def _build(self, requests: Sequence[Request], until: float = math.inf) -> list[Built]:
         """Their code, in the order of the requests, without those that were not ready in time; what has been compiled once is kept."""
         new = {request.key: request for request in requests if request.key not in self._built}
+        self._start_for(new)
         work = self._threads.map(lambda request: self._with_builder(lambda b: b.build(request, until)), new.values())
         self._built |= {built.key: built for built in work if built is not None}
         return [self._built[request.key] for request in requests if request.key in self._built]
+
+    def _start_for(self, work: Sized) -> None:
+        """Starts as many builders as have something to do."""
+        for builder in self.builders[len(self._starts) : len(work)]:
+            self._starts.append(self._threads.submit(self._start, builder))
 
     def _start(self, builder: BuilderProcess) -> None:
         try:
@@ -309,7 +328,7 @@ class LocalMeasurer:
             (reference,) = self._build([Request("", self._task.reference)])
             if reference.failure is not None:
                 raise TuningError(f"{self._task.program.name} cannot be compiled: {reference.detail}")
-            runner = RunnerProcess(self._task, reference)
+            runner = RunnerProcess(self._task, reference, self._runner_child)
             runner.start()
             self._runner = runner
         return self._runner

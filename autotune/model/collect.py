@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from raido.algo.errors import RaidoError, TuningError, explain
-from raido.autotune.jobs.autotune import autotune
+from raido.autotune import autotune
 from raido.autotune.measure.measurement import Protocol
 
 QUICK = Protocol(seconds=0.2, final_least=0.5, final_seconds=2.0)

@@ -64,3 +64,16 @@ def test_bounds_of_clip_have_all_of_numpys_names() -> None:
     f = rd.algorithm(lambda a: (rd.clip(a, a_min=1, a_max=2), rd.clip(a, min=1, max=2), a.clip(1, 2)))
     for result in f.interpret(np.arange(4)):
         assert result.tolist() == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("first", ["raido.autotune.jobs.autotune", "raido.targets.target", "raido"])
+def test_functions_that_are_packages_are_functions_to_help(first: str) -> None:
+    code = (
+        f"import {first}, pydoc, pickle, raido as rd\n"
+        "for function in (rd.autotune, rd.targets): assert pickle.loads(pickle.dumps(function)) is function\n"
+        "print(*(pydoc.plain(pydoc.render_doc(f)) for f in (rd.autotune, rd.targets)), sep='\\n')"
+    )
+    text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert re.search(r"^raido\.autotune\(algorithm: .*\n    Searches for the fastest schedule", text, re.MULTILINE)
+    assert re.search(r"^raido\.targets\(\) -> .*\n    The targets that this machine", text, re.MULTILINE)
+    assert "PACKAGE CONTENTS" not in text

@@ -20,6 +20,7 @@ from tuning_programs import BODIES, SIZES, completed, double, object_of, task
 
 import raido as rd
 from raido.autotune.jobs.guides import FeatureTable
+from raido.autotune.measure.ahead import builder_ahead
 from raido.autotune.measure.local import RUNNER, BuilderProcess, Built, LocalMeasurer, Request, RunnerProcess
 from raido.autotune.measure.machine import measuring_alone
 from raido.autotune.measure.measurement import Limits, Measurement, Protocol
@@ -92,6 +93,36 @@ def test_features_of_many_candidates_are_computed_elsewhere_to_the_last_bit() ->
     here = FeatureTable(space)
     assert found.keys() == {each.key for each in candidates}
     assert all(tuple(found[each.key]) == here.as_tuple(each) for each in candidates)
+
+
+def test_a_builder_launched_ahead_is_the_first_and_others_start_with_work_for_them() -> None:
+    with builder_ahead(True) as ahead:
+        assert ahead is not None
+        pid, measurer = ahead.pid, LocalMeasurer(task(), builders=2, ahead=ahead)
+        try:
+            default = completed(double.schedule())
+            list(measurer.measure([Request("default", default)]))
+            assert [builder.pid for builder in measurer.builders] == [pid, None]
+            found = list(measurer.measure([Request(key, default) for key in ("again", "and again")]))
+            assert [each.failure for each in found] == [None, None]
+            first, second = (builder.pid for builder in measurer.builders)
+            assert first == pid and second not in (None, pid)
+        finally:
+            measurer.close()
+    assert ahead.pid is None
+    with builder_ahead(False) as none:
+        assert none is None
+
+
+def test_a_builder_launched_ahead_ends_with_a_request_that_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[Child] = []
+    launch = Child.launch
+    monkeypatch.setattr(Child, "launch", lambda self: launched.append(self) or launch(self))
+    with pytest.raises(rd.ArgumentError):
+        rd.autotune(double, {"n": -1})
+    assert len(launched) == 1 and launched[0].pid is None
+    rd.autotune(double, {"n": 8}, trials=0)
+    assert len(launched) == 1
 
 
 def test_candidates_are_compiled_elsewhere_and_measured_in_order() -> None:

@@ -20,9 +20,10 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
+from raido.targets import targets
 from raido.targets.cache import Cache
 from raido.targets.compile import Compilation, compile_program
-from raido.targets.target import CPUS, Target, host_cpu, host_features, targets
+from raido.targets.target import CPUS, Target, host_cpu, host_features
 
 EXACT = [
     *(
