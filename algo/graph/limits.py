@@ -92,7 +92,9 @@ def always_needed(node: Node) -> Sequence[Node]:
         return (node.predicate,)
     if isinstance(node, (Loop, ArrayLoop)):
         return (node.count, *node.init)
-    if isinstance(node, (While, ArrayWhile)):
+    if isinstance(node, While):
+        return (node.condition, *node.init)  # the first iteration's
+    if isinstance(node, ArrayWhile):
         return node.init
     return children(node)
 

@@ -30,6 +30,12 @@ FORMS: dict[str, Callable[[Any, Any], Any]] = {
     "a sum for each element": lambda x, k: rd.map(lambda v: v + rd.sum(rd.iota(x.shape[0] // k)), x),
     "a loop over an array": lambda x, k: rd.loop(x.shape[0] // k, lambda i, s: s + 1, x),
     "a loop over a number": lambda x, k: rd.map(lambda v: rd.loop(x.shape[0] // k, lambda i, s: s + 1, v), x),
+    "the condition of a loop": lambda x, k: rd.map(
+        lambda v: rd.while_loop(lambda s: (s < 9) & (rd.sum(rd.iota(x.shape[0] // k)) < 99), lambda s: s + 1, v), x
+    ),
+    "the condition of a loop over a number": lambda x, k: rd.while_loop(
+        lambda s: (s < 9) & (rd.sum(x[: x.shape[0] // k]) < 99), lambda s: s + 1, x[3]
+    ),
     "a branch": lambda x, k: rd.cond(k == 0, lambda: x + rd.sort(x)[: x.shape[0] // k].sum(), lambda: x),
     "the body of a loop": lambda x, k: rd.loop(2, lambda i, s: s + rd.sort(s)[: x.shape[0] // k].sum(), x),
     "a size that data decides": lambda x, k: rd.iota(x.shape[0] // few(x) + k),
