@@ -8,8 +8,13 @@ import numpy as np
 
 from raido.algo.errors import ArgumentError, ArrayTooLarge, SizeMismatch, explain
 from raido.algo.graph.limits import LARGEST_SIZE, limit_text
+from raido.algo.graph.read_sizes import read_size
 from raido.algo.trace.arguments import Placed
-from raido.targets.signature import Signature, evaluate_size, size_names, size_text, solve_size
+from raido.targets.signature import Signature, SizeExpr, evaluate_size, size_names, size_text, solve_size
+
+
+def _read(size: SizeExpr, value: int) -> str:
+    return size_text(size) if value == 0 else read_size(size)
 
 
 def solve_sizes(
@@ -56,8 +61,8 @@ def solve_sizes(
 
             site = signature.sites[check.site] if check.site >= 0 else None
             headline = (
-                f"{check.left_owner} has size {left} ({size_text(check.left)}), "
-                f"{check.right_owner} has size {right} ({size_text(check.right)}); they must agree"
+                f"{check.left_owner} has size {left} ({_read(check.left, left)}), "
+                f"{check.right_owner} has size {right} ({_read(check.right, right)}); they must agree"
             )
             if not check.left_owner:
                 headline = f"{check.right_owner} is empty: {size_text(check.right)} = {right}"

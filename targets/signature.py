@@ -24,6 +24,7 @@ from raido.algo.documents import parse_json
 from raido.algo.errors import TargetError
 from raido.algo.graph import expr
 from raido.algo.graph.program import Program, Site
+from raido.algo.graph.read_sizes import read_size
 from raido.algo.trace.trees import branches
 
 SizeExpr: TypeAlias = "int | str | tuple[str, SizeExpr, SizeExpr]"
@@ -74,7 +75,7 @@ class Value:
 
     def __str__(self) -> str:
         short = _SHORT_NAMES.get(self.dtype, self.dtype)
-        return f"{short}[{', '.join(size_text(size) for size in self.shape)}]" if self.shape else short
+        return f"{short}[{', '.join(map(read_size, self.shape))}]" if self.shape else short
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +228,8 @@ def size_text(size: SizeExpr) -> str:
     if not isinstance(size, tuple):
         return str(size)
     op, left, right = size
+    if op == "+" and isinstance(right, int) and right < 0:
+        op, right = "-", -right
     if op in ("min", "max"):
         return f"{op}({size_text(left)}, {size_text(right)})"
     parts = [

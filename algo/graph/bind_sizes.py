@@ -15,6 +15,7 @@ from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar
 from raido.algo.graph.limits import LARGEST_SIZE, limit_text
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
+from raido.algo.graph.read_sizes import read_extent
 from raido.algo.graph.rewrite import topological
 
 EXACT: Mapping[str, Callable[..., Any]] = {
@@ -86,7 +87,8 @@ def bind_sizes(
     for check in program.size_checks:
         left, right = evaluate_size(check.left, sizes), evaluate_size(check.right, sizes)
         if left != right:
-            headline = f"{check.left_owner} is {index.text(check.left)} = {left}, {check.right_owner} is {index.text(check.right)} = {right}"
+            sides = (check.left_owner, check.left, left), (check.right_owner, check.right, right)
+            headline = ", ".join(f"{owner} is {read_extent(size, value)} = {value}" for owner, size, value in sides)
             if not check.left_owner:
                 headline = f"{check.right_owner} is empty: {index.text(check.right)} = {right}"
             labelled = {"algorithm": None if check.site is None else str(check.site)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from raido.algo.graph import index
 from raido.algo.graph.expr import Array, ArrayForm, Expr, Node, Parameter, SizeVar, Var
+from raido.algo.graph.read_sizes import read_extent
 
 OF_RAIDO = "an array of raido's own"  # what messages call a state of a loop that no user has written
 
@@ -85,5 +85,5 @@ class Program:
 
 def _type_text(array: Array) -> str:
     """The type of an array as a person writes it, `f32[h, w]`."""
-    sizes = ", ".join(index.text(extent) for extent in array.shape)
+    sizes = ", ".join(map(read_extent, array.shape))
     return f"{array.dtype}[{sizes}]" if array.shape else str(array.dtype)

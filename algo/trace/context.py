@@ -34,6 +34,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.program import Site, SizeCheck
+from raido.algo.graph.read_sizes import read_extent
 from raido.algo.graph.rewrite import topological
 from raido.algo.graph.scopes import substitute_variables
 from raido.algo.graph.stage_names import RULE, is_stage_name
@@ -151,7 +152,7 @@ class Trace:
     def refuse_different(self, a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> None:
         """ShapeError where a and b provably differ."""
         if different(a, b, self.facts):
-            head = f"sizes differ: {owner_a} is {index.text(a)}, {owner_b} is {index.text(b)}"
+            head = f"sizes differ: {owner_a} is {read_extent(a)}, {owner_b} is {read_extent(b)}"
             raise ShapeError(complaint(head, why=shapes or None, remedy=rank_remedy(owner_a, owner_b)))
 
     def at_least_one(self, extent: Expr, owner: str) -> None:

@@ -18,6 +18,7 @@ from raido.algo.errors import ArgumentError, ShapeError, TraceError, explain
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Expr, SizeVar
+from raido.algo.graph.read_sizes import read_extent
 from raido.algo.graph.size_text import LARGEST, magnitude, parse_size_text
 from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.trees import rebuild_tuple
@@ -76,7 +77,7 @@ Type: TypeAlias = ArrayType | ComplexArrayType | SizeType | tuple["Type", ...]
 
 def describe(dtype: DType, shape: tuple[Expr, ...]) -> str:
     """A type as a person writes it: `f32[h, w]`, or `f32` for a scalar."""
-    return f"{dtype}[{', '.join(index.text(extent) for extent in shape)}]" if shape else str(dtype)
+    return f"{dtype}[{', '.join(map(read_extent, shape))}]" if shape else str(dtype)
 
 
 def as_type(value: Any) -> Type | None:

@@ -1,0 +1,97 @@
+"""Sizes as messages and representations print them: no size is negative, so `max(0, n - 2)` reads `n - 2`, and where two sizes differ by a
+number, their minimum is the smaller one.
+
+A size is an int, a name, or `(op, left, right)` with op one of + - * // % min max, as in signatures; an expression of the graph
+becomes one. Where a number is known to be 0, the exact text says why.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Expr, Op
+
+Size: TypeAlias = "int | str | tuple[str, Size, Size]"
+_Sum: TypeAlias = dict[str, int]  # factors of terms; of the constant, under the empty name
+_OPERATIONS = {
+    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "minimum": "min", "maximum": "max"
+}  # fmt: skip
+
+
+def read_extent(extent: Expr, value: int | None = None) -> str:
+    """The text of an extent, whose number is `value` where that is known."""
+    return index.text(extent) if value == 0 else read_size(_size_of(extent))
+
+
+def read_size(size: Size) -> str:
+    """The text of a size: `n - 2`, `2*n + min(n, m)`."""
+    return _text(_sum(size))
+
+
+def _size_of(e: Expr) -> Size:
+    known = index.constant_value(e)
+    if known is not None:
+        return known
+    if isinstance(e, Op) and e.name in _OPERATIONS:
+        return _OPERATIONS[e.name], _size_of(e.args[0]), _size_of(e.args[1])
+    return index.text(e)
+
+
+def _sum(size: Size) -> _Sum:
+    if isinstance(size, int):
+        return {"": size}
+    if isinstance(size, str):
+        return {size: 1}
+    op, left, right = size[0], _sum(size[1]), _sum(size[2])
+    if op in "+-":
+        return _added(left, right, 1 if op == "+" else -1)
+    if op == "*" and (_is_number(left) or _is_number(right)):
+        terms, factor = (right, left) if _is_number(left) else (left, right)
+        return {name: number * factor.get("", 0) for name, number in terms.items()}
+    if op in ("min", "max"):
+        return _extreme(op, left, right)
+    return {f"{_tight(left)}{op}{_tight(right)}": 1}
+
+
+def _extreme(op: str, left: _Sum, right: _Sum) -> _Sum:
+    for zero, other in ((left, right), (right, left)):
+        if op == "max" and _is_number(zero) and zero.get("", 0) <= 0:
+            return other
+    difference = _added(left, right, -1)
+    if _is_number(difference):
+        return left if (difference.get("", 0) < 0) == (op == "min") else right
+    return {f"{op}({_text(left)}, {_text(right)})": 1}
+
+
+def _added(left: _Sum, right: _Sum, sign: int) -> _Sum:
+    total = {name: left.get(name, 0) + sign * right.get(name, 0) for name in {**left, **right}}
+    return {name: number for name, number in total.items() if number}
+
+
+def _is_number(terms: _Sum) -> bool:
+    return not terms.keys() - {""}
+
+
+def _text(terms: _Sum) -> str:
+    parts = [(number, name) for name, number in terms.items() if name]
+    parts.sort(key=lambda part: part[0] < 0)
+    written = "".join(
+        f" {'-' if number < 0 else '+'} {name if abs(number) == 1 else f'{abs(number)}*{name}'}"
+        for number, name in parts
+    )
+    constant = terms.get("", 0)
+    if parts and parts[0][0] < 0 and constant > 0:
+        return f"{constant}{written}"
+    if constant or not parts:
+        written += f" {'-' if constant < 0 else '+'} {abs(constant)}"
+    return written[3:] if written.startswith(" + ") else f"-{written[3:]}"
+
+
+def _tight(terms: _Sum) -> str:
+    written = _text(terms)
+    return (
+        written
+        if written.isidentifier() or written.isdigit() or written.startswith(("min(", "max("))
+        else f"({written})"
+    )
