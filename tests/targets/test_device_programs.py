@@ -202,6 +202,23 @@ def test_arithmetic_with_zero_keeps_signs_infinities_and_nan() -> None:
         assert same.all(), (k, got, want)
 
 
+@pytest.mark.parametrize("dtype", [rd.f16, rd.bf16, rd.f32, rd.f64], ids=str)
+def test_zeros_that_a_condition_chooses_keep_signs_infinities_and_nan(dtype: Any) -> None:
+    """The compiler of a device sees through a condition that never holds, and then a factor of 0."""
+
+    def chosen(x: rd.Array) -> tuple[rd.Array, ...]:
+        never = (x >= x) ^ (x >= x)
+        wide = dtype(rd.i32(never))
+        return dtype(never) * x, wide * x, rd.where(never, dtype(1), dtype(0)) * x, rd.where(abs(x) < 0, x, dtype(0)) * x
+
+    program = rd.algorithm(lambda a: rd.map(chosen, a), a=f"{dtype}[n]")
+    a = np.array([1, -2, np.inf, -np.inf, 0, -0.0, np.nan]).astype(dtype.numpy)
+    for k, pair in enumerate(zip(compiled(program)(a), program.interpret(a), strict=True)):
+        got, want = (np.asarray(each).astype("f8") for each in pair)
+        same = ((got == want) & (np.signbit(got) == np.signbit(want))) | (np.isnan(got) & np.isnan(want))
+        assert same.all(), (k, got, want)
+
+
 def test_kept_code_is_called_without_making_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program, cache = gathered.trace(), Cache(tmp_path / "cache")
     compile_program(program, "vulkan", cache=cache)

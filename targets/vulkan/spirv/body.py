@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from raido.algo.graph.dtypes import DType, bool_, u32
+from raido.algo.graph.dtypes import DType, bool_, u16, u32, unsigned
 from raido.targets.vulkan.spirv.grammar import BuiltIn, Decoration, Glsl, Op, Storage
 from raido.targets.vulkan.spirv.module import Instruction, Module, instruction, opcode
 
@@ -56,7 +56,26 @@ class Body:
         """One of two values, both of which are there."""
         if (known := self.module.known.get(condition)) is not None:
             return yes if known else no
+        yes, no = self.without_zero(dtype, yes), self.without_zero(dtype, no)
         return self.value(Op.Select, self.module.compute(dtype), condition, yes, no)
+
+    def without_zero(self, dtype: DType, x: int) -> int:
+        """A value; `hidden` if it is a literal 0 of a float, or of 16 bits, which those of bf16 are: a compiler that finds out how a
+        condition decides, or unrolls a loop, sees an operand in it."""
+        is_zero = self.module.known.get(x) in (0, 1 << dtype.bits - 1)
+        takes_part = dtype.is_float or dtype is u16
+        return self.hidden(dtype, x) if is_zero and takes_part and self.module.can_compute(unsigned(dtype.bits)) else x
+
+    def hidden(self, dtype: DType, x: int) -> int:
+        """The same number, of which the device's compiler cannot find out that it is 0: its bits, joined with the highest one of the
+        block's number, which no grid has."""
+        whole = unsigned(dtype.bits)
+        place = self.compute(Op.CompositeExtract, u32, self.built_in(BuiltIn.WorkgroupId, 3), 0)
+        top = self.compute(Op.ShiftRightLogical, u32, place, self.module.constant(u32, 31))
+        wide = top if whole is u32 else self.value(Op.UConvert, self.module.compute(whole), top)
+        bits = self.compute(Op.Bitcast, whole, x) if dtype.is_float else x
+        joined = self.compute(Op.BitwiseOr, whole, bits, wide)
+        return self.compute(Op.Bitcast, dtype, joined) if dtype.is_float else joined
 
     def effect(self, op: Op, *operands: int) -> None:
         """An instruction without result."""
@@ -98,10 +117,11 @@ class Body:
     def choose(self, condition: int, dtype: DType, yes: Callable[[], Lanes], no: Callable[[], Lanes]) -> Lanes:
         """The value of one of two, of which only that one is computed."""
         came: list[tuple[Lanes, int]] = []
+        made = lambda side: tuple(self.without_zero(dtype, x) for x in side())
         self.branch(
             condition,
-            lambda: came.append((yes(), self.label)),
-            lambda: came.append((no(), self.label)),
+            lambda: came.append((made(yes), self.label)),
+            lambda: came.append((made(no), self.label)),
         )
         (first, here), (second, there) = came
         made_of = self.module.compute(dtype)

@@ -16,7 +16,6 @@ from raido.targets.vulkan.spirv import grammar
 from raido.targets.vulkan.spirv.body import Body, Lanes
 from raido.targets.vulkan.spirv.grammar import Capability, Op, Storage
 from raido.targets.vulkan.spirv.operations import convert
-from raido.targets.vulkan.spirv.zeros import hidden, is_zero
 
 _ATOMIC = {
     "add": (Op.AtomicIAdd, Op.AtomicIAdd),
@@ -51,10 +50,10 @@ def load(b: Body, array: Array, index: int) -> int:
 
 
 def store(b: Body, array: Array, index: int, value: int) -> None:
-    """Stores an element. What a fold of a thread begins with is `hidden` where it is 0, since it meets the first value."""
+    """Stores an element. What a fold of a thread begins with is hidden where it is 0, since it meets the first value."""
     _element_type(b, array)
-    if array.storage is Storage.Function and array.dtype.is_float and is_zero(b, array.dtype, value):
-        value = hidden(b, array.dtype, value)
+    if array.storage is Storage.Function:
+        value = b.without_zero(array.dtype, value)
     stored = _to_byte(b, value) if array.in_buffer and array.dtype is bool_ else value
     b.effect(Op.Store, _element(b, array, index), stored, *_alignment(array, array.dtype.itemsize))
 

@@ -13,7 +13,7 @@ from raido.algo.graph.dtypes import DType, bool_, f16, i32
 from raido.targets.vulkan.spirv.body import Body
 from raido.targets.vulkan.spirv.folding import folded
 from raido.targets.vulkan.spirv.grammar import Glsl, Op
-from raido.targets.vulkan.spirv.zeros import arithmetic_of_zero, hidden
+from raido.targets.vulkan.spirv.zeros import arithmetic_of_zero
 
 Operand = tuple[DType, int]
 Writer = Callable[..., int]
@@ -221,7 +221,7 @@ def convert(b: Body, source: DType, dtype: DType, x: int) -> int:
     if dtype.is_float:
         b.module.compute(source)
         made = b.value(Op.ConvertSToF if source.kind == "i" else Op.ConvertUToF, b.module.moved(dtype), x)
-        return made if dtype is f16 else hidden(b, dtype, made)
+        return made if dtype is f16 else b.hidden(dtype, made)
     if source.bits == dtype.bits:
         return x
     if source is i32 and dtype.bits == 64:

@@ -2,20 +2,21 @@
 
 Mesa's llvmpipe takes x + 0 for x, x · 0, 0 / x and x - x for 0, and x / 0 for anything, wherever it sees such an operand
 (src/gallium/auxiliary/gallivm/lp_bld_arit.c), though their results depend on signs, infinities and NaN. It sees more of them than are
-written: where a loop is unrolled, say. So divisors are `hidden` from it, and floats made of integers, which are what is 0 most often.
+written: where a loop is unrolled, say. So divisors are hidden from it (`Body.hidden`), and what is 0 most often: floats made of integers,
+literals between which a condition chooses, and those that a fold begins with.
 """
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import DType, u32, unsigned
+from raido.algo.graph.dtypes import DType, unsigned
 from raido.targets.vulkan.spirv.body import Body
-from raido.targets.vulkan.spirv.grammar import BuiltIn, Glsl, Op
+from raido.targets.vulkan.spirv.grammar import Glsl, Op
 
 
 def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int | None:
     """The result where an operand is a literal 0, or both are one value of which the difference is taken; else None."""
     if name == "div" and y not in b.module.known and _sign_of_zero(b, dtype, x) is None:
-        return b.compute(Op.FDiv, dtype, x, hidden(b, dtype, y))
+        return b.compute(Op.FDiv, dtype, x, b.hidden(dtype, y))
     signs = _sign_of_zero(b, dtype, x), _sign_of_zero(b, dtype, y)
     if name == "sub":
         if x == y:
@@ -36,26 +37,9 @@ def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int 
     return b.select(some, dtype, _zero_signed(b, dtype, other, bool(sign)), _nan(b, dtype))
 
 
-def hidden(b: Body, dtype: DType, x: int) -> int:
-    """The same number, of which the device's compiler cannot find out that it is 0, where it unrolls a loop: its bits, joined with the
-    highest one of the block's number, which no grid has."""
-    whole = unsigned(dtype.bits)
-    place = b.built_in(BuiltIn.WorkgroupId, 3)
-    top = b.compute(
-        Op.ShiftRightLogical, u32, b.compute(Op.CompositeExtract, u32, place, 0), b.module.constant(u32, 31)
-    )
-    wide = top if whole is u32 else b.value(Op.UConvert, b.module.compute(whole), top)
-    return b.compute(Op.Bitcast, dtype, b.compute(Op.BitwiseOr, whole, b.compute(Op.Bitcast, whole, x), wide))
-
-
 def _sign_of_zero(b: Body, dtype: DType, x: int) -> bool | None:
     """Whether a literal 0 is negative; None for anything else."""
     return {0: False, 1 << (dtype.bits - 1): True}.get(b.module.known.get(x, 1))
-
-
-def is_zero(b: Body, dtype: DType, x: int) -> bool:
-    """Whether a float is a literal 0, of either sign."""
-    return _sign_of_zero(b, dtype, x) is not None
 
 
 def _plus_zero(b: Body, dtype: DType, x: int, negative: bool) -> int:
