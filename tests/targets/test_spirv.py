@@ -135,6 +135,14 @@ def test_sixteen_bytes_move_at_once() -> None:
         assert text.count("OpStore") == 1
 
 
+def test_a_loop_that_data_ends_has_a_boolean_at_its_head() -> None:
+    """No comparison stands between the head and the branch that leaves."""
+    lines = list_instructions(generate_kernel(CASES["collatz"].function, ANYTHING).code).splitlines()
+    heads = [k for k, line in enumerate(lines) if "OpLoopMerge" in line]
+    names = [[line.split("Op")[1].split()[0] for line in lines[k + 1 : k + 5]] for k in heads]
+    assert names == [["Branch", "Label", "Load", "BranchConditional"]]
+
+
 def test_indices_of_64_bits_reach_elements_unnarrowed() -> None:
     """Arrays beyond 2³¹ bytes."""
     far = kernel("far", (i8, i8), lambda x, a, b: [put(b, x.i, at(a, x.i * (1 << 33)))])

@@ -140,9 +140,20 @@ class Body:
         return self.choose(left, bool_, *(branches if wanted else branches[::-1]))[0]
 
     def loop_while(self, condition: Callable[[], int], run: Callable[[], None]) -> None:
-        """Repeats while a condition holds, which is computed before each iteration."""
+        """Repeats while a condition holds, which is computed before the loop and at the end of each iteration, and kept in a boolean.
+
+        A comparison in the head would be a mask that lavapipe joins with those of the branches around it, in words of 16 bits.
+        """
+        made_of = self.module.scalar(bool_)
+        goes_on = self.local(made_of)
+
+        def iteration() -> None:
+            run()
+            self.effect(Op.Store, goes_on, condition())
+
+        self.effect(Op.Store, goes_on, condition())
         header, again, merge = self._enter_loop()
-        self._loop_body(condition(), run, again, merge)
+        self._loop_body(self.value(Op.Load, made_of, goes_on), iteration, again, merge)
         self._close_loop(header, merge)
 
     def loop_over(
