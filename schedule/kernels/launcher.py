@@ -196,7 +196,7 @@ class Launcher(PlanWriter):
         if known is None:
             known = self.alike[key] = self.fresh(clean_name(name))
             threads = dict(zip(kernel.threads, kernel.extent, strict=True))
-            self.kernels.append(replace(kernel, name=known, body=move_wide(kernel.body, threads)))
+            self.kernels.append(replace(kernel, name=known, body=move_wide(kernel.body, threads, self.limits.branches)))
         numbers = [given[v] if v in given else self.known.numbers[v] for v in kernel.numbers]
         arguments = (*(self.known.arrays[b] for b in kernel.arrays), *numbers)
         self.plan.append(Launch(known, grid, (*arguments, self.fault) if kernel.faults else arguments, self.site))

@@ -12,7 +12,8 @@ class Limits:
     """threads: those of a block where a schedule leaves that open; most_threads, along: most of them, and most along x, y and z. blocks:
     most along one axis of a launch. private, shared: most bytes of an array of a thread, of all arrays of a block. resident: threads in
     flight where each has memory of its own in device memory, and scratch: most bytes of that memory, unless one thread needs more.
-    exchange: threads, neighbours along x, that hand each other values without memory (0: none do).
+    exchange: threads, neighbours along x, that hand each other values without memory (0: none do). branches: whether a branch costs
+    threads the side alone that they take.
     steps: most iterations of a loop of the host plan whose end data decides, each of which takes some 20 us.
     """
 
@@ -25,10 +26,18 @@ class Limits:
     resident: int = 1 << 14
     scratch: int = 64 << 20
     exchange: int = 0
+    branches: bool = True
     steps: int = 1 << 24
 
 
 def limits_of(gpu: Gpu) -> Limits:
     """The limits of a GPU."""
     flight = max(gpu.threads, gpu.processors * gpu.resident)
-    return Limits(most_threads=gpu.threads, along=gpu.along, shared=gpu.shared, resident=flight, exchange=gpu.exchange)
+    return Limits(
+        most_threads=gpu.threads,
+        along=gpu.along,
+        shared=gpu.shared,
+        resident=flight,
+        exchange=gpu.exchange,
+        branches=gpu.branches,
+    )

@@ -5,7 +5,7 @@
 becomes, where `low` is a multiple of 4 whatever the thread, and elements have 4 bytes:
 
     if low + 4 <= n: the thread's own a_4[0 +: 4] = a[low +: 4]; out_4[k] = a_4[k] * 2 for each k; out[low +: 4] = out_4[0 +: 4]
-    else: an element at a time, each behind a test
+    else: an element at a time, each behind a test; in a loop, where a device runs both sides of every branch
 
 Arithmetic stays that of single elements, in order. Arrays of the device and of a block's shared memory begin at multiples of 16 bytes, so an
 index that is a multiple of what moves at once is aligned; the coefficients of the index show it. A row's length that only a launch knows is
@@ -38,23 +38,25 @@ LONGEST = 16
 Names: TypeAlias = "Mapping[Node, Expr]"
 
 
-def move_wide(code: Block, threads: Mapping[Var, int]) -> Block:
+def move_wide(code: Block, threads: Mapping[Var, int], branches: bool) -> Block:
     """The code of a thread without vectorised loops: what they read and write in order moves at once where that is aligned. `threads`: how
-    many there are along each axis."""
+    many there are along each axis; `branches`: whether a branch costs threads the side alone that they take."""
     inside = list(statements_within(code))
     own = {s.buffer for s in inside if isinstance(s, Alloc) and s.buffer.scope != "shared"}
     apart = {access.buffer for s in inside for access in writes(s) if access.atomic}
     arrays = frozenset(buffer for buffer in own if buffer.shape)
-    return _block(code, {}, _Around(frozenset(own | apart), arrays, threads))
+    return _block(code, {}, _Around(frozenset(own | apart), arrays, threads, branches))
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """A kernel: arrays whose elements move one by one, those of a thread among them, and the threads along each axis."""
+    """A kernel: arrays whose elements move one by one, those of a thread among them; the threads along each axis, and whether a branch
+    costs them one side."""
 
     by_element: frozenset[Buffer]
     own: frozenset[Buffer]
     threads: Mapping[Var, int]
+    branches: bool
 
 
 def _block(block: Block, names: Names, around: _Around) -> Block:
@@ -126,7 +128,8 @@ def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
     serial = replace(s, kind="serial", lanes=0, body=_block(s.body, names, around))
     lanes, rest = _length(s, names, around.threads)
     moves = _Moves(s, lanes, names, around.by_element) if 1 < lanes <= LONGEST and _is_plain(s.body) else None
-    if moves is None or not (moves.loads or moves.stores or _reaches_own(s, around.own)):
+    of_own = _reaches_own(s, around.own)
+    if moves is None or not (moves.loads or moves.stores or of_own):
         yield serial
         return
     whole = moves.written_out()
@@ -135,7 +138,9 @@ def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
     if rest is None:
         yield whole
     else:
-        yield If(Op("le", bool_, (ix.add(s.low, lanes), rest)), whole, Block((_tail(serial, lanes, rest),)))
+        written_out = around.branches or of_own
+        tail = _tail(serial, lanes, rest) if written_out else replace(serial, high=ix.minimum(ix.add(s.low, lanes), rest))
+        yield If(Op("le", bool_, (ix.add(s.low, lanes), rest)), whole, Block((tail,)))
 
 
 def _reaches_own(s: For, own: frozenset[Buffer]) -> bool:

@@ -11,6 +11,7 @@ from vulkan_devices import validated_device
 import raido as rd
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.kernels.limits import Limits
 from raido.schedule.lower import lower
 
 
@@ -46,7 +47,7 @@ def vectorised(algorithm: Any, axis: str = "x", lanes: int = 4) -> rd.Schedule:
     return s
 
 
-def kernels(algorithm: Any, schedule: rd.Schedule, target: str = "vulkan:lavapipe", **options: Any) -> str:
+def kernels(algorithm: Any, schedule: rd.Schedule, target: str | rd.Target = "vulkan:lavapipe", **options: Any) -> str:
     return algorithm.compile(target, schedule=schedule, **options).source("kernels")
 
 
@@ -56,8 +57,14 @@ def test_whole_vectors_move_at_once_and_a_tail_does_not() -> None:
     assert "b_4[0 +: 4] = b[xio +: 4]" in text
     assert "out[xio +: 4] = out_4[0 +: 4]" in text
     tail = text[text.index("else:") :]
-    assert "unroll lane in 0..3:" in tail and "if xii < n:" in tail
+    assert "for xii in xio..min(n, xio + 4):" in tail and "unroll" not in tail
     assert "out[xii] = a[xii] + 2.0*b[xii]" in tail or "fma" in tail
+
+
+def test_a_tail_is_written_out_where_a_branch_costs_one_side() -> None:
+    text = kernels(sums, vectorised(sums), rd.Target("cuda", arch="sm_90"))
+    tail = text[text.index("else:") :]
+    assert "unroll lane in 0..3:" in tail and "if xii < n:" in tail
 
 
 def test_a_loop_over_vectors_tests_none_that_is_whole() -> None:
@@ -71,7 +78,8 @@ def test_a_loop_over_vectors_tests_none_that_is_whole() -> None:
 def test_sums_by_vectors_give_what_the_program_gives(n: int) -> None:
     nest = lower(*_completed(total), rd.Target("vulkan", device="lavapipe").machine)
     a = np.arange(n, dtype=np.float32) % 5
-    (got,) = interpret_program(cut(nest), [a], {"n": n}, nest.shapes, seed=n)
+    made = cut(nest, Limits(branches=False))
+    (got,) = interpret_program(made, [a], {"n": n}, nest.shapes, seed=n)
     np.testing.assert_array_equal(got, total.interpret(a))
 
 
@@ -140,14 +148,16 @@ def test_only_what_is_read_in_order_moves_at_once() -> None:
     assert "a_8" not in text
 
 
+@pytest.mark.parametrize("branches", [False, True])
 @pytest.mark.parametrize("lanes", [2, 3, 4, 16])
-def test_kernels_with_wide_moves_give_what_the_program_gives(lanes: int) -> None:
+def test_kernels_with_wide_moves_give_what_the_program_gives(lanes: int, branches: bool) -> None:
     s = vectorised(sums, lanes=lanes)
     complete = s.complete("vulkan:lavapipe")
     nest = lower(complete.graph, complete.variants(), rd.Target("vulkan", device="lavapipe").machine)
     for n in (0, 1, lanes, 16 * lanes, 16 * lanes + lanes + 1):
         a, b = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
-        (got,) = interpret_program(cut(nest), [a, b], {"n": n}, nest.shapes, seed=n)
+        made = cut(nest, Limits(branches=branches))
+        (got,) = interpret_program(made, [a, b], {"n": n}, nest.shapes, seed=n)
         np.testing.assert_array_equal(got, sums.interpret(a, b))
 
 
