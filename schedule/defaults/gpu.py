@@ -384,17 +384,18 @@ def is_in_segments(draft: Draft, stage: Stage) -> bool:
 
 
 def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
-    """Updates side by side, a thread each. Steps of one alone: a thread each, where they may meet by indivisible steps or never do;
-    else in chunks with bins of their own, or sorted by place."""
+    """Updates side by side, a thread each. Steps of one alone: a thread each, where they may meet by indivisible steps, as is chosen or may
+    be, or never do; else in chunks with bins of their own, or sorted by place."""
     assert stage.update is not None
     name, steps = stage.name, list(stage.reduction_axes)
     mapped = list(takewhile(lambda axis: axis not in steps, stage.all_axes))
     if mapped:
         say_threads(draft, stage, mapped, gpu)
         return
-    if stage.update.mode == "combine" and say_shared_bins(draft, stage, gpu):
+    chosen, folds = draft.state.plan(name).strategy, stage.update.mode == "combine"
+    if folds and chosen is None and say_shared_bins(draft, stage, gpu):
         return
-    atomic = stage.update.mode == "combine" and draft.say(name, "strategy", name="atomic")
+    atomic = chosen[0] == "atomic" if chosen else folds and draft.say(name, "strategy", name="atomic")
     whole = [axis for axis in stage.axes if axis in stage.whole_axes]
     rows = [axis for axis in stage.axes if axis not in stage.whole_axes]
     if atomic or stage.update.mode == "unique":
@@ -425,4 +426,7 @@ def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     draft.say(stage.name, "strategy", name="private", chunks=f"min({many_chunks(gpu)}, {r} // {each})")
     draft.say(stage.name, "split", axis=r, factor=threads)
     draft.say(stage.name, "reorder", axes=(r + "i", r + "o"))
-    return draft.say(stage.name, "bind", axis=r + "i", place="thread.x")
+    if not draft.say(stage.name, "bind", axis=r + "i", place="thread.x"):
+        return False
+    say_start(draft, stage, stage.axes, gpu)
+    return True

@@ -56,9 +56,9 @@ class Updates:
 
     def update(self, work: Work, position: int) -> None:
         """The update whose outermost step loop stands at `position`."""
-        if not work.job.in_place:
-            self._pass(work, position, self.setting)
         name, numbers = work.job.plan.strategy or ("serial", ())
+        if not work.job.in_place and name != "private":
+            self._pass(work, position, self.setting)
         if name not in ("private", "sorted"):
             self._pass(work, position, self.stepping)
             return
@@ -81,14 +81,24 @@ class Updates:
     # Private bins
 
     def _private(self, work: Work, position: int, wanted: int | Expr, copies: int) -> None:
-        """The steps in chunks with bins of their own; in order, if there is but one."""
-        if ix.constant_value(wanted) in (0, 1):
+        """The steps in chunks with bins of their own; in order, if there is but one. Results that start as constants are not set before
+        chunks: each begins as its constant where it takes bins in."""
+        set_before = not work.job.in_place and self._starts_of(work) is None
+        if set_before:
+            self._pass(work, position, self.setting)
+
+        def in_order() -> None:
+            if not work.job.in_place and not set_before:
+                self._pass(work, position, self.setting)
             self._pass(work, position, self.stepping)
+
+        if ix.constant_value(wanted) in (0, 1):
+            in_order()
             return
         builder = self.builder
         chunks = builder.name("chunks", ix.as_index(wanted))
         with builder.block(branch=True) as plain:
-            self._pass(work, position, self.stepping)
+            in_order()
         with builder.block(builder.facts.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
             self._chunks(work, position, copies, chunks)
         builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
@@ -173,8 +183,9 @@ class Updates:
         storages = [loops.converter.storages[Result(job.form, j)] for j in range(len(form.left))]
         where = storages[0].place(place, builder.facts)  # type: ignore[arg-type]
         total = [builder.alloc("total", v.dtype, (), "register") for v in form.left]
-        for register, storage in zip(total, storages, strict=True):
-            builder.add(Store(register, (), Read(storage.buffer, where, None)))
+        starts = self._starts_of(work) or [Read(storage.buffer, where, None) for storage in storages]
+        for register, start in zip(total, starts, strict=True):
+            builder.add(Store(register, (), start))
         chunk, copy = fresh("chunk"), fresh("copy")
         with (
             builder.loop(chunk, ix.as_index(0), chunks, 1),
@@ -185,6 +196,12 @@ class Updates:
             loops.emitter.combine_into(form, total, (), left, right)
         for register, storage in zip(total, storages, strict=True):
             builder.add(Store(storage.buffer, where, Read(register, (), None)))
+
+    @staticmethod
+    def _starts_of(work: Work) -> list[NestExpr] | None:
+        """The constants that results start as; None where they start as anything else, or are there before the steps."""
+        starts = initial_values(_fold(work))
+        return list(starts) if not work.job.in_place and all(isinstance(v, Const) for v in starts) else None
 
     def each_bin(self, work: Work, axes: Sequence[Axis], body: Callable[..., None]) -> None:
         """Loops over axes, along the last as `_along_bins` says; `body(values of variables, indices)` inside."""
@@ -257,8 +274,9 @@ class Updates:
         count, indices = len(form.left), sum(number is not None for number in update.places)
         first = 0 if with_values else count
         named = loops.emitter.values(form.values[first : count + indices])
-        if job.in_place:
-            named[:] = [builder.name("new", value) if _reads(value) else value for value in named]
+        for k, value in enumerate(named):
+            if _reads(value) and (job.in_place or k >= count - first):  # an index is asked for before it is used
+                named[k] = builder.name("new" if job.in_place else "index", value)
         places: dict[Axis, NestExpr] = {}
         tests: list[NestExpr] = []
         for d, (axis, number) in enumerate(zip(job.stage.axes, update.places, strict=True)):

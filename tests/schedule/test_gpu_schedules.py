@@ -205,3 +205,28 @@ def test_a_few_long_rows_are_folded_by_all_blocks_and_short_ones_by_one_each() -
 
 if __name__ == "__main__":
     main()
+
+
+@rd.algorithm
+def counts_of_steps(a: rd.i32["n"]):
+    return rd.bincount(a, 256, weights=rd.replicate(a.shape[0], rd.i32(1)), name="out")
+
+
+def test_steps_of_a_chosen_strategy_are_dealt_out() -> None:
+    """One thread would be alone with all of them."""
+    s = counts_of_steps.schedule(target="vulkan:any")
+    s["out"].strategy("atomic")
+    assert '.bind("ro", "block.x").bind("ri", "thread.x")' in str(s.complete())
+
+
+def test_results_that_start_as_constants_are_not_set_before_chunks() -> None:
+    """Each begins as its constant where it takes in the bins of the chunks."""
+    text = print_nest(default_nest(counts_of_steps.trace(), USUAL))
+    (in_chunks, _, in_order) = text.partition("else:")
+    assert "total = 0" in in_chunks and "out[xi] = 0" not in in_chunks and "out[xi] = 0" in in_order
+
+
+def test_an_index_of_a_step_is_read_once() -> None:
+    """It is asked for before it is used."""
+    text = print_nest(default_nest(counts_of_steps.trace(), USUAL))
+    assert text.count("a[ro]") == text.count("index = i64(a[ro])") == 2
