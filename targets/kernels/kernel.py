@@ -70,19 +70,19 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -
     statements.block(kernel.body.statements)
     if unit.fault is not None and iterations and statements.steps >= iterations:
         whiles = [s.site for s in statements_within(kernel.body) if isinstance(s, While) and s.site >= 0]
-        _see_loops_end(unit, iterations, (*whiles, kernel.site)[0])
+        _see_loops_end(unit, unit.variables[kernel.blocks[0]], iterations, (*whiles, kernel.site)[0])
     body = T.sequence(unit.out)
     return T.sequence([*declared, *before, body if test is None else T.IfThenElse(test, body, None)])
 
 
-def _see_loops_end(unit: Unit, iterations: int, site: int) -> None:
+def _see_loops_end(unit: Unit, block: Any, iterations: int, site: int) -> None:
     """Appends a loop of two iterations. Where it makes one, the loops before it were ended, too: that is a fault.
 
-    How long it is depends on the fault record, where no compiler can see that it is two.
+    How long it is depends on the block's place, of which no compiler sees that it is natural.
     """
     number = lambda value: T.IntImm("int32", value)
     made = unit.cell("made", i32, number(0))
-    length = operation("select", i32, T.LT(load(unit.fault), number(0)), number(3), number(2))
+    length = operation("select", i32, T.LT(block, T.IntImm("int64", 0)), number(3), number(2))
     outer = unit.block()
     unit.put(made, T.Add(load(made), number(1)))
     body = unit.end_block(outer)
