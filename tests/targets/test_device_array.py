@@ -210,6 +210,9 @@ def test_results_go_where_out_says(device: OpenDevice) -> None:
     kept, same, own = scale(device, 4, ROWS, 2, out=(strided, total, None))
     assert kept.base is strided.base and isinstance(own, np.ndarray) and total == same == 132
     np.testing.assert_array_equal(strided[:4], 2 * ROWS[:4])
+    whole = np.zeros((6, 2), "f4")
+    kept, same, _ = scale(device, 6, ROWS, 2, out=(whole, total, None))
+    assert kept is whole and same is total
     there, sum_there = device_array(np.zeros((6, 2), "f4")), device_array(np.float32(0))
     kept, same, own = scale(device, 6, ROWS, 2, out=(there, sum_there, None))
     assert kept is there and same is sum_there and isinstance(own, rd.DeviceArray)
