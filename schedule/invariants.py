@@ -6,6 +6,7 @@ A directive checks what it changes; these checks see what it changes elsewhere (
 from __future__ import annotations
 
 from raido.schedule.branches import check_branches
+from raido.schedule.copies_ahead import check_copies_ahead
 from raido.schedule.directives.placement import check_encloses_readers
 from raido.schedule.groups import check_groups
 from raido.schedule.lanes_along_folds import check_lanes
@@ -50,6 +51,7 @@ def check_state(state: State, before: State) -> None:
         check_levels(state, name)
         check_chunks(state, name)
         check_matrix(state, name)
+        check_copies_ahead(state, name)
         check_lanes(state, name)
         check_scan(state, name)
         check_update(state, name)

@@ -176,6 +176,9 @@ def _memory_candidates(state: State, stage: str, loops: list[str]) -> Iterator[C
     yield "store", {"layout": tuple(reversed(pure))}
     for pad in (1, 8):
         yield "store", {"pad": pad}
+    if state.gpu is not None and state.gpu.asynchronous:
+        for buffers in (2, 3):
+            yield "store", {"buffers": buffers}
     yield "store", {"scope": "heap"}
     for reader in state.uses.readers.get(stage, ()):
         yield "clone", {"consumer": reader}

@@ -100,7 +100,8 @@ class StagePlan:
     `partition` names axes, not loops; `aligned` axes, and the numbers of which they start at multiples. `layout` lists storage dimensions,
     outermost first: each an axis or a half of a split in `relations`. An inlined stage is computed by every reader. `parts` are the plans
     of those parts of the strategy of which something was said. `instead` are the branches of the stage: the first whose test on sizes
-    holds takes the place of this plan.
+    holds takes the place of this plan. `buffers`: the iterations of the loop that a copy is made in whose
+    copies are in memory beside one another.
     """
 
     stage: str
@@ -116,6 +117,7 @@ class StagePlan:
     layout: tuple[str, ...] = ()
     scope: str = ""
     pad: int = 0
+    buffers: int = 1
     strategy: tuple[str, tuple[tuple[str, object], ...]] | None = None
     instead: tuple[Branch, ...] = ()
     parts: tuple[StagePlan, ...] = ()

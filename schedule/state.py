@@ -22,8 +22,8 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGrap
 class State:
     """The graph (copies made by `clone` and `cache` included), a plan for every stage, and what has been answered.
 
-    `asked` holds (stage, question) pairs: "placement", "store", "loops", "layout", "scope", "pad", "stream", "strategy". `gpu`: what the
-    program is scheduled for, None for a CPU. `array_loops`: the plans of those loops of which something was said.
+    `asked` holds (stage, question) pairs: "placement", "store", "loops", "layout", "scope", "pad", "buffers", "stream", "strategy". `gpu`:
+    what the program is scheduled for, None for a CPU. `array_loops`: the plans of those loops of which something was said.
     """
 
     graph: StageGraph

@@ -98,12 +98,13 @@ def _shape(plan: StagePlan, origins: Mapping[str, Mapping[str, str]]) -> Shape:
 
 
 def _ways(plan: StagePlan) -> Any:
-    """The strategy of a stage, and what else tells it from others: branches, and multiples at which loops start."""
+    """The strategy of a stage, and what else tells it from others: branches, multiples at which loops start, buffers."""
     strategy: Any = plan.strategy
     if strategy is not None:
         name, numbers = strategy
         strategy = name, tuple((number, text(each) if isinstance(each, Expr) else each) for number, each in numbers)
-    if not plan.instead and not plan.aligned:
+    buffers = () if plan.buffers == 1 else (plan.buffers,)
+    if not plan.instead and not plan.aligned and not buffers:
         return strategy
     branches = tuple((branch.text, plans_shape({plan.stage: branch.plan})) for branch in plan.instead)
-    return strategy, plan.aligned, branches
+    return strategy, plan.aligned, branches, *buffers

@@ -130,6 +130,7 @@ class Finder:
             and tuple(ours.get(n, n) for n in plan.layout) in ((), tuple(theirs.get(n, n) for n in wanted.layout))
             and plan.scope in ("", wanted.scope)
             and plan.pad in (0, wanted.pad)
+            and plan.buffers in (1, wanted.buffers)
             and all((p.array, ours.get(p.loop, p.loop), p.ahead) in fetched for p in plan.prefetches)
         )
 

@@ -15,6 +15,7 @@ from raido.schedule.plan import At
 from raido.schedule.state import arrays_read, axes_of, has_loops_said, is_inlined
 
 AHEAD = (1, 2, 4, 8, 16, 64)
+BUFFERS = (2, 3)  # iterations whose copies are in shared memory beside one another
 PAD_BYTES = (64, 256)
 
 
@@ -108,3 +109,6 @@ def ask_store(walk: Walk, stage: str) -> None:
         size = max(body.dtype.itemsize for body in whole.bodies)
         pads = [Option(n // size, (make_step(stage, "store", pad=n // size),), 0.02) for n in PAD_BYTES]
         walk.choose(stage, "pad", [Option(0), *pads])
+    if plan.scope == "shared" and not walk.answered(stage, "buffers"):
+        counts = [Option(n, (make_step(stage, "store", buffers=n),), 0.05) for n in BUFFERS]
+        walk.choose(stage, "buffers", [Option(1), *counts])

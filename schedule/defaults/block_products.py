@@ -4,7 +4,8 @@ A block has a tile of the results, and each of its threads a square of them in r
 while enough others are resident: t × t sums take t / 2 multiply-adds for each element read. A thread has rows and columns of the tile
 that are as far apart as there are threads along them, so that neighbours read and store neighbouring elements. What is read of both
 factors goes through shared memory, a few steps of the reduction at a time, copied by all threads side by side, each 16 bytes
-at once where devices take branches (`kernels/wide_moves.py`):
+at once where devices take branches (`kernels/wide_moves.py`), and, where devices go on meanwhile, those of the next steps while threads
+compute:
 
     block.y, block.x: for ro: copy a, copy b;  thread.y, thread.x: for ri: t × t multiply-adds
 
@@ -27,6 +28,7 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
 PASSES = 4  # iterations of a thread's loops for each term of a sum, at most: it copies a share of both factors, and multiplies
+BUFFERS = 2  # of a copy that runs ahead: threads compute on one, and wait for each other once an iteration
 THREADS = 64  # of a block, two subgroups of most devices: few with many results each, since they wait for one another at every step
 
 
@@ -54,7 +56,14 @@ def say_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
             (copy,) = set(draft.state.plans) - before
             made = draft.state.stage(copy)
             say_block_loops(draft, made, lanes_of_copy(gpu, made))
+            say_store(draft, copy, gpu)
     return True
+
+
+def say_store(draft: Draft, copy: str, gpu: Gpu, **said: int) -> None:
+    """How a copy is kept: twice, where it can be on its way while threads compute."""
+    if not (gpu.asynchronous and draft.say(copy, "store", **said, buffers=BUFFERS)) and said:
+        draft.say(copy, "store", **said)
 
 
 def most_of_sum(draft: Draft, stage: Stage, gpu: Gpu) -> int:

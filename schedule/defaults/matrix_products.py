@@ -2,8 +2,9 @@
 
 A block has four subgroups, since a processor of such a GPU has four matrix units; each has a tile of the results, as many sums of a thread
 as it has registers for while enough others are resident, and tiles stand one below the other. What a block reads of both factors goes
-through shared memory, of the reduction as many steps as a line of memory has elements. Rows of the copies are 16 bytes longer than what is
-read of them: eight rows that are loaded together lie in different banks then.
+through shared memory, of the reduction as many steps as a line of memory has elements; where copies run ahead, half as many at a time, so
+that two of each take no more memory, and as many blocks are resident. Rows of the copies are 16 bytes longer than what is read of them:
+eight rows that are loaded together lie in different banks then.
 
     block.y, block.x: for ro: copy a, copy b;  thread.z, thread.y, thread.x: for ri by matrix: rows × columns multiply-adds
 """
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
-from raido.schedule.defaults.block_products import arrays_to_copy, lanes_of_copy, square_side
+from raido.schedule.defaults.block_products import BUFFERS, arrays_to_copy, lanes_of_copy, say_store, square_side
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.machine import Gpu
@@ -37,7 +38,8 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
         n is not None and n < least for n, least in zip(lengths, (ROWS, COLUMNS, STEPS), strict=True)
     ):
         return False
-    rows, columns, steps = tile_of_subgroup(gpu.registers, LINE // size, lengths)
+    at_once = LINE // size // (BUFFERS if gpu.asynchronous else 1)
+    rows, columns, steps = tile_of_subgroup(gpu.registers, at_once, lengths)
     subgroups = max(1, min(SUBGROUPS, (lengths[0] or SUBGROUPS * rows) // rows))
     trial = draft.trial()
     y, x, ro, ri = i.name, j.name, r.name + "o", r.name + "i"
@@ -68,7 +70,7 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
             (copy,) = set(draft.state.plans) - before
             made = draft.state.stage(copy)
             say_block_loops(draft, made, lanes_of_copy(gpu, made))
-            draft.say(copy, "store", pad=PAD // size)
+            say_store(draft, copy, gpu, pad=PAD // size)
     return True
 
 

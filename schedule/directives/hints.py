@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from raido.schedule.copies_ahead import MOST_BUFFERS
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.recorder import Name, Names, Number, Recorder, Self, one_of, positive, rule
 from raido.schedule.plan import At, Prefetch, Split, StagePlan
@@ -83,12 +84,20 @@ class HintDirectives(Recorder):
         """
         return self._record("prefetch", array=array, axis=axis, ahead=ahead)
 
-    def store(self: Self, layout: Names | None = None, scope: Name | None = None, pad: Number | None = None) -> Self:
+    def store(
+        self: Self,
+        layout: Names | None = None,
+        scope: Name | None = None,
+        pad: Number | None = None,
+        buffers: Number | None = None,
+    ) -> Self:
         """Says how the stage's own result is kept.
 
         layout: storage dimensions, outermost first; each an axis, or the two halves of a split axis, wherever they stand:
         ("jo", "r", "ji") are panels. scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, and
-        "local", one for each thread. pad: elements added to the length of a row.
+        "local", one for each thread. pad: elements added to the length of a row. buffers: of a copy in shared memory, the iterations of the
+        loop that it is made in whose copies are there beside one another: those of the next ones are on their way while threads compute
+        (2: double-buffered). Where rows do not begin at multiples of 4 bytes, threads wait for what they copy, and it is early all the same.
 
         before   c: f32[n, m]
         after    c: f32[ceildiv(m, 8), n, 8]            .split("j", 8).store(layout=("jo", "i", "ji"))
@@ -96,9 +105,14 @@ class HintDirectives(Recorder):
         >>> blur.schedule()["rows"].store(layout=("x", "y"), pad=8).plan.layout
         ('x', 'y')
 
-        Refuses an inlined stage, layouts that do not hold every axis once, layouts of outputs, and a second answer.
+        before   for ro: {a_copy = a[.., ro..ro + 8];  … a_copy …}
+        after    a_copy[0] = a[.., 0..8];  for ro: {wait;  a_copy[next] = a[.., ro + 8..];  … a_copy[this] …}       .store(buffers=2)
+
+        Refuses an inlined stage, layouts that do not hold every axis once, layouts of outputs, and a second answer; several buffers on
+        targets without asynchronous copies (CUDA has them from sm_80 on), of what is computed, and at loops that blocks do not go
+        through in order.
         """
-        return self._record("store", layout=layout, scope=scope, pad=pad)
+        return self._record("store", layout=layout, scope=scope, pad=pad, buffers=buffers)
 
 
 @rule('align axis "{axis}" of stage "{stage}"')
@@ -171,12 +185,17 @@ def apply_prefetch(state: State, stage: str, array: str, axis: str, ahead: int) 
 
 @rule('set how stage "{stage}" is stored')
 def apply_store(
-    state: State, stage: str, layout: tuple[str, ...] | None = None, scope: str | None = None, pad: int | None = None
+    state: State,
+    stage: str,
+    layout: tuple[str, ...] | None = None,
+    scope: str | None = None,
+    pad: int | None = None,
+    buffers: int | None = None,
 ) -> State:
     no_loops_when_inlined(state, stage)
-    if layout is None and scope is None and pad is None:
+    if layout is None and scope is None and pad is None and buffers is None:
         raise Refusal("nothing is said", 'store(scope="stack")')
-    for question, value in (("layout", layout), ("scope", scope), ("pad", pad)):
+    for question, value in (("layout", layout), ("scope", scope), ("pad", pad), ("buffers", buffers)):
         if value is not None and (stage, question) in state.asked:
             raise Refusal(f"its {question} has been said", "say it once")
     whole, plan = state.stage(stage), state.plan(stage)
@@ -191,6 +210,9 @@ def apply_store(
         state = put(state, replace(state.plan(stage), scope=one_of(scope, "a scope", SCOPES)), "scope")
     if pad is not None:
         state = put(state, replace(state.plan(stage), pad=positive(pad, "`pad`", 0)), "pad")
+    if buffers is not None:
+        count = positive(buffers, "`buffers`", 1, MOST_BUFFERS)
+        state = put(state, replace(state.plan(stage), buffers=count), "buffers")
     return state
 
 

@@ -36,11 +36,13 @@ from raido.schedule.nest.effects import written
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
+    AwaitCopies,
     Barrier,
     Block,
     Carry,
     Check,
     Collect,
+    CommitCopies,
     For,
     If,
     Let,
@@ -138,6 +140,10 @@ class _BlockCode(BlockMemory):
             yield from self._collect(s, scope)
         elif isinstance(s, (Carry, Ticket)):
             yield from self._in_turn(s, scope)
+        elif isinstance(s, AwaitCopies):  # a thread awaits its own: those of the others are there behind the barrier
+            assert scope.uniform and not scope.bound
+            yield from (s, Barrier())
+            self.since = []
         elif isinstance(s, Let):
             yield from self._meet(self._reached(s, scope), scope)
             yield self._rewritten(s, scope)
@@ -154,6 +160,8 @@ class _BlockCode(BlockMemory):
         """Whether one thread does a statement for all: none of its parts is for several, and it writes no copies."""
         if isinstance(s, (Store, AtomicUpdate)):
             return s.buffer not in self.copies
+        if isinstance(s, CommitCopies):
+            return False
         return isinstance(s, Check) or (not has_shared_loop(s) and self.copies.isdisjoint(written(s)))
 
     def _single(self, s: Statement, scope: Scope) -> Iterator[Statement]:
@@ -327,7 +335,7 @@ class _BlockCode(BlockMemory):
         return made
 
     def _conflict(self, a: Access, b: Access) -> bool:
-        if a.buffer is not b.buffer or not (a.write or b.write) or (a.atomic and b.atomic):
+        if a.buffer is not b.buffer or not (a.write or b.write) or (a.atomic and b.atomic) or a.coming:
             return False
         if a.buffer in self.copies or a.buffer in self.tiles:
             return False

@@ -39,7 +39,8 @@ from raido.schedule.nest.walk import blocks_of, statements_within
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Elements of an array that threads reach: those with places along the axes `bound`; of the others all, or (`alone`) the first."""
+    """Elements of an array that threads reach: those with places along the axes `bound`; of the others all, or (`alone`) the first. `coming`:
+    an asynchronous copy begins, whose elements nobody reaches before they are awaited."""
 
     buffer: Buffer
     write: bool
@@ -47,6 +48,7 @@ class Access:
     bound: frozenset[int]
     owner: Owner | None
     alone: bool = False
+    coming: bool = False
 
 
 class NeedsSerial(Exception):
@@ -123,7 +125,8 @@ class BlockMemory:
                 if access.buffer not in self.changed:
                     continue
                 owner = None if access.indices is None else self._owner(access.indices, scope)
-                found.append(Access(access.buffer, kind, access.atomic, scope.bound & self.axes, owner, alone))
+                coming = kind and isinstance(s, Store) and s.asynchronous
+                found.append(Access(access.buffer, kind, access.atomic, scope.bound & self.axes, owner, alone, coming))
         return found
 
     def _owner(self, indices: Sequence[NestExpr], scope: Scope) -> Owner | None:

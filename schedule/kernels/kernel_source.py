@@ -40,6 +40,7 @@ class KernelSource(StatementSource):
         self.line(f"def thread({', '.join(map(self.name, kernel.threads))}):")
         self.depth += 1
         x, y, z = map(self.name, kernel.threads)
+        self.line("flight = Flight()")
         self.line(f"lane = {x} + {kernel.extent[0]} * ({y} + {kernel.extent[1]} * {z})")
         self.block(kernel.body)
         self.depth -= 1

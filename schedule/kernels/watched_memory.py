@@ -82,15 +82,23 @@ class WatchedMemory(Memory):
     def write(self, indices: tuple[Any, ...], value: Any, predicate: Any = None) -> None:
         """Stores one element."""
         if predicate is None or predicate:
-            at, now = self.place(indices), self.clock.now()
-            writer = self.writers.get(at)
-            if writer is not None and self.clock.meet(writer, now):
-                self._race(indices, "written", writer, "written", now)
-            for reader in self.readers.pop(at, ()):
-                if self.clock.meet(reader, now):
-                    self._race(indices, "read", reader, "written", now)
-            self.writers[at] = now
+            self._note_write(indices)
         super().write(indices, value, predicate)
+
+    def expect(self, indices: tuple[Any, ...]) -> None:
+        """An asynchronous copy writes from when it begins until it arrives."""
+        self._note_write(indices)
+        super().expect(indices)
+
+    def _note_write(self, indices: tuple[Any, ...]) -> None:
+        at, now = self.place(indices), self.clock.now()
+        writer = self.writers.get(at)
+        if writer is not None and self.clock.meet(writer, now):
+            self._race(indices, "written", writer, "written", now)
+        for reader in self.readers.pop(at, ()):
+            if self.clock.meet(reader, now):
+                self._race(indices, "read", reader, "written", now)
+        self.writers[at] = now
 
     def vector_read(
         self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False

@@ -33,6 +33,8 @@ from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Stateme
 from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial
 from raido.schedule.nest.walk import expressions_of, statements_within
 
+LEAST_COPIED = 4
+"""Bytes that an asynchronous copy moves at least."""
 LONGEST = 16
 """Elements of a loop that is written out: as many as the smallest ones that move at once."""
 Names: TypeAlias = "Mapping[Node, Expr]"
@@ -191,10 +193,10 @@ class _Move:
     asked: tuple[Expr, ...]
     """The lengths in memory that are multiples of what moves at once wherever the move is aligned."""
 
-    def load(self, lanes: int) -> Statement:
+    def load(self, lanes: int) -> VectorStore:
         return VectorStore(self.own, (ix.as_index(0),), VectorRead(self.array, self.first, 1, lanes, None))
 
-    def store(self, lanes: int) -> Statement:
+    def store(self, lanes: int) -> VectorStore:
         return VectorStore(self.array, self.first, VectorRead(self.own, (ix.as_index(0),), 1, lanes, None))
 
 
@@ -260,8 +262,23 @@ class _Moves:
         self.stores = {of: move for of, move in self.stores.items() if not move.asked}
         return self.written_out()
 
+    def copied(self) -> Block | None:
+        """The loop as one asynchronous move, if it copies elements that lie side by side on both sides."""
+        *names, s = self.loop.body.statements
+        if not isinstance(s, Store) or not s.asynchronous or not all(isinstance(each, Let) for each in names):
+            return None
+        load, store = self.loads.get(s.value), self.stores.get(s)  # type: ignore[call-overload]
+        if load is None or store is None:
+            return None
+        return Block((replace(store.store(self.lanes), value=load.load(self.lanes).value, asynchronous=True),))
+
     def written_out(self) -> Block:
         """The loop, all of whose iterations are made."""
+        if (copied := self.copied()) is not None:
+            return copied
+        for s in [s for s in self.stores if isinstance(s, Store) and s.asynchronous and s.value not in self.loads]:
+            if s.buffer.dtype.itemsize >= LEAST_COPIED:  # threads do not wait for elements that come one by one
+                del self.stores[s]
         lane: Var = fresh("lane")
         memo: dict[Node, NestExpr] = {read: Read(move.own, (lane,), None) for read, move in self.loads.items()}
         body: list[Statement] = [Let(self.loop.var, ix.add(self.loop.low, lane))]
@@ -273,7 +290,10 @@ class _Moves:
             elif isinstance(s, Store):
                 indices = tuple(substitute(i, memo) for i in s.indices)
                 predicate = None if s.predicate is None else substitute(s.predicate, memo)
-                body.append(replace(s, indices=indices, value=substitute(s.value, memo), predicate=predicate))
+                value = substitute(s.value, memo)
+                asynchronous = s.asynchronous and isinstance(value, Read) and s.value not in memo
+                made = replace(s, indices=indices, value=value, predicate=predicate, asynchronous=asynchronous)
+                body.append(made)
             else:
                 body.append(s)
         moves = (*self.loads.values(), *self.stores.values())

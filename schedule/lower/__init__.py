@@ -14,6 +14,7 @@
     row_registers numbers that rows keep from iteration to iteration are in registers
     serial_loops  array loops that one thread runs are a kernel each, their scalar states in registers
     share_buffers arrays that are never alive together share memory
+    pipelines     on a GPU, copies to shared memory run ahead of the loop that reads them
     convert, emit expressions: substitution, then statements with shared values named      (emit_values, emit_private)
 
 `lower(graph, plans)` is the entrance; `row_orders_of` asks what suits array loops of which nothing was said.
@@ -22,6 +23,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from raido.algo.collector import seldom_collected
 from raido.algo.graph.dtypes import i64
@@ -30,6 +32,7 @@ from raido.algo.graph.rewrite import substitute
 from raido.schedule.array_loops import row_orders
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
+from raido.schedule.lower.pipelines import run_copies_ahead
 from raido.schedule.lower.share_buffers import share_buffers
 from raido.schedule.lower.shared_memory import check_shared
 from raido.schedule.machine import Machine
@@ -79,7 +82,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
         nest = serial_loops(row_registers(rows_together(nest)))
     else:
-        check_shared(nest, machine.gpu)
+        nest = check_shared(replace(nest, body=run_copies_ahead(nest.body)), machine.gpu)
     return share_buffers(nest)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from raido.algo.graph import index as ix
@@ -178,12 +178,19 @@ class Builder:
         return var
 
     def alloc(
-        self, name: str, dtype: DType, shape: tuple[Expr, ...], scope: str, strides: tuple[Expr, ...] = ()
+        self,
+        name: str,
+        dtype: DType,
+        shape: tuple[Expr, ...],
+        scope: str,
+        strides: tuple[Expr, ...] = (),
+        buffers: int = 1,
     ) -> Buffer:
-        """New memory for the rest of the present block."""
+        """New memory for the rest of the present block. `buffers`: as of an `Alloc`."""
         buffer = Buffer(name, dtype, shape, scope, new_serial(), strides, 1, None)
         self.level_of[buffer] = self.scope.level
-        self.add(self.allocation(buffer))
+        made = self.allocation(buffer)
+        self.add(made if buffers == 1 else replace(made, buffers=buffers))
         return buffer
 
     @contextmanager

@@ -276,7 +276,7 @@ class Placement:
         for k, body in enumerate(job.bodies):
             scope = asked_scope(job, kept, body.dtype.itemsize, builder) or kept_scope(kept, body.dtype.itemsize)
             with builder.at(self.loops.converter.sites, job.stage.site):
-                buffer = builder.alloc(label, body.dtype, kept, scope, padded(job, kept))
+                buffer = builder.alloc(label, body.dtype, kept, scope, padded(job, kept), job.plan.buffers)
             storage = Storage(buffer, origin, (), parts_of_layout(job))
             self.loops.converter.storages[Result(job.form, k)] = storage  # type: ignore[index]
         return box

@@ -48,4 +48,7 @@ def _shared(s: Statement) -> list[Buffer]:
 
 
 def _bytes(buffer: Buffer) -> int:
-    return prod(ix.constant_value(extent) or 0 for extent in buffer.shape) * buffer.dtype.itemsize
+    extents, strides = ([ix.constant_value(e) or 0 for e in part] for part in (buffer.shape, buffer.strides))
+    if not strides or 0 in extents:
+        return prod(extents) * buffer.dtype.itemsize
+    return (1 + sum((n - 1) * by for n, by in zip(extents, strides, strict=True))) * buffer.dtype.itemsize

@@ -23,10 +23,12 @@ from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
+    AwaitCopies,
     Block,
     Carry,
     Check,
     Collect,
+    CommitCopies,
     Copy,
     Fold,
     For,
@@ -236,6 +238,8 @@ class _Checker:
         elif isinstance(s, Prefetch):
             for e in s.indices:
                 self.value(e, i64, 1)
+        elif isinstance(s, (CommitCopies, AwaitCopies)):
+            self.require(not self.gang, "asynchronous copies in a gang nest")
         else:
             self._control(s, unrolled)
         self._registers(s, unrolled)
@@ -253,6 +257,8 @@ class _Checker:
         if isinstance(s, Store):
             self.value(s.value, s.buffer.dtype, s.buffer.lanes)
             self._place(s.buffer, s.indices)
+            copies = isinstance(s.value, Read) and s.value.predicate is None and s.value.buffer is not s.buffer
+            self.require(not s.asynchronous or (copies and s.buffer.scope == "shared"), "no copy to shared memory")
             self._mask(mask, s.buffer.lanes, scalar=True)
             return
         self.value(s.value, s.buffer.dtype)

@@ -20,12 +20,14 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Await,
+    AwaitCopies,
     Barrier,
     Block,
     Broadcast,
     Carry,
     Check,
     Collect,
+    CommitCopies,
     Copy,
     Exchange,
     FirstThread,
@@ -192,7 +194,7 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     **dict.fromkeys(
         (Barrier, Exchange, Broadcast, FirstThread, Await, Block, Let, Alloc, Ordered, For, If, While, Check), _none
     ),
-    **dict.fromkeys((Prefetch, Produce, View), _none),
+    **dict.fromkeys((Prefetch, Produce, View, CommitCopies, AwaitCopies), _none),
 }
 
 # Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there, as must that by

@@ -18,6 +18,7 @@ from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.faults import fault_error
 from raido.algo.graph.primitives import evaluate
+from raido.schedule.nest.flight import Flight
 from raido.schedule.nest.memory import Memory, NestError
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.nest.python_source import PythonSource
@@ -79,7 +80,7 @@ def compile_lines(text: str, name: str, known: Mapping[str, Any]) -> Any:
         "compress": _compress_lanes,
         "R": range,
     }
-    names |= {"NestError": NestError, "order": _order, "alone": _alone, "record": _record, **known}
+    names |= {"NestError": NestError, "Flight": Flight, "order": _order, "alone": _alone, "record": _record, **known}
     exec(compile(text, f"<nest {name}>", "exec"), names)
     return names["run"]
 

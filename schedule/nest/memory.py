@@ -164,6 +164,10 @@ class Memory:
             self.data[at] = value
         self.valid[at] = True
 
+    def expect(self, indices: tuple[Any, ...]) -> None:
+        """An asynchronous copy to an element has begun: it holds nothing until that arrives."""
+        self.valid[self.place(indices)] = False
+
     def vector_read(
         self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False
     ) -> np.ndarray:

@@ -40,26 +40,34 @@ class Let:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Alloc:
-    """Memory for the rest of the block; contents undefined. `site`: whose line is named where there is none to be had."""
+    """Memory for the rest of the block; contents undefined. `site`: whose line is named where there is none to be had. `buffers`: memory of
+    so many iterations of the loop around lies side by side once copies run ahead of them (`lower/pipelines.py`)."""
 
     buffer: Buffer
     site: int = -1
+    buffers: int = 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Store:
-    """buffer[indices] = value (scalar). Skipped where `predicate` is false. `stream`: non-temporal if the buffer has more bytes."""
+    """buffer[indices] = value (scalar). Skipped where `predicate` is false. `stream`: non-temporal if the buffer has more bytes.
+
+    `asynchronous`: an element of another buffer is copied to shared memory while the thread goes on. It has arrived behind an `AwaitCopies`
+    that awaits its group; until then nobody reads or writes it, or writes the element that it is copied from.
+    """
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
     value: NestExpr
     predicate: NestExpr | None = None
     stream: int | None = None
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VectorStore:
-    """Lane k stores at the scalar `indices`, the last moved by k·stride; `across`: from one row into the next, in memory."""
+    """Lane k stores at the scalar `indices`, the last moved by k·stride; `across`: from one row into the next, in memory. `asynchronous`: as
+    of a `Store` (kernels only)."""
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
@@ -68,6 +76,7 @@ class VectorStore:
     mask: NestExpr | None = None
     stream: int | None = None
     across: bool = False
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -231,6 +240,19 @@ class Await:
 @dataclass(frozen=True, eq=False, slots=True)
 class Barrier:
     """The threads of a block wait until all of them have come; all see afterwards what each wrote before (kernels only)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CommitCopies:
+    """Ends a group: the asynchronous copies since the last one, which may be none."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AwaitCopies:
+    """Waits until the copies of all groups have arrived but those of the last `left`. In a kernel a thread awaits its own copies, and
+    others see them behind a barrier; in a nest all threads' copies have arrived."""
+
+    left: int = 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -418,6 +440,8 @@ Statement: TypeAlias = (
     | Check
     | Prefetch
     | Barrier
+    | CommitCopies
+    | AwaitCopies
     | Exchange
     | Broadcast
     | FirstThread

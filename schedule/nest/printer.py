@@ -19,12 +19,14 @@ from raido.schedule.nest.nodes import (
     Append,
     AtomicUpdate,
     Await,
+    AwaitCopies,
     Barrier,
     Block,
     Broadcast,
     Carry,
     Check,
     Collect,
+    CommitCopies,
     Copy,
     Exchange,
     FirstThread,
@@ -154,13 +156,11 @@ class NestPrinter(ExpressionText):
             return f"{self.declare(statement.buffer)} {statement.buffer.scope}"
         if isinstance(statement, Store):
             place = self.place(statement.buffer, statement.indices)
-            return (
-                f"{place} = {self.text(statement.value)}{self._where(statement.predicate)}{_stream(statement.stream)}"
-            )
+            return f"{place} = {self.text(statement.value)}{self._where(statement.predicate)}{_stream(statement)}"
         if isinstance(statement, VectorStore):
             lanes = lanes_of(statement.value)
             place = self.slice(statement.buffer, statement.indices, statement.stride, lanes)
-            return f"{place} = {self.text(statement.value)}{self._where(statement.mask)}{_stream(statement.stream)}"
+            return f"{place} = {self.text(statement.value)}{self._where(statement.mask)}{_stream(statement)}"
         if isinstance(statement, Scatter):
             place = self.place(statement.buffer, statement.indices)
             return f"scatter {place} = {self.text(statement.value)}{self._where(statement.mask)}"
@@ -205,6 +205,10 @@ class NestPrinter(ExpressionText):
             )
         if isinstance(statement, Barrier):
             return "barrier"
+        if isinstance(statement, CommitCopies):
+            return "commit copies"
+        if isinstance(statement, AwaitCopies):
+            return f"await copies{f' but the last {statement.left}' if statement.left else ''}"
         if isinstance(statement, Prefetch):
             return f"prefetch {self.place(statement.buffer, statement.indices)}"
         if isinstance(statement, Swap):
@@ -290,5 +294,8 @@ class NestPrinter(ExpressionText):
         return "" if mask is None else f" where {self.text(mask)}"
 
 
-def _stream(above: int | None) -> str:
-    return "" if above is None else f" (stream above {above} bytes)" if above else " (stream)"
+def _stream(s: Store | VectorStore) -> str:
+    """How a store goes past the caches, or goes on while its thread does."""
+    if s.asynchronous:
+        return " (asynchronous)"
+    return "" if s.stream is None else f" (stream above {s.stream} bytes)" if s.stream else " (stream)"

@@ -24,11 +24,13 @@ from raido.schedule.nest.nodes import (
     Alloc,
     Append,
     AtomicUpdate,
+    AwaitCopies,
     Barrier,
     Block,
     Carry,
     Check,
     Collect,
+    CommitCopies,
     Copy,
     Fold,
     For,
@@ -242,10 +244,16 @@ class StatementSource:
             self.allocate(s.buffer)
         elif isinstance(s, Store):
             indices, value, predicate = self.tuple(s.indices), self.value(s.value), self.optional(s.predicate)
-            self.line(f"{self.name(s.buffer)}.write({indices}, {value}, {predicate})")
+            if s.asynchronous:
+                self.line(f"flight.begin({self.name(s.buffer)}, {indices}, {value}, {predicate})")
+            else:
+                self.line(f"{self.name(s.buffer)}.write({indices}, {value}, {predicate})")
         elif isinstance(s, VectorStore):
             indices, value, mask = self.tuple(s.indices), self.value(s.value), self.optional(s.mask)
-            self.line(f"{self.name(s.buffer)}.vector_write({indices}, {value}, {s.stride}, {mask}, {s.across})")
+            if s.asynchronous:
+                self.line(f"flight.begin_several({self.name(s.buffer)}, {indices}, {value})")
+            else:
+                self.line(f"{self.name(s.buffer)}.vector_write({indices}, {value}, {s.stride}, {mask}, {s.across})")
         elif isinstance(s, Scatter):
             indices, value, mask = self.tuple(s.indices), self.value(s.value), self.optional(s.mask)
             self.line(f"{self.name(s.buffer)}.scatter({indices}, {value}, {mask})")
@@ -277,6 +285,10 @@ class StatementSource:
             self.block(s)
         elif isinstance(s, Barrier):
             self.line(f"yield {next(self.temporaries)}")
+        elif isinstance(s, CommitCopies):
+            self.line("flight.commit()")
+        elif isinstance(s, AwaitCopies):
+            self.line(f"flight.arrive({s.left})")
         elif not isinstance(s, Prefetch):
             self._control(s)
 
@@ -345,6 +357,7 @@ class PythonSource(StatementSource):
 
     def __init__(self, nest: Nest) -> None:
         super().__init__("def run(arrays, sizes, faults, chance):")
+        self.line("flight = Flight()")
         for size in nest.sizes:
             self.line(f"{self.name(size)} = sizes[{size.name!r}]")
         for position, buffer in enumerate(nest.inputs):

@@ -33,6 +33,11 @@ class CudaInfo:
         """The types of factors of which `mma.sync.m16n8k16` multiplies matrices, with sums in f32 (PTX ISA: from sm_80 on)."""
         return ("f16", "bf16") if self.capability >= 80 else ()
 
+    @property
+    def asynchronous(self) -> bool:
+        """Whether there is `cp.async` (PTX ISA: from sm_80 on)."""
+        return self.capability >= 80
+
     def describe(self) -> str:
         """A line for people: the limits that schedules meet."""
         return (

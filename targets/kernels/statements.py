@@ -14,15 +14,18 @@ from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute, topological
+from raido.schedule.kernels.wide_moves import LEAST_COPIED
 from raido.schedule.lower.convert import conjunction
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
     Await,
+    AwaitCopies,
     Barrier,
     Block,
     Broadcast,
     Check,
+    CommitCopies,
     Exchange,
     FirstThread,
     For,
@@ -135,7 +138,11 @@ class Statements:
             return
         held, offset = self.values.element(s.buffer, s.indices)
         outer = self.unit.block()
-        self.store(held, offset, tir(value, s.value.dtype))
+        if s.asynchronous and isinstance(s.value, Read) and s.buffer.dtype.itemsize >= LEAST_COPIED:
+            source, at = self.values.element(s.value.buffer, s.value.indices)
+            self._copy(held, offset, source, at, 1)
+        else:
+            self.store(held, offset, tir(value, s.value.dtype))
         made = self.unit.end_block(outer)
         self.unit.out.append(made if predicate in (None, True) else T.IfThenElse(predicate, made, None))
 
@@ -146,8 +153,22 @@ class Statements:
             raise CompileError(f"internal: vectors of {s.buffer.name} are computed with inside a kernel")
         self.values.prepare(*s.indices, *read.indices)
         (target, to), (source, at) = (self.values.element(each.buffer, each.indices) for each in (s, read))
+        if s.asynchronous:
+            self._copy(target, to, source, at, read.lanes)
+            return
         places = lambda first: [T.Ramp(tir(first), T.IntImm("int64", 1), read.lanes)]
         self.unit.out.append(T.BufferStore(target.buffer, T.BufferLoad(source.buffer, places(at)), places(to)))
+
+    def _copy(self, target: Held, to: Term, source: Held, at: Term, count: int) -> None:
+        """An asynchronous copy of consecutive elements."""
+        places = (T.address_of(load(held.buffer, offset)) for held, offset in ((target, to), (source, at)))
+        self.unit.out.append(T.Evaluate(operation("copy", i32, *places, T.IntImm("int32", count))))
+
+    def _commit(self, s: CommitCopies) -> None:
+        self.unit.out.append(T.Evaluate(operation("copy_commit", i32)))
+
+    def _arrive(self, s: AwaitCopies) -> None:
+        self.unit.out.append(T.Evaluate(operation("copy_await", i32, T.IntImm("int32", s.left))))
 
     def _atomic(self, s: AtomicUpdate) -> None:
         emit_atomic(self.unit, self.values, s)
@@ -292,6 +313,8 @@ _EMIT: dict[type, Callable[[Any, Any], None]] = {
     VectorStore: Statements._move,
     AtomicUpdate: Statements._atomic,
     Barrier: Statements._barrier,
+    CommitCopies: Statements._commit,
+    AwaitCopies: Statements._arrive,
     Exchange: Statements._exchange,
     Broadcast: Statements._broadcast,
     FirstThread: Statements._first_thread,

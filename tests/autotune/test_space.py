@@ -281,6 +281,7 @@ def test_no_part_of_a_plan_is_left_out_of_what_tells_schedules_apart() -> None:
         "layout": ("x", "y"),
         "scope": "heap",
         "pad": 3,
+        "buffers": 2,
         "strategy": ("serial", ()),
         "parts": (replace(plan, stage="cols::part"),),
         "instead": (Branch("x > 4", const(bool_, True), plan),),

@@ -79,7 +79,14 @@ struct Stack {
     if (base) munmap(base, guard_bytes + stack_bytes);
   }
 };
+// A copy to shared memory that has begun, and 0xff in its place meanwhile: it arrives as late as it may.
+struct Coming {
+  void* to;
+  const void* from;
+  size_t bytes;
+};
 struct Fiber {
+  std::vector<std::vector<Coming>> groups;
   ucontext_t begin;
   jmp_buf at;
   Stack stack;
@@ -133,6 +140,7 @@ inline void take(int which) {
 inline void prepare(int which, dim3 size) {
   Fiber& fiber = fibers[which];
   fiber.done = false;
+  fiber.groups.assign(1, {});
   fiber.waits = nothing;
   fiber.id = {which % size.x, which / size.x % size.y, which / (size.x * size.y)};
   if (fiber.begun || fiber.stack.base) return;
@@ -247,6 +255,21 @@ inline unsigned __ballot_sync(unsigned, int holds) {
   for (int k = first; k < end; ++k) all |= (unsigned)on_cpu::slots[k] << (k - first);
   on_cpu::wait(on_cpu::warp);
   return all;
+}
+
+// --- asynchronous copies: PTX ISA, "cp.async"
+
+template <int N> void raido_copy(void* to, const void* from) {
+  static_assert(N == 4 || N == 8 || N == 16, "bytes that move at once");
+  if ((uint64_t)to % N || (uint64_t)from % N) on_cpu::fail("an asynchronous copy that is not aligned");
+  std::memset(to, 0xff, N);
+  on_cpu::fibers[on_cpu::now].groups.back().push_back({to, from, N});
+}
+inline void raido_copy_commit() { on_cpu::fibers[on_cpu::now].groups.emplace_back(); }
+template <int N> void raido_copy_await() {
+  auto& groups = on_cpu::fibers[on_cpu::now].groups;
+  for (; groups.size() > N + 1; groups.erase(groups.begin()))
+    for (auto& each : groups.front()) std::memcpy(each.to, each.from, each.bytes);
 }
 
 // --- matrices

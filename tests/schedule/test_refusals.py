@@ -405,6 +405,58 @@ case(graphs.blur, "holes left open", lambda s: (s["cols"].split("y", choose("t",
 case(graphs.blur, "no JSON", lambda s: Schedule.from_json("[1", s))
 case(graphs.blur, "JSON of another program", lambda s: Schedule.from_json(Schedule(graphs.matmul()).to_json(), s))
 
+# Copies that run ahead
+
+
+def with_copies(act: Callable[[Schedule], object]) -> Callable[[Schedule], object]:
+    """The same for a schedule of a GPU whose threads go on while copies are on their way, its product in tiles."""
+
+    def on_tiles(s: Schedule) -> object:
+        made = Schedule(s.graph, (), Machine(gpu=Gpu(asynchronous=True)))
+        return act(made)
+
+    return on_tiles
+
+
+def in_steps(s: Schedule, loop: str = "ro", scope: str = "shared") -> Schedule:
+    """A product whose left factor is copied at a loop."""
+    c = (
+        s["c"]
+        .split("i", 8)
+        .split("r", 4)
+        .reorder("io", "j", "ro", "ii", "ri")
+        .bind("io", "block.y")
+        .bind("j", "block.x")
+    )
+    c.bind("ii", "thread.x").cache("a", "c", loop, scope=scope)
+    return s
+
+
+case(graphs.matmul, "several buffers on a CPU", lambda s: (s["c"].cache("a", "c", "i"), s["a_copy"].store(buffers=2)))
+case(graphs.matmul, "several buffers without such copies", on_gpu(lambda s: in_steps(s)["a_copy"].store(buffers=2)))
+case(
+    graphs.matmul,
+    "several buffers of each thread",
+    with_copies(lambda s: in_steps(s, scope="local")["a_copy"].store(buffers=2)),
+)
+case(graphs.matmul, "too many buffers", with_copies(lambda s: in_steps(s)["a_copy"].store(buffers=9)))
+case(graphs.matmul, "several buffers in a block", with_copies(lambda s: in_steps(s, "j")["a_copy"].store(buffers=2)))
+case(
+    graphs.matmul,
+    "several buffers in an unrolled loop",
+    with_copies(lambda s: (in_steps(s)["a_copy"].store(buffers=2), s["c"])[1].unroll("ro", 2)),
+)
+case(
+    graphs.blur,
+    "several buffers of what is computed",
+    with_copies(
+        lambda s: (
+            s["cols"].split("y", 8).reorder("x", "yo", "yi").bind("x", "block.x").bind("yi", "thread.x"),
+            s["rows"].compute_at("cols", "yo").store(scope="shared").store(buffers=2),
+        )
+    ),
+)
+
 # Matrix units
 
 

@@ -26,6 +26,9 @@ PREFIX = "raido_"
 ATOMIC = PREFIX + "atomic_"
 EXCHANGE = PREFIX + "exchange"
 MATRIX = PREFIX + "matrix_"
+COPY = PREFIX + "copy"
+COPIED = (4, 8, 16)
+"""Bytes that an asynchronous copy moves at once (PTX ISA, "cp.async")."""
 BROADCAST = PREFIX + "broadcast"
 WITHIN = PREFIX + "within"
 FIRST_THREAD = PREFIX + "first_thread"
@@ -377,6 +380,30 @@ class Expressions:
             return self.writer.declare(array.dtype, "seen", call)
         self.writer.lines.append(f"{call};")
         return ""
+
+    def copy(self, name: str, arguments: Sequence[Any]) -> list[str]:
+        """Statements that copy consecutive elements to shared memory while the thread goes on, end a group of these, or await groups."""
+        if name == COPY + "_commit":
+            return [f"{name}();"]
+        if name == COPY + "_await":
+            return [f"{name}<{int(arguments[0].value)}>();"]
+        (target, to), (source, at) = (self.element(address.args[0]) for address in arguments[:2])
+        firsts = [self.named(*self.index(index), "first") for index in (to, at)]
+        kinds = [self.index(index)[0] for index in (to, at)]
+        made = []
+        for offset, count in accesses(target.dtype, int(arguments[2].value)):
+            (a, b), nbytes = (
+                (self.offset(kind, first, offset) for kind, first in zip(kinds, firsts, strict=True)),
+                count * target.dtype.itemsize,
+            )
+            places = f"&{target.name}[{a}], &{source.name}[{b}]"
+            if nbytes in COPIED:
+                made.append(f"{COPY}<{nbytes}>({places});")
+            else:
+                made.append(
+                    f"raido_store({f'&{target.name}[{a}]'}, raido_load<{memory_type(source.dtype)}, {count}>(&{source.name}[{b}]));"
+                )
+        return made
 
     def matrix(self, name: str, arguments: Sequence[Any]) -> str:
         """A statement of a subgroup: registers that are loaded or added to are elements of a thread's arrays."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError, TargetError
 from raido.algo.graph.dtypes import i64
-from raido.targets.cuda.source.expressions import BETWEEN_BLOCKS
+from raido.targets.cuda.source.expressions import BETWEEN_BLOCKS, COPY
 from raido.targets.cuda.source.recipes import Functions
 from raido.targets.cuda.source.statements import Statements, receive
 from raido.targets.devices import tir
@@ -142,8 +142,10 @@ def _written(function: Any) -> set[Any]:
             pointers[node.buffer] = node.data
         elif kind == "BufferStore":
             changed.add(node.buffer)
-        elif kind == "Call" and tir.callee(node)[0] == "address_of":
-            changed.add(tir.buffer_of(node.args[0]))
+        elif kind == "Call":
+            name, arguments = tir.callee(node)
+            addresses = [e for e in arguments if tir.kind(e) == "Call" and tir.callee(e)[0] == "address_of"]
+            changed |= {tir.buffer_of(address.args[0]) for address in (addresses[:1] if name == COPY else addresses)}
     return {pointers[buffer] for buffer in changed if buffer in pointers}
 
 

@@ -199,6 +199,27 @@ RAIDO_MATRIX_MULTIPLY(f16, raido_widen)
 RAIDO_MATRIX_MULTIPLY(bf16, raido_widen_brain)
 #endif
 
+// Copies of 4, 8 or 16 bytes from memory to shared memory while the thread goes on, in groups that it awaits but for the last few: from sm_80 on.
+// PTX ISA, "cp.async". Of 16 bytes nothing stays in the first cache: another block reads them, if anybody.
+#if defined RAIDO_ON_CPU
+#elif __CUDA_ARCH__ < 800
+template <int N> RAIDO_INLINE void raido_copy(void* to, const void* from) {
+  if (N == 16) *(ulonglong2*)to = *(const ulonglong2*)from;
+  else if (N == 8) *(u64*)to = *(const u64*)from;
+  else *(u32*)to = *(const u32*)from;
+}
+RAIDO_INLINE void raido_copy_commit() {}
+template <int N> RAIDO_INLINE void raido_copy_await() {}
+#else
+template <int N> RAIDO_INLINE void raido_copy(void* to, const void* from) {
+  const u32 at = (u32)__cvta_generic_to_shared(to);
+  if (N == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(N) : "memory");
+}
+RAIDO_INLINE void raido_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> RAIDO_INLINE void raido_copy_await() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+#endif
+
 // Up to 16 bytes of consecutive elements, moved at once: the first lies at a multiple of their size.
 template <class T, int N> struct alignas(sizeof(T) * N) raido_elements { T at[N]; };
 template <class T, int N> RAIDO_INLINE raido_elements<T, N> raido_load(const T* p) { return *(const raido_elements<T, N>*)p; }

@@ -7,7 +7,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, i32, i64
-from raido.targets.cuda.source.expressions import MATRIX, WAITING, Array, Expressions, widened
+from raido.targets.cuda.source.expressions import COPY, MATRIX, WAITING, Array, Expressions, widened
 from raido.targets.cuda.source.narrow import Narrow
 from raido.targets.cuda.source.operations import convert
 from raido.targets.cuda.source.recipes import Functions
@@ -60,6 +60,8 @@ class Statements:
             if (scope := str(arguments[0].value)) != "shared":
                 raise CompileError(f'CUDA C has a barrier for the threads of a block ("shared"), not for "{scope}"')
             self.line("__syncthreads();")
+        elif name.startswith(COPY):
+            self.writer.lines += self.expressions.copy(name, arguments)
         elif name.startswith(MATRIX):
             self.line(self.expressions.matrix(name, arguments))
         else:  # what it does beside giving a value is a statement by itself
