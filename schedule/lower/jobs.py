@@ -11,6 +11,7 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes
 from raido.schedule.branches import arrays_not_copied
+from raido.schedule.lanes_along_folds import is_ordered_fold, is_plain_fold
 from raido.schedule.lower.index_checks import is_made_of_sizes
 from raido.schedule.lower.partition import Boundary, boundaries_of
 from raido.schedule.lower.regions import Reads
@@ -87,10 +88,9 @@ class Job:
         return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
 
     def _may_be_cut(self, name: str) -> bool:
-        """Whether a loop in lanes may end and begin again where boundaries do: one over elements of the result, or of a fold."""
-        stage = self.stage
-        fold = not (stage.scan or stage.filter or stage.sort or stage.update)
-        return name not in self.reduced or fold
+        """Whether a loop in lanes may end and begin again where boundaries do: one over elements of the result, or of a fold whose lanes
+        have no blocks of their own."""
+        return name not in self.reduced or (is_plain_fold(self.stage) and not is_ordered_fold(self.stage))
 
     @property
     def form(self) -> Node:

@@ -99,7 +99,7 @@ def cut_of(
         return None
     (axis,) = axes
     whole = step == 1 and not any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :])
-    if not whole and not job.in_phases(position):
+    if not whole and (name in job.reduced or not job.in_phases(position)):
         return None
     variable = job.variables[axis]
     if (not among and work.copies[0].box(axis)[0] is not low) or variable not in job.partitioned():

@@ -596,3 +596,19 @@ def test_an_index_along_repeated_elements_is_checked(rows: int) -> None:
 
     for last in (2, 3):
         agrees(repeated, np.arange(float(rows)), np.array([0, 1, last], np.uint8), cpus=CPUS[:1])
+
+
+def test_lanes_with_blocks_of_their_own_are_not_cut_at_boundaries() -> None:
+    """An operator that does not commute is folded in order: where one array ends and the next begins, lanes do not begin anew."""
+
+    @rd.algorithm
+    def carried(b: rd.i64["n"]):
+        twice = rd.concat([b, b])
+        combine = lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1])
+        return rd.reduce(combine, (1, 0), twice, twice, axis=0)[1]
+
+    def said(s: Schedule) -> None:
+        s["reduce_1"].tail("r", "scalar").unroll("r", 4).vectorize("ro", 8)
+
+    agrees(carried, np.arange(13) % 5 - 2, said=said)
+    agrees(carried, np.arange(13) % 5 - 2, said=lambda s: s["reduce_1"].vectorize("r", 8))
