@@ -39,7 +39,9 @@ Three: TypeAlias = Callable[[Any, Any, Any], Any]
 
 def is_operand(value: Any) -> bool:
     """Whether a value may stand beside a traced one in an expression."""
-    return isinstance(value, (Array, Complex, bool, int, float, complex, np.ndarray, np.generic, list, dict, set, str))
+    return isinstance(
+        value, (Array, Complex, bool, int, float, complex, np.ndarray, np.generic, list, dict, set, str, bytes)
+    )
 
 
 @overload

@@ -82,6 +82,8 @@ def no_array_remedy(argument: Any) -> str | None:
         return "rd.random.key(seed), for a parameter of type u32[2]"
     if dataclasses.is_dataclass(argument):
         return "vars(p), a dict, whose parts are p.a inside; or typing.NamedTuple instead of a dataclass"
+    if type(argument).__module__.startswith("scipy.sparse"):
+        return "m.data, m.indices and m.indptr of m.tocsr(), three arrays; or m.toarray()"
     if isinstance(argument, bytes):
         return "np.frombuffer(b, np.uint8) for the bytes as numbers"
     return None

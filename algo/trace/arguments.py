@@ -241,6 +241,8 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
         hint = None
         if kind_of(array.dtype) in "biufc" and array.ndim == len(leaf.shape):
             hint = f'.astype("{leaf.dtype}") converts it'
+        if array.dtype.kind in "mM":
+            hint = '.astype("int64") counts its units, days for "datetime64[D]"'
         raise misfit(takes, leaf, name, array, hint)
     if array.ndim != len(leaf.shape):
         hint = f"rd.random.key({argument})" if isinstance(argument, int) and str(leaf) in _KEYS else None

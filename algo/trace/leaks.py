@@ -25,7 +25,8 @@ _PASS = "pass arrays as arguments, and return what another algorithm needs"
 
 def refuse_other_trace(found: value.Array) -> None:
     """TraceError for a value that was made while something else was traced than what runs now."""
-    own, other = current().algorithm, found.trace.algorithm
+    assert found.made_in is not None
+    own, other = current().algorithm, found.made_in.algorithm
     whose = f"another algorithm, {other}" if other != own else "another algorithm, or of an earlier trace of this one"
     labelled = {
         "algorithm": str(user_site()),

@@ -19,7 +19,7 @@ class Methods(NearAttributes):
     __slots__ = ()
     _spoken = "a"
     _site = "algorithm"
-    _internal = frozenset(("extents", "node", "weak"))
+    _internal = frozenset(("extents", "made_in", "node", "weak"))
 
     def argsort(self, axis: Axis = -1, kind: Any = None, *, stable: Any = None, descending: Any = None) -> Array:
         """`rd.argsort` of this array."""

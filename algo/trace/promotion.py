@@ -30,7 +30,7 @@ _ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
 def lift(value: Any) -> Array:
     """A traced value for anything that may stand in an expression; literals become `LITERAL` values of bool_, i64 or f64."""
     if isinstance(value, Array):
-        if value.trace is not None and value.trace is not running():
+        if value.made_in is not None and value.made_in is not running():
             from raido.algo.trace.leaks import refuse_other_trace  # only in trouble
 
             refuse_other_trace(value)
@@ -71,7 +71,8 @@ def lift(value: Any) -> Array:
 _REMEDIES = {
     list: "rd.array([...]) for one array of its values, a tuple (a, b) for several values",
     dict: "a tuple, or a record: Vec = rd.record(x=rd.f32); an algorithm itself may return a dict",
-    str: "a string in the metaprogram only: outside of expressions",
+    str: "a string in the metaprogram only: outside of expressions; ord('a') for a character",
+    bytes: "np.frombuffer(b, np.uint8) for the bytes as numbers; ord('a') for a character",
     range: "rd.iota(n)",
     set: "rd.array([...]) of its values",
 }
@@ -168,7 +169,11 @@ def check_fits(value: Array, dtype: DType) -> None:
     info = np.iinfo(dtype.numpy)
     if not info.min <= node.value <= info.max:
         raise DTypeError(
-            complaint(f"the literal {node.value} does not fit {dtype}", why=f"{dtype} holds {info.min} to {info.max}")
+            complaint(
+                f"the literal {node.value} does not fit {dtype}",
+                why=f"{dtype} holds {info.min} to {info.max}",
+                remedy="rd.i64(x) of what it meets, for a wider type",
+            )
         )
 
 

@@ -47,12 +47,12 @@ class Array(Methods, Operators):
         ...     return img * 1.5 + 0.1
     """
 
-    __slots__ = ("__weakref__", "node", "trace", "weak")
+    __slots__ = ("__weakref__", "made_in", "node", "weak")
 
     def __init__(self, node: Any, weak: int = STRONG) -> None:
         self.node: Any = node
         self.weak = weak
-        self.trace = trace = running()
+        self.made_in = trace = running()
         if trace is not None and trace.note is not None:
             trace.note(self)
 
@@ -279,9 +279,9 @@ def _refuse_outside(value: Array) -> None:
     if running() is None:
         why = "rd.array(values), rd.f32(x) and their like make values of algorithms, which have no numbers of Python's"
         remedy = "np.array(values) or np.float32(x) outside: algorithms take and contain NumPy's"
-        if value.trace is not None:
-            why = f"it was made while {value.trace.algorithm} was traced, and has no numbers"
-            remedy = f"return it from {value.trace.algorithm}: what a call gives is NumPy's"
+        if value.made_in is not None:
+            why = f"it was made while {value.made_in.algorithm} was traced, and has no numbers"
+            remedy = f"return it from {value.made_in.algorithm}: what a call gives is NumPy's"
         raise TraceError(complaint("a value of raido's outside of an algorithm", why=why, remedy=remedy))
 
 

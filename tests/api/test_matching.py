@@ -116,6 +116,7 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
     "a field of another dtype": (summed, ({"x": V, "y": V},), r'"v\.y" must be i32'),
     "a part of another dtype": (added, ((V, V.astype(int)),), r'"p\[1\]" must be f32'),
     "a tuple that is too short": (added, ((V,),), '"p" must be a tuple'),
+    "dates": (doubled, (np.array(["2024-02-29"], "M8[D]"),), r'\.astype\("int64"\) counts its units'),
     "a number that is too large": (
         shifted,
         (np.zeros(3, np.uint8), np.int64(256)),

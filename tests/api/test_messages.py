@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import raido as rd
 
@@ -386,6 +387,14 @@ SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
         "must be an integer constant",
         r"rd\.gather\(a, i\)",
     ),
+    "a character": (of(lambda x: x == "a"), "str in an expression", r"ord\('a'\) for a character"),
+    "a byte": (of(lambda x: x == b"a"), "bytes in an expression", r"ord\('a'\) for a character"),
+    "a literal too large": (of(lambda x: x + 300, np.zeros(3, np.uint8)), "300 does not fit u8", r"try +rd\.i64\(x\)"),
+    "a sparse matrix": (
+        of(lambda m: m, scipy.sparse.eye(3), m="f64[n, k]"),
+        "dia_matrix",
+        r"m\.data, m\.indices and m\.indptr of m\.tocsr\(\)",
+    ),
     "debug": (lambda: rd.debug, "no attribute 'debug'; raido has what an algorithm returns", ""),
     "a branch on a size": (
         of(lambda x: x if x.shape[0] > 3 else 2 * x),
@@ -490,7 +499,10 @@ def test_dir_lists_what_users_may_use() -> None:
     assert {"compile", "interpret", "schedule", "trace"} <= {*dir(blur)} and not {"arrange", "inline"} & {*dir(blur)}
     seen: list[str] = []
     rd.algorithm(lambda x: seen.extend(dir(x)) or x)(V)
-    assert {"dtype", "shape", "at", "named"} <= {*seen} and not {"node", "weak", "extents"} & {*seen}
+    assert rd.algorithm(lambda x: x.trace())(X) == np.trace(X)
+    assert {"dtype", "shape", "at", "named", "trace"} <= {*seen} and not {"made_in", "node", "weak", "extents"} & {
+        *seen
+    }
 
 
 def test_a_number_beyond_its_type_is_infinite_without_a_warning() -> None:
