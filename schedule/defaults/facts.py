@@ -383,18 +383,27 @@ def is_product_of_rows(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     return alike and shared_axis(draft, stage) is stage.axes[-2]
 
 
+def plain_axes(point: Point) -> list[Var] | None:
+    """The axes of an access that names each at most once, by itself, beside constants; None of any other."""
+    moving = [e for e in point if e is None or index.constant_value(e) is None]
+    plain = [e for e in moving if isinstance(e, Var)]
+    return plain if len(set(plain)) == len(moving) else None
+
+
 def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
-    """The arrays of a product that are worth packing: read at one plain place, contiguous along the results' rows, too large for L1."""
+    """The arrays of a product that are worth packing: read at one plain place along the results' rows, and too large for L1, or not
+    contiguous, as one part of complex numbers is: each tile would pick its elements out of lanes anew."""
     found = {}
     row, column = stage.axes[-2].var, stage.axes[-1].var
     wanted = {axis.var for axis in stage.reduction_axes} | {column}
     for array, points in draft.demand.reads(stage.name).items():
         (point, *others) = points
-        plain = {e for e in point if isinstance(e, Var)}
-        if others or len(plain) != len(point) or not wanted <= plain or row in plain or point[-1] is not column:
+        plain = plain_axes(point)
+        if others or plain is None or not wanted <= set(plain) or row in plain or plain[-1] is not column:
             continue
         axes = [axis for axis in stage.all_axes if axis.var in wanted]
-        if prod(extent(draft, axis.extent) for axis in axes) * stage.bodies[0].dtype.itemsize > draft.machine.l2 // 8:
+        size = prod(extent(draft, axis.extent) for axis in axes) * stage.bodies[0].dtype.itemsize
+        if point[-1] is not column or size > draft.machine.l2 // 8:
             found[array] = point
     return found
 
@@ -408,8 +417,8 @@ def rows_to_pack(draft: Draft, stage: Stage) -> dict[str, Point]:
         if not any(e is not None and moves(e, column) for point in points for e in point):
             continue
         (point, *others) = points
-        plain = {e for e in point if isinstance(e, Var)}
-        if others or len(plain) != len(point) or not wanted <= plain or row in plain:
+        plain = plain_axes(point)
+        if others or plain is None or not wanted <= set(plain) or row in plain:
             return {}
         found[array] = point
     return found if len(found) == 1 else {}

@@ -409,7 +409,8 @@ def say_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> bool:
     for array, points in packed.items():
         around = [axis.name for axis in stage.axes[:-2] if axis.var in points]
         before = set(draft.state.uses.stages)
-        layout = (*around, j + "o", *(axis.name for axis in stage.reduction_axes), j + "i")
+        fixed = [f"d{d}" for d, e in enumerate(points) if index.constant_value(e) is not None]  # type: ignore[arg-type]
+        layout = (*around, j + "o", *fixed, *(axis.name for axis in stage.reduction_axes), j + "i")
         if not draft.say(name, "cache", array=array, stage=name, axis=None, layout=layout):
             return False
         (copy,) = set(draft.state.uses.stages) - before

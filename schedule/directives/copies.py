@@ -73,7 +73,8 @@ class CopyDirectives(Recorder):
 
         array: a parameter or a stage that this stage reads. stage, axis: the loop at which the copy is made; None: once, at root.
         layout: storage dimensions of the copy, outermost first, in this stage's axes and halves of splits: ("jo", "r", "ji") packs
-        panels of b[r, j]. scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, or "local".
+        panels of b[r, j]; a dimension that is read at one constant is called by its position, ("jo", "d2", "r", "ji") for b[r, j, 0].
+        scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, or "local".
         name: of the copy; "b_copy" for "b" unless given.
 
         before   for io, jo, r, ii, ji: c += a[i, r] * b[r, j]
@@ -197,13 +198,16 @@ def identity_stage(
 
 
 def dimension_names(reader: Stage, loads: tuple[Load, ...]) -> tuple[str, ...]:
-    """The names of an array's dimensions: the reader's axes when it is read at plain ones, else y, x."""
+    """The names of an array's dimensions: the reader's axes when it is read at plain ones, those at one constant by position; else y, x."""
     by_var = {axis.var: axis.name for axis in reader.all_axes}
-    columns = zip(*(load.indices for load in loads), strict=True)
-    names = [{by_var.get(index.canonical(i), "") for i in column} for column in columns]  # type: ignore[call-overload]
-    plain = tuple(next(iter(each)) if len(each) == 1 else "" for each in names)
-    if all(plain) and len(set(plain)) == len(plain):
-        return plain
+    columns = [{index.canonical(i) for i in column} for column in zip(*(load.indices for load in loads), strict=True)]
+    names = []
+    for d, column in enumerate(columns):
+        (first, *others) = column
+        fixed = not others and index.constant_value(first) is not None
+        names.append("" if others else f"d{d}" if fixed else by_var.get(first, ""))  # type: ignore[call-overload]
+    if all(names) and len(set(names)) == len(names) and not by_var.keys().isdisjoint(set().union(*columns)):
+        return tuple(names)
     rank = len(loads[0].indices)
     return DEFAULT_AXES.get(rank) or (*(f"d{k}" for k in range(rank - 3)), "z", "y", "x") if rank else ()
 

@@ -6,6 +6,7 @@ import random
 import re
 from functools import reduce
 
+import numpy as np
 import pytest
 import sample_graphs as graphs
 from programs import PROGRAMS
@@ -640,3 +641,16 @@ def test_roots_read_at_several_places_are_made_once():
 
     assert 's["elementwise_1"].inline()' not in str(ridges.schedule().complete())
     assert 's["elementwise_1"].inline()' in str(products.schedule().complete())
+
+
+@pytest.mark.parametrize("machine", (AVX2, AVX512))
+def test_parts_of_complex_numbers_are_packed_for_products(machine):
+    @rd.algorithm
+    def product(a: rd.complex64["n", "k"], b: rd.complex64["k", "m"]):
+        return a @ b
+
+    text = str(Schedule(form_stages(product.trace())).complete(machine))
+    assert text.count('layout=("xo", "d2", "r", "xi")') == 4 and text.count('.parallel("xo").vectorize("xi")') == 4
+    rng = np.random.default_rng(0)
+    a, b = ((rng.random(s) + 1j * rng.random(s)).astype(np.complex64) for s in ((23, 37), (37, 41)))
+    np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-5)
