@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph.dtypes import DType, bf16, bool_, i64
 from raido.algo.graph.expr import Const, Op
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.primitives import DIVISIONS
+from raido.schedule.lower.index_checks import is_made_of_sizes
 from raido.schedule.nest.values import Ramp, Read, Splat, VectorVar, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import INDEX_OPERATIONS, Term, fold_known, index_operation, is_plain_index, tir
@@ -55,6 +57,9 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
         return values.unit.call(
             values.unit.helpers.values.below(lanes), bool_, lanes, values.tir(base), values.tir(high)
         )
+    if (inside := _inside(e)) is not None:
+        place, size = (T.Cast("uint64", values.tir(each)) for each in inside)
+        return T.LT(place, size)
     if e.name in _COMPARISONS and first not in (bool_, bf16):
         return _COMPARISONS[e.name](*args)
     if e.name == "ne" and first.is_integer:
@@ -126,6 +131,18 @@ def _below(e: Op) -> tuple[Any, Any] | None:
     high: Any = e.args[-1]
     tail = e.name == "lt" and isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
     return (ramp.base, high.value) if tail else None
+
+
+def _inside(e: Op) -> tuple[Any, Any] | None:
+    """An index and a size, where `e` says that the one is from 0 up and below the other: without signs that is one comparison."""
+    if e.name != "logical_and" or lanes_of(e) > 1:
+        return None
+    low, high = e.args
+    named = isinstance(low, Op) and isinstance(high, Op) and (low.name, high.name) == ("ge", "lt")
+    if not named or low.args[0] is not high.args[0] or low.args[0].dtype is not i64 or _constant_of(low.args[1]) != 0:
+        return None
+    size = high.args[1]
+    return (low.args[0], size) if is_made_of_sizes(size) and Facts().nonnegative(size) else None
 
 
 def _literal_of(e: Any) -> Const | None:

@@ -1,0 +1,43 @@
+"""Loops of one thread whose indices data decides: what their checks cost, and that they find what is wrong at the borders."""
+
+import numpy as np
+import pytest
+from emission import CPUS, assembly_of
+from test_emit_assembly import loops
+
+import raido as rd
+
+
+@rd.algorithm
+def ways(coins: rd.i64["m"], target: rd.size):
+    def per_coin(c, ways):
+        count = rd.maximum(target + 1 - coins[c], 0)
+        return rd.loop(count, lambda i, w: w.at[i + coins[c]].set(w[i + coins[c]] + w[i]), ways)
+
+    return rd.loop(coins.shape[0], per_coin, rd.zeros(target + 1, rd.i64).at[0].set(1))
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_a_check_of_an_index_is_one_comparison_and_a_jump_that_is_not_taken(cpu):
+    kernel = assembly_of(ways, cpu).split("raido_ways.loop_2:")[1].split("Lfunc_end")[0]
+    body = min(loops(kernel), key=len)
+    assert not any("cmpxchg" in i or i.startswith(("set", "or", "call")) for i in body), body
+    assert sum(i.startswith("j") for i in body) <= 3, body  # of two indices, and the loop's own
+
+
+def test_each_border_is_checked():
+    @rd.algorithm
+    def moved(x: rd.i64["n"], by: rd.i64):
+        return rd.loop(x.shape[0], lambda i, w: w.at[i + by].set(x[i]), rd.zeros(x.shape[0] + 3, rd.i64))
+
+    x = np.arange(1, 6)
+    assert moved(x, 0).tolist() == [1, 2, 3, 4, 5, 0, 0, 0] and moved(x, 3).tolist() == [0, 0, 0, 1, 2, 3, 4, 5]
+    for by, wrong in ((-1, -1), (4, 8), (1 << 40, 1 << 40), (-(1 << 63), -(1 << 63)), ((1 << 63) - 1, (1 << 63) - 1)):
+        for run in (moved, moved.interpret):
+            with pytest.raises(rd.IndexOutOfRange, match=f"index {wrong} "):
+                run(x, by)
+
+
+def test_all_sums_of_coins_are_counted():
+    coins = np.array([1, 2, 5])
+    assert ways(coins, 10).tolist() == ways.interpret(coins, 10).tolist() == [1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 10]
