@@ -114,6 +114,7 @@ class Statements:
         self.outliner = outliner
         self.streams = False
         self.stream: StreamLoops | None = None
+        self.chosen: dict[Any, Op] = {}  # names of choices between lanes
         self.shared: set[Buffer] = set()  # register buffers that loops over threads use
         self.turn: tuple[Any, Any] | None = (
             None  # of an iteration with an ordered section: whose turn it is, and its number
@@ -171,6 +172,8 @@ class Statements:
 
     def _let(self, s: Let) -> None:
         unit = self.unit
+        if isinstance(s.value, Op) and s.value.name == "select" and lanes_of(s.value) > 1:
+            self.chosen[s.var] = s.value
         term = self.values.scalar(s.value)
         if is_plain_index(s.value, unit.index_like, {}):
             unit.index_like.add(s.var)

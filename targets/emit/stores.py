@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Op
 from raido.schedule.nest.nodes import Scatter, Store, VectorStore
-from raido.schedule.nest.values import lanes_of
+from raido.schedule.nest.values import VectorRead, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.streams import beyond_lines
 from raido.targets.emit.terms import tir
@@ -52,11 +53,27 @@ def emit_vector_store(statements: Statements, s: VectorStore) -> None:
     elif statements.stream is None and _fills_line(s):
         _emit_line(statements, s, where, tir(offset), stored)
     elif mask is None and s.stride == 1:
+        if _keeps_lanes(statements, s):
+            stored = statements.unit.call(helpers.memory.made(s.buffer.dtype, lanes), s.buffer.dtype, lanes, stored)
         statements.unit.out.append(T.BufferStore(where, stored, [T.Ramp(tir(offset), T.IntImm("int64", 1), lanes)]))
     else:
         helper = helpers.memory.store(s.buffer.dtype, lanes, mask is not None, s.stride)
         extra = [] if mask is None else [tir(mask, bool_)]
         statements.unit.effect(helper, data_of(where), tir(offset), stored, *extra)
+
+
+def _keeps_lanes(statements: Statements, s: VectorStore) -> bool:
+    """Whether lanes that a choice leaves as they are in memory are stored with the others, on a processor whose masked stores are slow.
+
+    LLVM would make a masked store of it, which takes a Zen 2 or 3 as long as some twenty instructions; where masks are registers of their
+    own, it is one.
+    """
+    value = statements.chosen.get(s.value, s.value)
+    masks_are_registers = statements.unit.helpers.can.vector_bits >= 512
+    if masks_are_registers or s.buffer.dtype.bits < 32 or not isinstance(value, Op) or value.name != "select":
+        return False
+    read = (e for e in value.args[1:] if isinstance(e, VectorRead))
+    return any(e.buffer is s.buffer and e.indices == s.indices for e in read)
 
 
 def _fills_line(s: VectorStore) -> bool:

@@ -90,6 +90,18 @@ class MemoryHelpers:
 
         return self._texts.write(symbol, "i32", shapes, body)
 
+    def made(self, dtype: DType, lanes: int) -> str:
+        """(value) -> the same value, if it fills a register, without that LLVM knows how it was made."""
+        memory = memory_dtype(dtype)
+        bits = lanes * memory.bits
+        one_register = bits in (128, 256, 512) and bits <= self._texts.can.vector_bits
+
+        def body(b: TextBuilder, value: Value) -> str:
+            hidden = f'call {value.type} asm "", "=v,0"({value.typed})'
+            return b.result(memory, lanes, hidden).text if one_register else value.text
+
+        return self._texts.write(f"rd.made.{memory.name}x{lanes}", llvm_type(memory, lanes), [(memory, lanes)], body)
+
     def store_interleaved(self, dtype: DType, lanes: int, count: int) -> str:
         """(base, offset, values…) -> 0: the first lane of each in turn, then the second of each, and so on, without gaps."""
         memory = memory_dtype(dtype)

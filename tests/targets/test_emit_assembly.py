@@ -56,6 +56,23 @@ def test_a_sum_is_loads_additions_and_stores(cpu, register):
     assert len([i for i in body if not re.match("v?mov|v?addps", i)]) <= 6
 
 
+@pytest.mark.parametrize("dtype", [f32, i32])
+@pytest.mark.parametrize("named", [True, False])
+def test_lanes_that_stay_as_they_are_are_stored_with_the_others(dtype, named):
+    """A masked store takes some processors as long as twenty instructions."""
+    a, b, x = array("a", dtype, n), array("b", dtype, n), fresh("x")
+    new, old = (VectorRead(each, (x,), 1, 8, None) for each in (a, b))
+    chosen = Op("select", dtype, (Op("lt", bool_, (new, Splat(const(dtype, 3), 8))), new, old))
+    name = VectorVar("step", dtype, 8, fresh("v").serial)
+    inside = (Let(name, chosen), VectorStore(b, (x,), name)) if named else (VectorStore(b, (x,), chosen),)
+    compiled = compile_body([For(x, index(0), n, 8, Block(inside))], [a], [b], cpu="haswell")
+    body = loop_with(
+        compiled, ("vmovups %ymm", "vmovdqu %ymm", "vmovups\t%ymm", "vmovdqu\t%ymm", "vmaskmov", "vpmaskmov")
+    )
+    assert is_clean(body)
+    assert not any("maskmov" in i for i in body)
+
+
 def test_a_stencil_of_four_rows_keeps_its_rows_in_registers():
     h, w = SizeVar("h"), SizeVar("w")
     a, b = array("a", f32, h, w), array("b", f32, h, w)
