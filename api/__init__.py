@@ -175,6 +175,7 @@ if TYPE_CHECKING:
         isreal,
         isrealobj,
     )
+    from raido.algo.library.rounding import round_to_tf32
     from raido.algo.library.sets import (
         intersect1d,
         setdiff1d,
@@ -442,6 +443,7 @@ __all__ = [
     "roll",
     "rollaxis",
     "rot90",
+    "round_to_tf32",
     "row_stack",
     "scan",
     "scatter",
@@ -538,6 +540,7 @@ _LIBRARY = {  # families of NumPy's names that few programs need
     "linalg": "matrix_transpose",
     "nan_statistics": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "polynomials": "polyadd polyder polyint polymul polysub polyval vander",
+    "rounding": "round_to_tf32",
     "predicates": "array_equiv fix iscomplex iscomplexobj isneginf isposinf isreal isrealobj",
     "sets": "intersect1d setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values",
     "spaced": "copy empty empty_like fromfunction geomspace logspace",

@@ -2,8 +2,8 @@
 
 The instruction multiplies a tile of 16 × 16 elements by one of 16 × 8, and adds the products to a tile of 16 × 8 sums. The 32 threads of a
 subgroup run it together: the thread at (4 g + t) among them has the sums of rows g and g + 8 and of columns 2 t and 2 t + 1 (PTX ISA,
-"Matrix fragments for mma.m16n8k16"). A schedule says so in its own words, so that sums are those of their threads before the instruction,
-after it, and where tiles are cut off and the loops run as they are:
+"Matrix fragments for mma.m16n8k16"; of factors in tf32 each takes 8 steps). A schedule says so in its own words,
+so that sums are those of their threads before the instruction, after it, and where tiles are cut off and the loops run as they are:
 
     rows      thread.y, 8 iterations in steps of 1; inside, unrolled, an even number in steps of 8
     columns   thread.x, 4 iterations in steps of 2; inside, unrolled, 2 in steps of 1, and any number in steps of 8
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import f32
-from raido.algo.graph.expr import Expr, Load, Op
+from raido.algo.graph.expr import Expr, Load, Op, Result
 from raido.algo.graph.rewrite import free_variables
+from raido.algo.graph.tf32 import is_rounded
 from raido.schedule.levels import all_loops, launch_of, level_of, threads_of
 from raido.schedule.plan import LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
@@ -27,7 +28,7 @@ ALONG_Y, ALONG_X = 8, 4
 """The threads of a subgroup along the rows and along the columns."""
 
 
-def factors_of(stage: Stage) -> tuple[Load, Load] | None:
+def factors_of(state: State, stage: Stage) -> tuple[Load, Load] | None:
     """The factors of a sum of products whose factors and sums have types that matrix units take, if a stage is one: rows, then columns."""
     fold = stage.reduction
     if fold is None or fold.monoid != "add" or len(fold.values) != 1 or len(fold.axes) != 1 or len(stage.axes) < 2:
@@ -35,7 +36,7 @@ def factors_of(stage: Stage) -> tuple[Load, Load] | None:
     product = fold.values[0]
     if not isinstance(product, Op) or product.name != "mul" or product.dtype is not f32:
         return None
-    loads = [_widened(e) for e in product.args]
+    loads = [_widened(state, e) for e in product.args]
     row, column = stage.axes[-2].var, stage.axes[-1].var
     for left, right in (loads, loads[::-1]):
         if left is None or right is None or left.dtype is not right.dtype or left.checked or right.checked:
@@ -46,15 +47,37 @@ def factors_of(stage: Stage) -> tuple[Load, Load] | None:
     return None
 
 
-def _widened(e: Expr) -> Load | None:
-    if (
-        isinstance(e, Op)
-        and e.name == "cast"
-        and isinstance(e.args[0], Load)
-        and e.args[0].dtype.name in ("f16", "bf16")
-    ):
-        return e.args[0]
-    return None
+def _widened(state: State, e: Expr) -> Load | None:
+    """The element that a factor in f32 is, if it is one of f16 or bf16, or of an array that the program has rounded to tf32."""
+    if isinstance(e, Load) and e.dtype is f32:
+        return e if _holds_rounded(state, e) else None
+    narrow = e.args[0] if isinstance(e, Op) and e.name == "cast" else None
+    return narrow if isinstance(narrow, Load) and narrow.dtype.name in ("f16", "bf16") else None
+
+
+def _holds_rounded(state: State, load: Load) -> bool:
+    """Whether all elements of the array that is read are rounded to tf32 by the stage that makes it, or copies of such."""
+    while isinstance(load.array, Result):
+        made = state.uses.stages.get(state.uses.names.get(load.array.form, ""))
+        if (
+            not isinstance(made, Stage)
+            or made.reduction is not None
+            or made.update
+            or made.scan
+            or made.filter
+            or made.sort
+        ):
+            return False
+        body = made.bodies[load.array.index]
+        if not isinstance(body, Load):
+            return is_rounded(body)
+        load = body
+    return False
+
+
+def type_of_factors(factors: tuple[Load, Load]) -> str:
+    """The type in which matrix units multiply such factors."""
+    return "tf32" if factors[0].dtype is f32 else factors[0].dtype.name
 
 
 def matrix_loop(plan: StagePlan) -> LoopPlan | None:
@@ -72,14 +95,14 @@ def check_matrix(state: State, name: str) -> None:
         what = "the schedule is for a CPU, which has" if state.gpu is None else "the device has"
         remedy = 'schedule(target="cuda:sm_80"), or leave `tensorize` out'
         raise Refusal(f"{what} no instruction that multiplies matrices: CUDA has it from sm_80 on", remedy)
-    factors = factors_of(stage)
+    factors = factors_of(state, stage)
     if factors is None or stage.scan or stage.update or stage.filter or stage.sort:
         raise Refusal(
-            f'"{name}" is no sum of products that matrix units make: along one axis, in f32, of factors of rows and of columns, both f16 '
-            "or both bf16, each read from an array",
-            "rd.matmul(a, b, dtype=rd.f32), or leave `tensorize` out",
+            f'"{name}" is no sum of products that matrix units make: along one axis, in f32, of factors of rows and of columns, both f16, '
+            "both bf16, or both rounded to tf32, each read from an array",
+            "rd.matmul(a, b, dtype=rd.f32), or rd.round_to_tf32 of both factors, or leave `tensorize` out",
         )
-    dtype = factors[0].dtype.name
+    dtype = type_of_factors(factors)
     if dtype not in state.gpu.products:
         raise Refusal(f"the device multiplies matrices of {listed(state.gpu.products)}, not of {dtype}")
     _check_loops(stage, plan, loop)

@@ -4,7 +4,7 @@ A block has four subgroups, since a processor of such a GPU has four matrix unit
 as it has registers for while enough others are resident, and tiles stand one below the other. What a block reads of both factors goes
 through shared memory, of the reduction as many steps as a line of memory has elements; where copies run ahead, half as many at a time, so
 that two of each take no more memory, and as many blocks are resident. Rows of the copies are 16 bytes longer than what is read of them:
-eight rows that are loaded together lie in different banks then.
+eight rows that are loaded together lie in different banks then; where 32 threads load words of eight neighbours in four rows, 32 bytes longer.
 
     block.y, block.x: for ro: copy a, copy b;  thread.z, thread.y, thread.x: for ri by matrix: rows × columns multiply-adds
 """
@@ -15,22 +15,23 @@ from collections.abc import Sequence
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
+from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
 from raido.schedule.defaults.block_products import BUFFERS, arrays_to_copy, lanes_of_copy, say_store, square_side
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.machine import Gpu
-from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of
+from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of, type_of_factors
 from raido.schedule.stages.stage import Stage
 
 SUBGROUPS = 4
-LINE, PAD = 128, 16  # bytes
+LINE, PAD, WORD = 128, 16, 4  # bytes
 
 
 def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
     """The loops of a stage that matrix units compute; whether they do."""
-    factors = factors_of(stage)
-    if factors is None or factors[0].dtype.name not in gpu.products or not fold_alone(draft, stage):
+    factors = factors_of(draft.state, stage)
+    if factors is None or type_of_factors(factors) not in gpu.products or not fold_alone(draft, stage):
         return False
     (i, j), (r,), name, size = stage.axes[-2:], stage.reduction_axes, stage.name, factors[0].dtype.itemsize
     lengths = [index.constant_value(known(draft, axis.extent)) for axis in (i, j, r)]
@@ -66,12 +67,19 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
     draft.adopt(trial)
     for array in arrays_to_copy(draft, stage):
         before = set(draft.state.plans)
+        pad = PAD if size < WORD or is_along(draft, name, array, r) else 2 * PAD
         if draft.say(name, "cache", array=array, stage=name, axis=ro, scope="shared"):
             (copy,) = set(draft.state.plans) - before
             made = draft.state.stage(copy)
             say_block_loops(draft, made, lanes_of_copy(gpu, made))
-            say_store(draft, copy, gpu, pad=PAD // size)
+            say_store(draft, copy, gpu, pad=pad // size)
     return True
+
+
+def is_along(draft: Draft, name: str, array: str, reduced: Axis) -> bool:
+    """Whether neighbours in memory of what a stage reads of an array lie along the axis that is reduced."""
+    load = next(iter(draft.state.uses.loads[name][array]))
+    return reduced.var in free_variables(load.indices[-1])
 
 
 def tile_of_subgroup(registers: int, steps: int, lengths: Sequence[int | None]) -> tuple[int, int, int]:

@@ -19,11 +19,11 @@ class MatrixDirectives(Recorder):
         add the products of a tile of 16 × 16 elements and one of 16 × 8 to 16 × 8 sums.
 
         axis: the inner half of a split of a reduction's axis by a multiple of 16. The stage sums products of f16 or of bf16 in f32, as
-        `rd.matmul(a, b, dtype=rd.f32)` says. A subgroup has 8 threads along the rows of the result ("thread.y") and 4 along its columns
-        ("thread.x"), each with two neighbours; "thread.z" is free for more subgroups. Inside of `axis` stand unrolled loops over the rows
-        of a thread, an even number in steps of 8, and over its columns, pairs in steps of 8. Products are exact; an instruction adds 16
-        of them to a sum at once, so last bits may differ from those of sums one by one (docs/gpu.md has the bound). Tiles that
-        the edge of an array cuts off are summed one by one.
+        `rd.matmul(a, b, dtype=rd.f32)` says, or of f32 that the program has rounded to tf32 (`rd.round_to_tf32`). A subgroup has 8 threads
+        along the rows of the result ("thread.y") and 4 along its columns ("thread.x"), each with two neighbours; "thread.z" is free for more
+        subgroups. Inside of `axis` stand unrolled loops over the rows of a thread, an even number in steps of 8, and over its columns, pairs in
+        steps of 8. Products are exact; an instruction adds 16 of them to a sum at once, so last bits may differ from those of sums one by one
+        (docs/gpu.md has the bound). Tiles that the edge of an array cuts off are summed one by one.
 
         before   for ri in ro..ro + 32: sum[y, x] += f32(a[y, ri]) * f32(b[ri, x])
         after    for ri in ro..ro + 32 by matrix: sum[y, x] += f32(a[y, ri]) * f32(b[ri, x])

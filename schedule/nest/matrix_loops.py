@@ -74,6 +74,7 @@ def _product(s: Statement, known: dict[Node, NestExpr]) -> Product | None:
 
 
 def _widened(e: NestExpr) -> Read | None:
-    """The element of f16 or bf16 that a value in f32 is."""
-    narrow = e.args[0] if isinstance(e, Op) and e.name == "cast" else None
-    return narrow if isinstance(narrow, Read) and narrow.predicate is None and narrow.dtype.itemsize == 2 else None
+    """The element of f16 or bf16 that a value in f32 is, or that of f32, which the schedule has found to be one of tf32."""
+    read = e.args[0] if isinstance(e, Op) and e.name == "cast" else e
+    narrow = read.dtype is f32 if read is e else read.dtype.itemsize == 2
+    return read if isinstance(read, Read) and read.predicate is None and narrow else None

@@ -30,8 +30,8 @@ class CudaInfo:
 
     @property
     def products(self) -> tuple[str, ...]:
-        """The types of factors of which `mma.sync.m16n8k16` multiplies matrices, with sums in f32 (PTX ISA: from sm_80 on)."""
-        return ("f16", "bf16") if self.capability >= 80 else ()
+        """The types of factors of which `mma.sync` multiplies matrices, with sums in f32 (PTX ISA: from sm_80 on)."""
+        return ("f16", "bf16", "tf32") if self.capability >= 80 else ()
 
     @property
     def asynchronous(self) -> bool:

@@ -8,6 +8,9 @@ rows that begin at multiples of 16 bytes; factors that lie otherwise are loaded 
     matrix_load(count, transposed, address, words …)             words k: elements 2 (l % 4) and the next of row l / 4 of tile k, whose row j
                                                                  is at the address that thread 8 k + j gives; transposed: of column l / 4
     matrix_multiply_<dtype>(sums …, left words …, right words …) adds a tile of 16 × 16 times one of 16 × 8 to 4 sums (PTX ISA, mma.m16n8k16)
+
+Factors in tf32 are words of 32 bits: tiles are 8 × 4 of them, and an instruction takes 8 steps (mma.m16n8k8). Such tiles are not transposed on
+their way: where neighbours lie along rows or columns of the result, threads load their words one by one.
 """
 
 from __future__ import annotations
@@ -26,14 +29,15 @@ from raido.schedule.nest.nodes import For
 from raido.schedule.nest.values import Buffer, Read
 from raido.targets import tvm_corner as T
 from raido.targets.emit.order import strides_of
+from raido.targets.emit.terms import tir
 from raido.targets.kernels.unit import load, operation
 from raido.targets.kernels.values import to_word
 
 if TYPE_CHECKING:
     from raido.targets.kernels.statements import Statements
 
-ALIGNED = 8
-"""Elements of 16 bits in the 16 bytes that `matrix_load` takes at once."""
+ROW = 16
+"""Bytes of a row of a tile, which `matrix_load` takes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,8 @@ class _Writer:
         self.statements, self.unit, self.s, self.tiles = statements, statements.unit, s, tiles
         self.x, self.y = lanes
         self.low = _meaning(s.low, statements.meanings)
+        self.word = 4 // tiles.left.buffer.dtype.itemsize  # elements of a word
+        self.half = ROW // tiles.left.buffer.dtype.itemsize  # steps of a tile, of which an instruction takes two
         rows, columns = len(tiles.sums) // 2, len(tiles.sums[0]) // 2
         self.left = self._words("left", 4 * rows)
         self.right = self._words("right", 2 * columns)
@@ -144,7 +150,7 @@ class _Writer:
     def write(self, trips: int) -> None:
         """Appends them, for so many iterations."""
         rows, columns = len(self.tiles.sums) // 2, len(self.tiles.sums[0]) // 2
-        for step in range(0, trips, STEPS):
+        for step in range(0, trips, 2 * self.half):
             for j in range(0, columns, 2):
                 self._load_right(j, min(2, columns - j), step)
             for i in range(rows):
@@ -160,32 +166,32 @@ class _Writer:
             held, offset = self.statements.values.element(product.buffer, product.indices)
             sums.append(load(held.buffer, offset))
         words = [load(self.left, 4 * i + k) for k in range(4)] + [load(self.right, 2 * j + k) for k in range(2)]
-        dtype = self.tiles.left.buffer.dtype.name
+        dtype = self.tiles.left.buffer.dtype.name if self.word > 1 else "tf32"
         self.unit.out.append(T.Evaluate(operation(f"matrix_multiply_{dtype}", i32, *sums, *words)))
 
     # --- factors
 
     def _load_left(self, i: int, step: int) -> None:
         """The words of 16 rows: of rows 0 to 7 and 8 to 15, then both of the steps from 8 on."""
-        factor, half = self.tiles.left, ix.mul(ix.floordiv(self.y, 4), ALIGNED)
+        factor, half = self.tiles.left, ix.mul(ix.floordiv(self.y, 4), self.half)
         place = self._place(factor, ROWS * i, step)
         if _contiguous(factor.buffer, factor.steps):
             at = place({self.y: ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x)}, half)
             transposed = False
         else:
-            line = ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), ALIGNED)
+            line = ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), ALONG_Y)
             at = place({self.y: line}, ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), half))
             transposed = True
         if self._is_aligned(factor, at, factor.lines if transposed else factor.steps):
             self._load(self.left, 4 * i, 4, transposed, factor, at)
             return
         for k in range(4):
-            first = ix.add(ix.mul(self.x, 2), k // 2 * ALIGNED)
+            first = ix.add(ix.mul(self.x, self.word), k // 2 * self.half)
             self._pack(
                 self.left,
                 4 * i + k,
                 factor,
-                [self._place(factor, ROWS * i + k % 2 * ALONG_Y, step)({}, ix.add(first, e)) for e in range(2)],
+                [self._place(factor, ROWS * i + k % 2 * ALONG_Y, step)({}, ix.add(first, e)) for e in range(self.word)],
             )
 
     def _load_right(self, j: int, tiles: int, step: int) -> None:
@@ -198,15 +204,18 @@ class _Writer:
             at = place({self.x: none}, ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x), further)
         else:
             line = ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), further)
-            at = place({self.x: none}, ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), ALIGNED), line)
+            at = place({self.x: none}, ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), self.half), line)
         if self._is_aligned(factor, at, factor.lines if transposed else factor.steps):
             self._load(self.right, 2 * j, 2 * tiles, transposed, factor, at)
             return
         for k in range(2 * tiles):
-            first = ix.add(ix.mul(self.x, 2), k % 2 * ALIGNED)
+            first = ix.add(ix.mul(self.x, self.word), k % 2 * self.half)
             line = self._place(factor, COLUMNS * (j + k // 2), step)
             self._pack(
-                self.right, 2 * j + k, factor, [line({self.x: none}, ix.add(first, e), self.y) for e in range(2)]
+                self.right,
+                2 * j + k,
+                factor,
+                [line({self.x: none}, ix.add(first, e), self.y) for e in range(self.word)],
             )
 
     def _place(self, factor: Factor, line: int, step: int) -> Any:
@@ -225,15 +234,17 @@ class _Writer:
         return indices
 
     def _is_aligned(self, factor: Factor, at: Sequence[Expr], contiguous: int) -> bool:
-        """Whether 8 neighbouring elements from there on lie in shared memory, at a multiple of 16 bytes."""
+        """Whether the neighbouring elements of 16 bytes from there on lie in shared memory, at a multiple of 16 bytes."""
         if factor.buffer.scope != "shared" or self.statements.forms.get(factor.buffer, "plain") != "plain":
+            return False
+        if self.word == 1 and contiguous != factor.steps:
             return False
         for d, stride in enumerate(strides_of(factor.buffer)):
             by = ix.constant_value(stride)
-            if by is None or (d == contiguous) != (by == 1) or (d != contiguous and by % ALIGNED):
+            if by is None or (d == contiguous) != (by == 1) or (d != contiguous and by % self.half):
                 return False
         constant, terms = ix.linear(at[contiguous])
-        return constant % ALIGNED == 0 and all(c % ALIGNED == 0 for c in terms.values())
+        return constant % self.half == 0 and all(c % self.half == 0 for c in terms.values())
 
     def _load(self, words: Any, first: int, count: int, transposed: bool, factor: Factor, at: tuple[Expr, ...]) -> None:
         values = self.statements.values
@@ -245,8 +256,12 @@ class _Writer:
         self.unit.out.append(T.Evaluate(operation("matrix_load", i32, *flags, address, *into)))
 
     def _pack(self, words: Any, place: int, factor: Factor, pair: Sequence[tuple[Expr, ...]]) -> None:
-        """Two elements as a word, the first in its lower half."""
+        """Two elements as a word, the first in its lower half; or one that is as long."""
         values, dtype = self.statements.values, factor.buffer.dtype
+        if len(pair) == 1:
+            (element,) = values.prepare(Read(factor.buffer, pair[0], None))
+            self.unit.put(words, operation("bitcast", u32, tir(element, dtype)), place)
+            return
         low, high = values.prepare(*(Read(factor.buffer, at, None) for at in pair))
         upper = operation("shift_left", u32, to_word(dtype, high), T.IntImm("uint32", 16))
         self.unit.put(words, operation("bit_or", u32, to_word(dtype, low), upper), place)

@@ -285,12 +285,17 @@ inline float half_of(uint32_t word, int k, bool brain) {
 
 // PTX ISA, "ldmatrix": row j of tile k begins where thread 8 k + j says.
 template <class T> void load_tiles(uint32_t** words, int count, const T* row, bool transposed) {
-  static_assert(sizeof(T) == 2, "elements of 16 bits");
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4, "elements of 16 bits, or words");
   uint64_t place = (uint64_t)row;
   if (lane() < 8 * count && place % 16) fail("a row of a tile that does not begin at a multiple of 16 bytes");
   std::memcpy(&slots[now], &place, sizeof place);
   wait(warp);
   for (int k = 0; k < count; ++k) {
+    if (sizeof(T) == 4) {
+      if (transposed) fail("words are not transposed");
+      *words[k] = ((const uint32_t*)slots[peer(8 * k + lane() / 4)])[lane() % 4];
+      continue;
+    }
     T both[2];
     for (int e = 0; e < 2; ++e) {
       int line = transposed ? 2 * (lane() % 4) + e : lane() / 4, column = transposed ? lane() / 4 : 2 * (lane() % 4) + e;
@@ -310,6 +315,21 @@ inline void multiply(float** sums, const uint32_t (&words)[6], bool brain) {
     for (int k = 0; k < 16; ++k) {
       uint32_t left = given[peer(4 * row + k % 8 / 2)][which / 2 + k / 8 * 2], right = given[peer(4 * column + k % 8 / 2)][4 + k / 8];
       *sums[which] = std::fma(half_of(left, k, brain), half_of(right, k, brain), *sums[which]);
+    }
+  }
+  wait(warp);
+}
+
+// PTX ISA, "Matrix fragments for mma.m16n8k8": of factors in tf32 the 13 lowest bits are not looked at.
+inline void multiply_words(float** sums, const uint32_t (&words)[6]) {
+  std::memcpy(given[now], words, sizeof words);
+  wait(warp);
+  auto number = [](uint32_t word) { return bits<float>(word & ~0x1fffu); };
+  for (int which = 0; which < 4; ++which) {
+    int row = lane() / 4, column = 2 * (lane() % 4) + which % 2;
+    for (int k = 0; k < 8; ++k) {
+      uint32_t left = given[peer(4 * row + k % 4)][which / 2 + k / 4 * 2], right = given[peer(4 * column + k % 4)][4 + k / 4];
+      *sums[which] = std::fma(number(left), number(right), *sums[which]);
     }
   }
   wait(warp);
@@ -335,6 +355,11 @@ ON_CPU_MATRIX_LOAD(_transposed, true)
   }
 ON_CPU_MATRIX_MULTIPLY(f16, false)
 ON_CPU_MATRIX_MULTIPLY(bf16, true)
+inline void raido_matrix_multiply_tf32(float& s, float& t, float& u, float& v, uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t x,
+                                       uint32_t y) {
+  float* sums[] = {&s, &t, &u, &v};
+  on_cpu::multiply_words(sums, {a, b, c, d, x, y});
+}
 #endif
 
 // --- atomic updates

@@ -39,13 +39,16 @@ FACTORS = {
 
 
 def product(dtype: str, layout: str) -> Any:
-    left, right = (f"{dtype}[{', '.join(names.split())}]" for names in FACTORS[layout])
+    rounds = dtype == "tf32"
+    left, right = (f"{'f32' if rounds else dtype}[{', '.join(names.split())}]" for names in FACTORS[layout])
     left_turned, right_turned = (
         names.split() != wanted for names, wanted in zip(FACTORS[layout], (["n", "k"], ["k", "m"]), strict=True)
     )
 
     @rd.algorithm(a=left, b=right)
     def multiply(a: rd.Array, b: rd.Array) -> rd.Array:
+        if rounds:
+            a, b = rd.round_to_tf32(a, name="ra"), rd.round_to_tf32(b, name="rb")
         return rd.matmul(a.T if left_turned else a, b.T if right_turned else b, dtype=rd.f32, name="c")
 
     return multiply
@@ -68,7 +71,8 @@ def tiled(algorithm: Any, subgroups: int, rows: int, columns: int, steps: int, c
         "xiio", "thread.x"
     )
     c.unroll("yiio").unroll("xio").unroll("xiii").tensorize("ri")
-    for array in ("a", "b") if copied else ():
+    names = ("ra", "rb") if algorithm.trace().parameters[0].dtype is rd.f32 else ("a", "b")
+    for array in names if copied else ():
         c.cache(array, "c", "ro", scope="shared")
         s[f"{array}_copy"].store(pad=8)
     return s
@@ -80,6 +84,11 @@ CASES = {
     "columns apart": ("f16", "right transposed", (1, 16, 16, 16)),
     "not copied": ("bf16", "both transposed", (1, 16, 8, 16, False)),
     "by default": ("f16", "plain", ()),
+    "of tf32": ("tf32", "plain", (2, 32, 16, 32)),
+    "of tf32, rows contiguous": ("tf32", "left transposed", (1, 16, 8, 16)),
+    "of tf32, columns apart": ("tf32", "right transposed", (1, 16, 16, 16)),
+    "of tf32, not copied": ("tf32", "both transposed", (1, 16, 8, 16, False)),
+    "of tf32, by default": ("tf32", "plain", ()),
 }
 
 
@@ -170,14 +179,51 @@ def test_machine_code_has_the_instruction_and_no_spills(architecture: str) -> No
             assert moved and all("128" in name for name in moved)
 
 
-def test_older_devices_make_the_same_products_by_shuffles() -> None:
+def test_factors_in_tf32_are_those_that_the_program_rounds() -> None:
+    """Whatever its stages are called, and through copies; a schedule rounds nothing."""
+
+    @rd.algorithm(a="f32[n, k]", b="f32[k, m]")
+    def scaled(a: rd.Array, b: rd.Array) -> rd.Array:
+        return rd.matmul(rd.round_to_tf32(a * 2), rd.round_to_tf32(rd.sqrt(b)), name="c")
+
+    @rd.algorithm(a="f32[n, k]", b="f32[k, m]")
+    def half(a: rd.Array, b: rd.Array) -> rd.Array:
+        return rd.matmul(rd.round_to_tf32(a), b, name="c")
+
+    for algorithm, tensorized in ((scaled, True), (half, False), (product("tf32", "plain"), True)):
+        complete = str(algorithm.schedule(target=SM_80).complete())
+        assert ('.tensorize("ri")' in complete) == tensorized
+        assert "tensorize" not in str(algorithm.schedule(target="cuda:sm_75").complete())
+
+
+def test_machine_code_of_tf32_loads_words_of_rows_side_by_side() -> None:
+    """Rows of the left factor by `ldmatrix`; of the right one, whose neighbours are columns, words from different banks."""
+    text = by_default({"n": 64, "k": 64, "m": 16}, "tf32").text
+    try:
+        made = compile_source(text.text, "sm_90")
+    except TargetError as error:
+        pytest.skip(str(error))
+    if (nvdisasm := shutil.which("nvdisasm")) is not None:
+        counted = next(c for name, c in count_instructions(made.code, nvdisasm).items() if "HMMA.1688.F32.TF32" in c)
+        products = counted["HMMA.1688.F32.TF32"]
+        assert products % (2 * 2 * 2) == 0
+        assert sum(n for name, n in counted.items() if name.startswith("LDSM.16")) * 2 == products
+    narrow = text.body.split(f"{NARROW}c_", 1)[1].split('extern "C"', 1)[0]
+    assert narrow.count("raido_bits_u32(") == narrow.count("raido_matrix_multiply_tf32(") == 2 * 2 * 2
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "tf32"])
+def test_older_devices_make_the_same_products_by_shuffles(dtype: str) -> None:
     """In exported libraries, which have code for every architecture."""
     sizes = {"n": 16, "k": 16, "m": 8}
-    text, random = by_default(sizes, "bf16").text, np.random.default_rng(7)
-    (kernel,) = text.kernels
-    algorithm = product("bf16", "plain")
-    dtype = algorithm.trace().parameters[0].dtype.numpy
-    a, b = random.standard_normal((16, 16)).astype(dtype), random.standard_normal((16, 8)).astype(dtype)
+    text, random = by_default(sizes, dtype).text, np.random.default_rng(7)
+    (kernel,) = (each for each in text.kernels if each.name.startswith("c"))
+    algorithm = product(dtype, "plain")
+    numbers = algorithm.trace().parameters[0].dtype.numpy
+    a, b = random.standard_normal((16, 16)).astype(numbers), random.standard_normal((16, 8)).astype(numbers)
+    if dtype == "tf32":
+        round_ = rd.algorithm(lambda x: rd.round_to_tf32(x))
+        a, b = round_.interpret(a), round_.interpret(b)
     out = np.zeros((16, 8), np.float32)
     assert [argument.pointer for argument in kernel.arguments] == [True] * 3
     Twin(text, "RAIDO_BY_SHUFFLES").launch(kernel.name, (1, 1, 1), [a, b, out])

@@ -193,6 +193,34 @@ struct raido_sums { f32 s, t, u, v; };
     s = made.s, t = made.t, u = made.u, v = made.v;                                                                             \
   }
 #endif
+// Factors in tf32, 8 steps at once: the words of f32, whose 13 lowest bits are 0. PTX ISA, "Matrix fragments for mma.m16n8k8".
+#ifdef RAIDO_BY_SHUFFLES
+template <class T>
+__device__ __noinline__ raido_sums raido_products_tf32(T s, T t, T u, T v, u32 a, u32 b, u32 c, u32 d, u32 x, u32 y) {
+  i32 lane = (i32)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 32;
+  i32 row = lane - lane % 4, column = 8 * (lane % 4);
+  _Pragma("unroll 1") for (i32 k = 0; k < 8; ++k) {
+    f32 upper = __uint_as_float(__shfl_sync(0xffffffffu, k < 4 ? a : c, row + k % 4));
+    f32 lower = __uint_as_float(__shfl_sync(0xffffffffu, k < 4 ? b : d, row + k % 4));
+    f32 first = __uint_as_float(__shfl_sync(0xffffffffu, k < 4 ? x : y, column + k % 4));
+    f32 second = __uint_as_float(__shfl_sync(0xffffffffu, k < 4 ? x : y, column + 4 + k % 4));
+    s = raido_fma(upper, first, s), t = raido_fma(upper, second, t);
+    u = raido_fma(lower, first, u), v = raido_fma(lower, second, v);
+  }
+  return {s, t, u, v};
+}
+template <class T>
+RAIDO_INLINE void raido_matrix_multiply_tf32(T& s, T& t, T& u, T& v, u32 a, u32 b, u32 c, u32 d, u32 x, u32 y) {
+  raido_sums made = raido_products_tf32<T>(s, t, u, v, a, b, c, d, x, y);
+  s = made.s, t = made.t, u = made.u, v = made.v;
+}
+#elif !defined RAIDO_ON_CPU
+template <class T>
+RAIDO_INLINE void raido_matrix_multiply_tf32(T& s, T& t, T& u, T& v, u32 a, u32 b, u32 c, u32 d, u32 x, u32 y) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(s), "+f"(t), "+f"(u), "+f"(v) : "r"(a), "r"(b), "r"(c), "r"(d), "r"(x), "r"(y));
+}
+#endif
 #ifdef RAIDO_MATRIX_MULTIPLY
 RAIDO_INLINE f32 raido_widen_brain(u16 a) { return __uint_as_float((u32)a << 16); }
 RAIDO_MATRIX_MULTIPLY(f16, raido_widen)
