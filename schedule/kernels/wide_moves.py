@@ -141,7 +141,9 @@ def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
         yield whole
     else:
         written_out = around.branches or of_own
-        tail = _tail(serial, lanes, rest) if written_out else replace(serial, high=ix.minimum(ix.add(s.low, lanes), rest))
+        tail = (
+            _tail(serial, lanes, rest) if written_out else replace(serial, high=ix.minimum(ix.add(s.low, lanes), rest))
+        )
         yield If(Op("le", bool_, (ix.add(s.low, lanes), rest)), whole, Block((tail,)))
 
 

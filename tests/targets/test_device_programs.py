@@ -209,7 +209,12 @@ def test_zeros_that_a_condition_chooses_keep_signs_infinities_and_nan(dtype: Any
     def chosen(x: rd.Array) -> tuple[rd.Array, ...]:
         never = (x >= x) ^ (x >= x)
         wide = dtype(rd.i32(never))
-        return dtype(never) * x, wide * x, rd.where(never, dtype(1), dtype(0)) * x, rd.where(abs(x) < 0, x, dtype(0)) * x
+        return (
+            dtype(never) * x,
+            wide * x,
+            rd.where(never, dtype(1), dtype(0)) * x,
+            rd.where(abs(x) < 0, x, dtype(0)) * x,
+        )
 
     program = rd.algorithm(lambda a: rd.map(chosen, a), a=f"{dtype}[n]")
     a = np.array([1, -2, np.inf, -np.inf, 0, -0.0, np.nan]).astype(dtype.numpy)
