@@ -394,12 +394,10 @@ def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
     """The arrays of a product that are worth packing: read at one plain place along the results' rows, and too large for L1, or not
     contiguous, as one part of complex numbers is: each tile would pick its elements out of lanes anew."""
     found = {}
-    row, column = stage.axes[-2].var, stage.axes[-1].var
-    wanted = {axis.var for axis in stage.reduction_axes} | {column}
+    column, wanted = stage.axes[-1].var, _right_factor(stage)
     for array, points in draft.demand.reads(stage.name).items():
-        (point, *others) = points
-        plain = plain_axes(point)
-        if others or plain is None or not wanted <= set(plain) or row in plain or plain[-1] is not column:
+        point = plain_read(stage, points)
+        if point is None or (plain_axes(point) or [None])[-1] is not column:
             continue
         axes = [axis for axis in stage.all_axes if axis.var in wanted]
         size = prod(extent(draft, axis.extent) for axis in axes) * stage.bodies[0].dtype.itemsize
@@ -410,18 +408,29 @@ def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
 
 def rows_to_pack(draft: Draft, stage: Stage) -> dict[str, Point]:
     """The right factor of a product of rows, read at one plain place; none where other arrays move with the result's columns too."""
-    row, column = stage.axes[-2].var, stage.axes[-1].var
-    wanted = {axis.var for axis in stage.reduction_axes} | {column}
-    found = {}
+    column, found = stage.axes[-1].var, {}
     for array, points in draft.demand.reads(stage.name).items():
         if not any(e is not None and moves(e, column) for point in points for e in point):
             continue
-        (point, *others) = points
-        plain = plain_axes(point)
-        if others or plain is None or not wanted <= set(plain) or row in plain:
+        point = plain_read(stage, points)
+        if point is None:
             return {}
         found[array] = point
     return found if len(found) == 1 else {}
+
+
+def plain_read(stage: Stage, points: Iterable[Point]) -> Point | None:
+    """The one access to an array that moves with a product's columns, if it does by itself along with the sum, and not with its rows; other
+    accesses are to the left factor, which may be the same array."""
+    row, column = stage.axes[-2].var, stage.axes[-1].var
+    along = [point for point in points if None in point or any(e is not None and moves(e, column) for e in point)]
+    plain = plain_axes(along[0]) if len(along) == 1 else None
+    return along[0] if plain is not None and _right_factor(stage) <= set(plain) and row not in plain else None
+
+
+def _right_factor(stage: Stage) -> set[Var]:
+    """The axes that the right factor of a product has: its columns, and what is summed."""
+    return {axis.var for axis in stage.reduction_axes} | {stage.axes[-1].var}
 
 
 def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:

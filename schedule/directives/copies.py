@@ -33,7 +33,7 @@ from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.reads import find_uses, redirect
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGraph
-from raido.schedule.state import State, is_inlined, plain_plan, put, resolve
+from raido.schedule.state import State, axes_of, is_inlined, plain_plan, put, resolve
 
 DEFAULT_AXES = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}
 
@@ -73,7 +73,7 @@ class CopyDirectives(Recorder):
 
         array: a parameter or a stage that this stage reads. stage, axis: the loop at which the copy is made; None: once, at root.
         layout: storage dimensions of the copy, outermost first, in this stage's axes and halves of splits: ("jo", "r", "ji") packs
-        panels of b[r, j]; a dimension that is read at one constant is called by its position, ("jo", "d2", "r", "ji") for b[r, j, 0].
+        panels of b[r, j], and of an array that is read elsewhere too copies that read alone; a dimension that is read at one constant is called by its position, ("jo", "d2", "r", "ji") for b[r, j, 0].
         scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, or "local".
         name: of the copy; "b_copy" for "b" unless given.
 
@@ -136,9 +136,12 @@ def apply_cache(
         resolve(state.uses.stages, stage)
     first = next((load for load in loads[array] if load.indices), loads[array][0])
     components = _components(first.array, state.uses.stages.get(array))
-    copied = tuple(load for load in loads[array] if load.array in components)
+    every = tuple(load for load in loads[array] if load.array in components)
+    copied = every if layout is None else _at_layout(reading, state.plan(reader), every, layout)
     copy = identity_stage(reading, copied, new_stage_name(state, name, array + "_copy"), components, state.graph)
     values: dict[Node, Node] = {node: Result(copy.form, k) for k, node in enumerate(components)}
+    if copied != every:
+        values = {load: Load(values[load.array], load.indices, load.checked) for load in copied}  # type: ignore[arg-type]
     sites = dict(state.graph.sites)
     graph = replace(insert_before(state.graph, reader, copy, redirect(reading, values, sites)), sites=sites)
     plan = plain_plan(copy)
@@ -152,6 +155,12 @@ def apply_cache(
         check_encloses_readers(state, copy.name, at)
     said = [question for question, value in (("layout", layout), ("scope", scope)) if value is not None]
     return put(state, replace(plan, compute=at), "placement", *said)
+
+
+def _at_layout(reader: Stage, plan: StagePlan, loads: tuple[Load, ...], layout: tuple[str, ...]) -> tuple[Load, ...]:
+    """Of an array that is read at several places, as both factors of x @ x.T, the reads at the axes that a layout names; all, where none is."""
+    named = {axis for each in layout for axis in axes_of(plan, each)}
+    return tuple(load for load in loads if set(dimension_names(reader, (load,))) == named) or loads
 
 
 def new_stage_name(state: State, name: str | None, wish: str) -> str:

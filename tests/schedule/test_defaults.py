@@ -654,3 +654,17 @@ def test_parts_of_complex_numbers_are_packed_for_products(machine):
     rng = np.random.default_rng(0)
     a, b = ((rng.random(s) + 1j * rng.random(s)).astype(np.complex64) for s in ((23, 37), (37, 41)))
     np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("machine", [AVX512, AVX2], ids=["avx512", "avx2"])
+def test_an_array_times_itself_is_packed_where_it_is_the_right_factor(machine):
+    @rd.algorithm
+    def gram(x: rd.f64["n", "k"]):
+        return x @ x.T, x.T @ x
+
+    text = str(Schedule(form_stages(gram.trace())).complete(machine))
+    assert text.count('layout=("xo", "r", "xi")') == 2
+    x = np.random.default_rng(0).random((37, 53))
+    rows, columns = gram(x)
+    np.testing.assert_allclose(rows, x @ x.T)
+    np.testing.assert_allclose(columns, x.T @ x)
