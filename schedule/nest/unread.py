@@ -39,7 +39,7 @@ def _given(s: Statement) -> tuple[Buffer, ...]:
 
 def _mentioned(s: Any) -> Iterator[Buffer]:
     """The buffers that a statement mentions, apart from where it is said that there is one, and from those that it gives an element."""
-    nodes = [part for part in parts(s) if isinstance(part, Node)]
+    nodes: list[Any] = [part for part in parts(s) if isinstance(part, Node)]
     yield from buffers_read(nodes)
     if not isinstance(s, Alloc | Certificate):
         given = _given(s)
