@@ -15,18 +15,20 @@ from raido.algo.graph.expr import Op, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import Let, Store
 from raido.schedule.nest.values import Buffer, Read, lanes_of
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of
 
 CHOICES = ("select", "minimum", "maximum")
 
 
-def choices_without_loads(statements: Sequence[Any]) -> frozenset[Op]:
-    """The choices between single integers in some statements on which no index of a read depends."""
-    within = [each for s in statements for each in statements_within(s)]
-    nodes = topological(*(e for s in within for e in expressions_of(s)))
-    choices = {node for node in nodes if isinstance(node, Op) and _is_choice(node)}
+def choices_without_loads(within: Sequence[Any]) -> frozenset[Op]:
+    """The choices between single integers, in what these statements name or store, on which no index of a read depends."""
+    made = [
+        s.value for s in within if isinstance(s, Let | Store) and s.value.dtype.is_integer and lanes_of(s.value) == 1
+    ]
+    choices = {node for node in topological(*made) if isinstance(node, Op) and _is_choice(node)}
     if not choices:
         return frozenset()
+    nodes = topological(*(e for s in within for e in expressions_of(s)))
     values: dict[Var | Buffer, list[Any]] = {}
     for s in within:
         if isinstance(s, Let):

@@ -21,6 +21,7 @@ from raido.schedule.nest.nodes import Block, For, Let, Nest
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, lanes_of, replaced
+from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.emit.alike import Alike, key_of, rows_of
 from raido.targets.emit.choices import choices_without_loads
@@ -261,7 +262,7 @@ class Program:
         counter = T.pointer("counter", i64)
         inner = Statements(unit, self)
         inner.shared = shared_registers(loop.body)
-        inner.values.choices = choices_without_loads(loop.body.statements)
+        inner.values.choices = choices_without_loads(list(statements_within(loop.body)))
         if loop.alone is not None:
             unit.variables[loop.alone] = T.EQ(shares, T.IntImm("int64", 1))
         hoisted, moved = hoist_heap(loop.body, repeated=True)

@@ -92,9 +92,7 @@ def may_fail(s: Any) -> bool:
 
 
 def _has_an_end(s: Any) -> bool:
-    """Whether a function with that statement has something to do when it ends, or is not alone."""
-    if isinstance(s, For):
-        return s.kind == "parallel"
+    """Whether a function of one thread with that statement has something to do when it ends."""
     if isinstance(s, VectorStore):
         return s.stream is not None
     return isinstance(s, Ordered) or (isinstance(s, Alloc) and is_taken(s))
@@ -243,8 +241,9 @@ class Statements:
         fails returns from it: what follows needs no tests, and LLVM knows that the checks have held.
         """
         within = [each for s in statements for each in statements_within(s)]
-        self.leaves = any(isinstance(s, Check) for s in within) and not any(map(_has_an_end, within))
-        self.values.choices = choices_without_loads(statements)
+        if not any(isinstance(s, For) and s.kind == "parallel" for s in within):
+            self.leaves = any(isinstance(s, Check) for s in within) and not any(map(_has_an_end, within))
+            self.values.choices = choices_without_loads(within)
         self.block(statements)
 
     def after_call(self, s: For) -> None:
@@ -297,9 +296,21 @@ class Statements:
         else:
             self.block(s.body.statements)
         self.values.by_products = around
-        if not copied or unit.vector_operations - before > _LARGE_BODY or self._is_short(s):
+        vectors = unit.vector_operations - before
+        if not copied or vectors > _LARGE_BODY or self._is_short(s) or (not vectors and self._is_around_loops(s)):
             unit.effect(unit.helpers.runtime.once())
         return unit.end_block(outer)
+
+    def _is_around_loops(self, s: For) -> bool:
+        """Whether a loop runs others of no known length, whose registers copies of it would share."""
+        for inner in (each for statement in s.body.statements for each in statements_within(statement)):
+            if isinstance(inner, While):
+                return True
+            if isinstance(inner, For) and inner.kind == "serial":
+                length = canonical(substitute(sub(inner.high, inner.low), self.unit.known))
+                if constant_value(length) is None:
+                    return True
+        return False
 
     def _is_short(self, s: For) -> bool:
         """Whether a loop is a border or tail of a few iterations, which LLVM would unroll and vectorise all the same.

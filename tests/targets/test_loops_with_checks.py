@@ -25,6 +25,26 @@ def test_a_check_of_an_index_is_one_comparison_and_a_jump_that_is_not_taken(cpu)
     assert sum(i.startswith("j") for i in body) <= 3, body  # of two indices, and the loop's own
 
 
+@rd.algorithm
+def crossed_out(n: rd.size):
+    def cross(p, s):
+        count = rd.maximum(0, (n - 1) // p - p + 1)
+        multiples = lambda s: rd.loop(count, lambda k, s: s.at[(p + k) * p].set(False), s)
+        return rd.cond(s[p], lambda: multiples(s), lambda: s)
+
+    return rd.loop(30, lambda i, s: cross(i + 2, s), rd.full(n, True))
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+def test_an_outer_loop_is_not_copied_at_the_cost_of_the_inner_ones_registers(cpu):
+    kernel = assembly_of(crossed_out, cpu).split("raido_crossed_out.loop_2:")[1].split("Lfunc_end")[0]
+    stores = [body for body in loops(kernel) if any(i.startswith("movb\t$0") for i in body)]
+    assert stores and not any("(%rsp)" in i for i in min(stores, key=len))
+    assert [k for k, prime in enumerate(crossed_out(60)) if prime][2:] == [
+        k for k in range(2, 60) if all(k % p for p in range(2, k))
+    ]
+
+
 def test_each_border_is_checked():
     @rd.algorithm
     def moved(x: rd.i64["n"], by: rd.i64):
