@@ -38,7 +38,10 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 MARKS = ("<!-- neighbours table -->\n", "<!-- end of neighbours table -->")
 AROUND = 20  # sizes of a row
 SMALL = 16  # a shorter axis is part of the program: a point, a colour
-BOUND = {"spmv", "segments"}  # rows in which the values of one array say how long others are: theirs cannot be stretched
+BOUND = {
+    "spmv",
+    "segments",
+}  # rows in which the values of one array say how long others are: theirs cannot be stretched
 AGAIN = 1.05  # a default this far behind is measured once more, with four times as many turns
 console = Console(highlight=False)
 Sizes = dict[str, int]
@@ -97,7 +100,12 @@ def run_row(row: Row, turns: int) -> Found:
     behind, per_element = {}, {}
     for sizes, own in zip(around, map(key_of, of_size), strict=True):
         arrays = [
-            np.resize(array, tuple(sizes[s.name] if isinstance(s, SizeVar) else n for s, n in zip(p.shape, array.shape, strict=True)))
+            np.resize(
+                array,
+                tuple(
+                    sizes[s.name] if isinstance(s, SizeVar) else n for s, n in zip(p.shape, array.shape, strict=True)
+                ),
+            )
             for p, array in zip(row.algorithm.trace().parameters, inputs, strict=True)
         ]
         label = " × ".join(str(n) for n in sizes.values())
@@ -166,7 +174,9 @@ def main(
     if not write:
         return
     if disturbance > UNDISTURBED or set(found) != set(rows):
-        raise SystemExit(f"not written: the table needs all rows, and at most {UNDISTURBED:.0%} of a processor for others ({disturbance:.0%})")
+        raise SystemExit(
+            f"not written: the table needs all rows, and at most {UNDISTURBED:.0%} of a processor for others ({disturbance:.0%})"
+        )
     put_between(PAGE, MARKS, text)
 
 

@@ -16,6 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 import compile_speed
 import compositions
+import neighbours
 import report
 from glsl import glsl_side
 from host import describe, machine
@@ -160,6 +161,19 @@ def test_only_the_fast_variants_of_a_side_stay(monkeypatch: pytest.MonkeyPatch) 
 
     found = [sleeper("a", "fast", 0.005), sleeper("a", "slow", 0.05), sleeper("b", "only", 0.05)]
     assert [c.variant for c in finalists(found)] == ["fast", "only"]
+
+
+def test_twenty_sizes_stand_around_a_row_and_the_default_of_each_is_a_candidate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    around = neighbours.sizes_around({"h": 1000, "w": 100, "c": 3}, 16)
+    assert len(around) == neighbours.AROUND == len({tuple(sizes.values()) for sizes in around})
+    assert all(sizes["c"] == 3 for sizes in around) and {"h": 1000, "w": 101, "c": 3} in around
+    monkeypatch.setattr(neighbours, "AROUND", 3)
+    row = replace(ROWS["jacobi2d_5"], inputs=lambda scale: ROWS["jacobi2d_5"].inputs(100))
+    found = neighbours.run_row(row, 1)
+    assert found.candidates >= 1 and len(found.behind) == 3 and min(found.behind.values()) >= 1
+    assert "jacobi" in neighbours.table({"jacobi": found}, 0.0)
 
 
 def test_compositions_agree_with_their_parts_and_are_timed_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:

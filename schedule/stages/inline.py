@@ -176,7 +176,9 @@ def _is_index_arithmetic(form: Generate, others: set[Generate]) -> bool:
         return rolled or node.name in _INDEX_ARITHMETIC
 
     nodes = scalar_nodes(*form.bodies)
-    return all(body.dtype is i64 for body in form.bodies) and all(is_cheap(node) and node.dtype is i64 for node in nodes)
+    return all(body.dtype is i64 for body in form.bodies) and all(
+        is_cheap(node) and node.dtype is i64 for node in nodes
+    )
 
 
 _INDEX_ARITHMETIC = ("add", "sub", "mul", "neg", "minimum", "maximum")
