@@ -1,7 +1,8 @@
 """Consecutive elements that a thread of a GPU takes, so that it reads and writes 16 bytes at once.
 
 That pays where a stage does nothing but arithmetic on elements that lie as its results do: what limits it is memory. Arrays begin at
-multiples of 16 bytes; so do rows whose length is known to be one. Elsewhere neighbouring threads take neighbouring elements.
+multiples of 16 bytes; so do rows whose length is known to be one. Elsewhere neighbouring threads take neighbouring elements. So do they
+where a device runs both sides of every branch, and the tail, made once more for each thread, takes longer than the threads that are saved.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Const, Load, Node, Op, SizeVar, Var
 from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import scalar_nodes
-from raido.schedule.defaults.demand import SEGMENTS, Point
+from raido.schedule.defaults.demand import SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import moves
 from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
 
+PLACE = 7  # operations in which a thread finds its place, tests it and makes an address or two
+
 
 def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
     """How many neighbours along `x` a thread takes: 1 unless whole vectors of them can be read and written."""
     if stage.axes[-1] is not x or len(stage.axes) < len(stage.all_axes) or stage.update or stage.scan:
         return 1
-    return _whole_vectors(draft, stage, x, gpu) if _is_arithmetic(*scalars_of(stage)) else 1
+    lanes = _whole_vectors(draft, stage, x, gpu) if _is_arithmetic(*scalars_of(stage)) else 1
+    return lanes if gpu.branches or cost(stage) < PLACE * (lanes - 1) else 1
 
 
 def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:

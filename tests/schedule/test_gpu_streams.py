@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,21 @@ def test_threads_take_as_many_neighbours_as_move_at_once(algorithm: Any, sizes: 
     kinds = [loop.kind for loop in schedule["s"].plan.loops]
     assert ("vector" in kinds) == (lanes > 1)
     assert lanes == 1 or f'i", {lanes})' in str(schedule)
+
+
+@rd.algorithm(a="f64[n]")
+def logistic(a: rd.Array) -> rd.Array:
+    return rd.map(lambda x: 1 / (1 + rd.exp(-x)), a, name="s")
+
+
+@pytest.mark.parametrize("branches", [False, True])
+def test_a_tail_that_every_thread_makes_is_no_longer_than_what_vectors_save(branches: bool) -> None:
+    """A device that runs both sides of every branch evaluates the tail for each vector."""
+    assert GPU.gpu is not None
+    machine = replace(GPU, gpu=replace(GPU.gpu, branches=branches))
+    for algorithm, wide in ((axpy, True), (logistic, branches)):
+        schedule = Schedule(form_stages(algorithm.trace()), (), machine).complete(machine)
+        assert any(loop.kind == "vector" for loop in schedule["s"].plan.loops) == wide
 
 
 def test_whole_vectors_are_asked_for_first_and_ask_nothing_more() -> None:
