@@ -353,6 +353,8 @@ class _BlockCode(BlockMemory):
         if isinstance(s, For):
             inner = scope.enter(s)
             inner.uniform = scope.uniform and self._is_everybodys(scope, s.low, s.high)
+            if inner.uniform and s.kind != "parallel":
+                inner.common = scope.common | {s.var}
             body = self._plain_block(s.body, inner, reached, alone)
             low, high = self._value(s.low, scope), self._value(s.high, scope)
             several = s.kind == "parallel" or (

@@ -44,6 +44,7 @@ from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.updates import Updates
 from raido.schedule.lower.versions import as_comparison, cut_of, specialised_work, vanishing
 from raido.schedule.lower.work import Phase, Work
+from raido.schedule.matrix_units import STEPS
 from raido.schedule.nest.nodes import Block, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
@@ -205,12 +206,13 @@ class Loops:
         return True
 
     def _matrix(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> None:
-        """The loop at `position` over products of matrices: as one that matrix units may run where it is whole, else in order."""
+        """The loop at `position` over products of matrices: as one that matrix units may run where it is whole; else they run the steps of as
+        many instructions as there are, and the rest goes in order."""
         job, facts, plan = work.job, self.builder.facts, work.job.plan.loops[position]
         end = ix.add(low, trip_count(job.stage, job.plan, plan.name))
         gaps = [ix.sub(e, end) for e in ix.members_of(high)]
         if any(facts.nonnegative(ix.sub(-1, gap)) for gap in gaps):
-            self._segments(work, position, "serial", low, high, step)
+            self._matrix_rest(work, position, low, high, step)
             return
         doubtful = [gap for gap in gaps if not facts.nonnegative(gap)]
         if not doubtful:
@@ -220,9 +222,22 @@ class Loops:
         with self.builder.block(facts.with_known(*doubtful), branch=True) as whole:
             self._plain(work, position, "matrix", low, end, step)
         with self.builder.block(branch=True) as otherwise:
-            self._segments(cut, position, "serial", low, high, step)
+            self._matrix_rest(cut, position, low, high, step)
         holds = conjunction([as_comparison(gap) for gap in doubtful])
         self.builder.add(If(holds, closed(whole), closed(otherwise)))
+
+    def _matrix_rest(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> None:
+        """The steps of a tile that the end of the sum cuts off."""
+        length = ix.maximum(ix.sub(high, low), 0)
+        most = ix.constant_value(trip_count(work.job.stage, work.job.plan, work.job.plan.loops[position].name))
+        if most is not None and most > STEPS:
+            number, count = fresh("part"), self.builder.name("parts", ix.floordiv(length, STEPS))
+            parts = replace(work, copies=[c.copy() for c in work.copies])
+            with self.builder.loop(number, ix.as_index(0), count, 1):
+                begin = ix.add(low, ix.mul(number, STEPS))
+                self._plain(parts, position, "matrix", begin, ix.add(begin, STEPS), step)
+            low = ix.add(low, ix.mul(count, STEPS))
+        self._segments(work, position, "serial", low, high, step)
 
     def _rounds(self, lows: Sequence[Expr], highs: Sequence[Expr], step: int) -> int | None:
         """How often loops go round, if that is one number: as where each of some threads has every T-th of so many times T indices."""

@@ -106,7 +106,7 @@ def executables() -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("sizes", [(64, 48, 64), (70, 25, 41), (131, 72, 66)])
+@pytest.mark.parametrize("sizes", [(64, 48, 64), (70, 25, 59), (131, 72, 66)])
 def test_matrix_units_make_the_product(executables: dict[str, Any], case: str, sizes: tuple[int, int, int]) -> None:
     dtype, layout, _ = CASES[case]
     extents = dict(zip("nmk", sizes, strict=True))
@@ -122,9 +122,10 @@ def test_matrix_units_make_the_product(executables: dict[str, Any], case: str, s
 
 
 def test_tiles_at_edges_are_moved_back_and_made_by_matrix_units() -> None:
-    """But for those of results that are no tile long, or wide; what two tiles have is stored by one."""
+    """But for those of results that are no tile long, or wide; what two tiles have is stored by one. So is what the end of a sum cuts off, as
+    far as there are 16 steps."""
     nest = CudaCompilation(product("f16", "plain").trace(), SM_80, None, {}).nest
-    assert [s.kind for s in statements_within(nest.body) if isinstance(s, For)].count("matrix") == 2
+    assert [s.kind for s in statements_within(nest.body) if isinstance(s, For)].count("matrix") == 2 * 2
     assert "if yo <= " in (text := print_nest(nest)) and "y = min(n - 128, yo)" in text
     code = CudaCompilation(product("f16", "plain").trace(), SM_80, None, {}).text.body
     narrow = code.split("raido_narrow_", 1)[1].split('extern "C"', 1)[0]
