@@ -32,6 +32,7 @@ from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.array_loops import row_order
 from raido.schedule.legal import candidates
+from raido.schedule.lower import lower
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.replay import IN_BRANCHES
@@ -126,16 +127,17 @@ def random_schedule(program: Program, seed: int, steps: int, target: Target | No
                 continue
             break
     branch(schedule, random.Random(f"branch {seed}"), steps)
-    order_rows(schedule, random.Random(f"rows {seed}"))
-    return schedule
+    return order_rows(schedule, random.Random(f"rows {seed}"))
 
 
-def order_rows(schedule: Schedule, draw: random.Random) -> None:
-    """Gives other orders to array loops whose iterations keep to rows: whole, rows one by one, in pieces, iterations inside pieces."""
+def order_rows(schedule: Schedule, draw: random.Random) -> Schedule:
+    """Other orders for array loops whose iterations keep to rows: whole, rows one by one, in pieces, iterations inside pieces. Orders that do
+    not go together, as those of a loop and of one inside it, are refused where the program is lowered, and left out."""
     if schedule.state.gpu is not None or not any(map(is_array_loop, schedule.state.uses.stages.values())):
-        return
+        return schedule
     for name, plan in schedule.complete().state.array_loops.items():
-        order, way, loop = row_order(plan), draw.randrange(4), schedule[name]
+        trial = schedule.copy()
+        order, way, loop = row_order(plan), draw.randrange(4), trial[name]
         if way == 0:
             loop.strategy("whole")
         elif way < 3:
@@ -146,6 +148,11 @@ def order_rows(schedule: Schedule, draw: random.Random) -> None:
                     loop.reorder("t", "rowi")
             if draw.randrange(2):
                 loop.parallel(order.loops[0].name if order.depth > 1 else "rowo", dynamic=way == 2)
+        with contextlib.suppress(ScheduleError):
+            complete = trial.complete()
+            lower(complete.graph, complete.variants(), Target().machine)
+            schedule = trial
+    return schedule
 
 
 def branch(schedule: Schedule, draw: random.Random, steps: int) -> None:
