@@ -9,8 +9,10 @@ looked up once. Rows of a line or less are left as they are: their neighbours ar
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Array, Generate, Load, Node, Update
+from raido.algo.graph.expr import Array, Generate, Load, Node, Update, Var
 from raido.algo.graph.rewrite import evaluated_nodes, free_variables, rebuild, rewritten, topological
 from raido.schedule.machine import LINE
 from raido.schedule.stages.inline import SHORT
@@ -39,7 +41,7 @@ def make_columns_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
     return rewritten(roots, memo)
 
 
-def _columns(form: Generate | Update, hosts: set[Node]) -> set[Node]:
+def _columns(form: Generate | Update, hosts: Set[Var]) -> set[Node]:
     """The reads of columns along the last axis of a form that do not depend on all of its axes."""
     if len(form.axes) < 2 or _is_short(form.axes[-1].extent):
         return set()
@@ -47,7 +49,7 @@ def _columns(form: Generate | Update, hosts: set[Node]) -> set[Node]:
     return {node for node in evaluated_nodes(values) if isinstance(node, Load) and _is_column(node, form, hosts)}
 
 
-def _is_column(load: Load, form: Generate | Update, hosts: set[Node]) -> bool:
+def _is_column(load: Load, form: Generate | Update, hosts: Set[Var]) -> bool:
     own = {axis.var for axis in form.axes}
     *rows, column = load.indices or (ix.as_index(0),)
     along = form.axes[-1].var

@@ -138,8 +138,9 @@ def _inside(e: Op) -> tuple[Any, Any] | None:
     if e.name != "logical_and" or lanes_of(e) > 1:
         return None
     low, high = e.args
-    named = isinstance(low, Op) and isinstance(high, Op) and (low.name, high.name) == ("ge", "lt")
-    if not named or low.args[0] is not high.args[0] or low.args[0].dtype is not i64 or _constant_of(low.args[1]) != 0:
+    if not isinstance(low, Op) or not isinstance(high, Op) or (low.name, high.name) != ("ge", "lt"):
+        return None
+    if low.args[0] is not high.args[0] or low.args[0].dtype is not i64 or _constant_of(low.args[1]) != 0:
         return None
     size = high.args[1]
     return (low.args[0], size) if is_made_of_sizes(size) and Facts().nonnegative(size) else None
