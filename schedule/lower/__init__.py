@@ -14,6 +14,7 @@
     row_registers numbers that rows keep from iteration to iteration are in registers
     serial_loops  array loops that one thread runs are a kernel each, their scalar states in registers
     share_buffers arrays that are never alive together share memory
+    odd_rows      on a GPU, copies of rows that are no multiples of what moves at once are dealt out by elements
     pipelines     on a GPU, copies to shared memory run ahead of the loop that reads them
     convert, emit expressions: substitution, then statements with shared values named      (emit_values, emit_private)
 
@@ -32,6 +33,7 @@ from raido.algo.graph.rewrite import substitute
 from raido.schedule.array_loops import row_orders
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
+from raido.schedule.lower.odd_rows import deal_out_odd_rows
 from raido.schedule.lower.pipelines import run_copies_ahead
 from raido.schedule.lower.share_buffers import share_buffers
 from raido.schedule.lower.shared_memory import check_shared
@@ -82,7 +84,8 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
         nest = serial_loops(row_registers(rows_together(nest)))
     else:
-        nest = check_shared(replace(nest, body=run_copies_ahead(nest.body)), machine.gpu)
+        body = deal_out_odd_rows(nest.body) if machine.gpu.branches else nest.body
+        nest = check_shared(replace(nest, body=run_copies_ahead(body)), machine.gpu)
     return share_buffers(nest)
 
 

@@ -14,7 +14,7 @@ those of the last n − 2 iterations. Copies of different stages that run ahead 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,15 +32,13 @@ from raido.schedule.nest.nodes import (
     For,
     If,
     Let,
-    Ordered,
-    Produce,
     Statement,
     Store,
-    While,
 )
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, Read, new_serial, replaced
+from raido.schedule.nest.walk import with_blocks
 
 
 def run_copies_ahead(block: Block) -> Block:
@@ -56,24 +54,11 @@ def _statement(s: Statement) -> Iterable[Statement]:
         return _Pipeline(s).statements()
     if _is_ring(s):
         return (replace(s, buffers=1),)
-    return (_inside(s, run_copies_ahead),)
+    return (with_blocks(s, run_copies_ahead),)
 
 
 def _is_ring(s: Statement) -> bool:
     return isinstance(s, Alloc) and s.buffers > 1
-
-
-def _inside(s: Any, change: Callable[[Block], Block]) -> Any:
-    """A statement with the blocks in it changed."""
-    if isinstance(s, Block):
-        return change(s)
-    if isinstance(s, (For, Produce, Ordered)):
-        return replace(s, body=change(s.body))
-    if isinstance(s, If):
-        return replace(s, then=change(s.then), orelse=None if s.orelse is None else change(s.orelse))
-    if isinstance(s, While):
-        return replace(s, setup=change(s.setup), body=change(s.body))
-    return s
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +187,7 @@ def _in_rings(
             made, slot = rings[s.buffer]
             copies = asynchronous and isinstance(s.value, Read) and s.value.predicate is None and s.predicate is None
             return replace(s, buffer=made, indices=(slot, *s.indices), asynchronous=copies)
-        return _inside(
+        return with_blocks(
             s, lambda block: Block(tuple(map(stores, _without_names(block) if asynchronous else block.statements)))
         )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import (
@@ -95,6 +97,20 @@ def blocks_of(statement: Statement) -> Iterator[Block]:
     elif isinstance(statement, While):
         yield statement.setup
         yield statement.body
+
+
+def with_blocks(statement: Any, change: Callable[[Block], Block]) -> Any:
+    """A statement with the blocks that it holds changed, or the block that it is; others as they are."""
+    if isinstance(statement, Block):
+        return change(statement)
+    if isinstance(statement, (For, Produce, Ordered)):
+        return replace(statement, body=change(statement.body))
+    if isinstance(statement, If):
+        orelse = None if statement.orelse is None else change(statement.orelse)
+        return replace(statement, then=change(statement.then), orelse=orelse)
+    if isinstance(statement, While):
+        return replace(statement, setup=change(statement.setup), body=change(statement.body))
+    return statement
 
 
 def statements_within(statement: Statement) -> Iterator[Statement]:
