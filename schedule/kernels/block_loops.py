@@ -1,18 +1,21 @@
 """Loops over blocks as places of blocks: the loops outside all others become the axes of a launch, one each.
 
 Such a loop is on its own, but for names and tests of sizes, in the one around it, and its bounds are known before the launch. Loops
-over blocks further inside are serial. Where blocks need memory of their own in device memory, there are only so many of them, and each
+over blocks further inside are serial. The inner half of a split has a constant number of iterations, of which those beyond the end do
+nothing. Where blocks need memory of their own in device memory, there are only so many of them, and each
 runs what a launch of all would run in every so many of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.algo.graph.rewrite import topological
+from raido.schedule.kernels.owners import largest
 from raido.schedule.nest.effects import goes_in_order
 from raido.schedule.nest.nodes import Block, Carry, For, If, Let, Ordered, Statement, Ticket
 from raido.schedule.nest.values import Read
@@ -76,11 +79,30 @@ def block_chain(loop: For) -> Chain:
         assert isinstance(inner, For)
         inside |= {s.var for s in names}  # type: ignore[arg-type]
         if not inside.isdisjoint(topological(inner.low, inner.high)):
-            return Chain(tuple(around), body)
+            if (counted := _counted(inner)) is None:
+                return Chain(tuple(around), body)
+            inner = counted
         around += [*names, *tests, inner]
         axes.add(inner.level)
         inside.add(inner.var)
         body = inner.body
+
+
+def _counted(loop: For) -> For | None:
+    """A loop whose bounds depend on others as one of a constant number of iterations, of which the last may do nothing: the inner half of a
+    split has such bounds. None where there is no such number."""
+    trips = largest(ix.canonical(ix.sub(loop.high, loop.low)))
+    if trips is None:
+        return None
+    number = fresh(loop.var.name)
+    first = Let(loop.var, ix.add(loop.low, ix.mul(number, loop.step)))
+    ends = [e for e in ix.members_of(loop.high) if (ix.constant_value(ix.sub(e, loop.low)) or 0) < trips]
+    holds = [Op("lt", bool_, (loop.var, e)) for e in ends]
+    body = loop.body
+    for test in holds:
+        body = Block((If(test, body),))
+    made = Block((first, *body.statements))
+    return replace(loop, var=number, low=ix.as_index(0), high=ix.as_index(-(-trips // loop.step)), step=1, body=made)
 
 
 def _leading_names(body: Block) -> tuple[list[Let], Sequence[Statement]]:

@@ -1,0 +1,34 @@
+"""Orders of the blocks of a launch, in the words of schedules: tiles in groups, whose blocks read what others beside them have read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from block_schedules import Levels, Steps, bound
+from programs import PROGRAMS
+from test_copies_ahead import factors
+
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.kernels.printer import print_program
+from raido.schedule.nest.interpret import interpret_nest, sizes_of
+
+STEPS: Steps = [
+    ("c", "split", {"axis": "y", "factor": 8}),
+    ("c", "split", {"axis": "yi", "factor": 2}),
+    ("c", "split", {"axis": "x", "factor": 2}),
+    ("c", "reorder", {"axes": ("yo", "xo", "yio", "yii", "xi", "r")}),
+]
+LEVELS: Levels = {"c": {"yo": "block.z", "xo": "block.y", "yio": "block.x", "yii": "thread.y", "xi": "thread.x"}}
+
+
+@pytest.mark.parametrize("sizes", [(8, 3, 4), (9, 2, 5), (3, 1, 1), (21, 4, 6)])
+def test_groups_of_tiles_are_an_axis_of_the_launch(sizes: tuple[int, int, int]) -> None:
+    nest, arrays = bound(PROGRAMS["matmul"](), STEPS, LEVELS), factors(*sizes)
+    program = cut(nest)
+    (want,) = interpret_nest(nest, arrays)
+    assert "[4, min(" in print_program(program), "four tiles of a group, then the columns, then the groups"
+    np.testing.assert_allclose(want, arrays[0] @ arrays[1], rtol=1e-5)
+    for seed in range(3):
+        (got,) = interpret_program(program, arrays, sizes_of(nest, arrays, {}), seed=seed)
+        np.testing.assert_array_equal(got, want)
