@@ -5,7 +5,7 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import takewhile
 from math import prod

@@ -73,7 +73,8 @@ class CopyDirectives(Recorder):
 
         array: a parameter or a stage that this stage reads. stage, axis: the loop at which the copy is made; None: once, at root.
         layout: storage dimensions of the copy, outermost first, in this stage's axes and halves of splits: ("jo", "r", "ji") packs
-        panels of b[r, j], and of an array that is read elsewhere too copies that read alone; a dimension that is read at one constant is called by its position, ("jo", "d2", "r", "ji") for b[r, j, 0].
+        panels of b[r, j], and of an array that is read elsewhere too serves that read alone; a dimension that is read at one constant is
+        called by its position, ("jo", "d2", "r", "ji") for b[r, j, 0].
         scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, or "local".
         name: of the copy; "b_copy" for "b" unless given.
 
