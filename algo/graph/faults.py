@@ -119,6 +119,8 @@ def index_lines(dimension: int, index: int, size: int, text: str = "") -> dict[s
 def _remedy_for_index(text: str) -> str:
     """The remedy for an index out of range in a line that reads by it, changes an array there by `.at`, or both."""
     read = 'rd.gather(a, i, mode="clamp") for the nearest element, mode="wrap" or rd.constant(0)'
+    if re.search(r"\bwhere\(", text):
+        read = f"rd.cond(p, lambda: a[i], lambda: b), which evaluates one of the two alone; {read}"
     change = re.search(r"\.at\[.*\]\s*\.(set|add|multiply|min|max)\(", text)
     if change is None:
         return read

@@ -273,7 +273,8 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
         if value.dtype is bool_:
             raise TraceError(complaint("one bool_ as an index", remedy="rd.where(p, a, b), or rd.cond"))
         if not value.dtype.is_integer:
-            raise DTypeError(complaint(f"an index is an integer, not {value.dtype}"))
+            remedy = "i.astype(rd.i64); in rd.loop the index of an iteration is the first parameter, body(i, state)"
+            raise DTypeError(complaint(f"an index is an integer, not {value.dtype}", remedy=remedy))
         if value.ndim:
             return _Take(value)
         if value.weak == LITERAL and isinstance(value.node, Const):

@@ -46,6 +46,9 @@ class Record(NearAttributes, tuple):
         fields = zip(cls._fields, cls._types, strict=True)
         return cls._make(_field(name, kind, given[name]) for name, kind in fields)
 
+    def _meant(self, name: str) -> str | None:
+        return f"its fields: {', '.join(self._fields)}"
+
     @classmethod
     def _make(cls, parts: Iterable[Any]) -> Any:
         """A record of values as they are."""

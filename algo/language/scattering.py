@@ -78,7 +78,7 @@ def reduce_by_index(
 def bincount(
     index: Any, length: Any = None, weights: Any = None, minlength: Any = 0, *, name: str | None = None
 ) -> Array:
-    """How often each of 0 … length − 1 occurs in an integer array, as i64; or the sums of the `weights` there, in their dtype.
+    """How often each of 0 … length − 1 occurs in an integer array of any rank, as i64; or the sums of the `weights` there, in their dtype.
 
     Elements that are negative or too large are ignored. Without `length`, data decides it, as in NumPy: one more than the largest
     element, and at least `minlength`.

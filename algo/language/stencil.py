@@ -269,8 +269,8 @@ def stencil(
 ) -> Value:
     """`f(p, q, …)` at every index, where `p[dy, dx]` is the element of the first array dy rows and dx columns away.
 
-    `boundary`: "clamp", "wrap", "mirror" (NumPy's reflect), "symmetric", "valid" (only where the whole neighbourhood is inside) or
-    `rd.constant(v)`; a tuple gives one per axis. `invariant` arrays arrive after the windows as plain elements. `stride` keeps
+    `boundary`: "clamp", "wrap", "mirror" (or "reflect", as NumPy calls it), "symmetric", "valid" (only where the whole neighbourhood is
+    inside) or `rd.constant(v)`; a tuple gives one per axis. `invariant` arrays arrive after the windows as plain elements. `stride` keeps
     every stride-th position (a tuple: per axis). The arrays have one shape. A tuple result is one stage. `axes`: the names of the
     stage's axes for schedules, outermost first, one for each dimension.
 

@@ -12,7 +12,7 @@ from raido.algo.language.combinators import tabulate
 from raido.algo.language.complex_functions import conj
 from raido.algo.language.complexes import Complex
 from raido.algo.language.joining import stack
-from raido.algo.language.moves import astype, flatten, normal_axis, reshape, transpose
+from raido.algo.language.moves import astype, flatten, named, normal_axis, reshape, transpose
 from raido.algo.language.pure import universal, without_out
 from raido.algo.library.contraction import Term, contracted, einsum
 from raido.algo.library.operands import numbers_of
@@ -273,7 +273,8 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False, *, 
     `ord` of vectors: None or 2, the root of the sum of squares; inf and -inf, the largest and smallest size; 0, how many are not zero;
     p, `sum(abs(x)**p)**(1/p)`. Of matrices: None or "fro", the root of the sum of squares; 1 and -1, the largest and smallest sum of
     sizes of a column; inf and -inf, of a row. None without `axis` takes any rank. Of the dtype of floats, the real one of complex
-    numbers, f64 of integers. TraceError for 2, -2 and "nuc" of matrices, which need a singular value decomposition.
+    numbers, f64 of integers. 2 and -2 are the largest and smallest singular value of a matrix, "nuc" the sum of all, with the types and errors
+    of `rd.linalg.svdvals`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.norm(a, axis=1)).interpret(np.array([[3.0, 4.0], [5.0, 12.0]]))
@@ -298,12 +299,10 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False, *, 
     if ord in (None, "fro", "f"):
         return _root_of_squares(value, axes, keepdims, name)
     if ord in (2, -2, "nuc"):
-        why = "it needs a singular value decomposition"
-        raise TraceError(
-            complaint(f"rd.linalg.norm of order {ord!r} of matrices", why=why, remedy='"fro", 1, -1, inf or -inf')
-        )
+        return _singular_norm(value, axes, ord, keepdims, name)
     if ord not in (1, -1, math.inf, -math.inf):
-        raise TraceError(complaint(f"no order {ord!r} of norms of matrices", remedy='"fro", 1, -1, inf or -inf'))
+        orders = '"fro", "nuc", 1, -1, 2, -2, inf or -inf'
+        raise TraceError(complaint(f"no order {ord!r} of norms of matrices", remedy=orders))
     summed, chosen = axes if abs(ord) == 1 else axes[::-1]
     sums = reductions.sum(ufuncs.absolute(value), summed, keepdims=True)
     pick = reductions.max if ord > 0 else reductions.min
@@ -311,6 +310,16 @@ def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False, *, 
         return pick(sums, chosen, keepdims=True, name=name)
     flat = sums[tuple(0 if k == summed else slice(None) for k in range(rank))]
     return pick(flat, chosen - (summed < chosen), name=name)
+
+
+def _singular_norm(value: Any, axes: tuple[int, ...], order: Any, keepdims: bool, name: str | None) -> Any:
+    from raido.algo.library.factorizations import svdvals  # made of products, as this module has them
+
+    rank = rank_of(value)
+    lengths = svdvals(transpose(value, [*(k for k in range(rank) if k not in axes), *axes]))
+    found = reductions.sum(lengths, -1) if order == "nuc" else lengths[..., 0 if order == 2 else -1]
+    kept = found[tuple(None if k in axes else slice(None) for k in range(rank))] if keepdims else found
+    return kept if name is None else named(kept, name)
 
 
 def _root_of_squares(value: Any, axes: Any, keepdims: bool, name: str | None) -> Any:

@@ -189,7 +189,7 @@ class Array(Methods, Operators):
             raise TraceError(
                 complaint(
                     f"cannot iterate over {describe(self.dtype, self.extents)}: its size is not known while tracing",
-                    remedy=f"{form}rd.map over its elements, or rd.loop with a[i]",
+                    remedy=f"{form}rd.map over its elements, rd.filter to keep some, or rd.loop with a[i]",
                 )
             )
         return iter([self[i] for i in range(count)])

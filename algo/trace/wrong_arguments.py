@@ -19,6 +19,7 @@ _OTHER_LIBRARIES = {  # names of torch, JAX and Python for what NumPy calls othe
 _MEANT = {
     "loc": "m + s * rd.random.normal(key, shape) for a mean of m and a deviation of s",
     "scale": "m + s * rd.random.normal(key, shape) for a mean of m and a deviation of s",
+    "map axis": "rd.moveaxis(a, axis, 0): functions go over the first axis",
     "in_axes": "rd.swapaxes(a, 0, 1): functions go over the first axis; rd.elementwise over all",
     "out_axes": "rd.swapaxes(result, 0, 1)",
 }
@@ -58,9 +59,8 @@ def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: M
         from raido.algo.trace.remedies import near_names
 
         meant = [word for word in _OTHER_LIBRARIES.get(unknown, ()) if word in named]
-        return Misfit(
-            f'there is no argument "{unknown}"', takes, tuple(meant or near_names(unknown, named)), _MEANT.get(unknown)
-        )
+        other = _MEANT.get(f"{function.__qualname__} {unknown}") or _MEANT.get(unknown)
+        return Misfit(f'there is no argument "{unknown}"', takes, tuple(meant or near_names(unknown, named)), other)
     return Misfit(_said(problem), takes, meant=_FORMS.get(function.__qualname__))
 
 

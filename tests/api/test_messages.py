@@ -550,3 +550,25 @@ def test_dicts_are_arguments_inside_algorithms() -> None:
         assert rd.algorithm(passed).interpret({"b": np.ones(2), "a": np.arange(2.0)}).tolist() == [-1, 0]
     with pytest.raises(rd.ArgumentError, match="must have the fields a, b"):
         rd.algorithm(lambda x: typed({"a": x, "c": x})).interpret(np.ones(2))
+
+
+def test_what_a_newcomer_meant_is_named() -> None:
+    """Fields of a record; the axis of a map; the order of a loop's parameters; one branch instead of both."""
+    pair = rd.record(x=rd.f64, y=rd.f64)
+
+    @rd.algorithm
+    def other_field(v: pair["n"]):  # type: ignore[valid-type]
+        return rd.map(lambda p: p.z, v)
+
+    x = np.ones(4)
+    cases: list[tuple[Any, str]] = [
+        (lambda: other_field.interpret({"x": x, "y": x}), "its fields: x, y"),
+        (lambda: rd.algorithm(lambda a: rd.map(lambda v: v, a, axis=1)).interpret(x), "rd.moveaxis(a, axis, 0)"),
+        (lambda: rd.algorithm(lambda a: rd.loop(3, lambda s, i: s + a[i], 0.0)).interpret(x), "body(i, state)"),
+        (lambda: rd.algorithm(lambda a: rd.where(a > 0, a[rd.iota(4) - 1], 0)).interpret(x), "rd.cond(p, lambda: a[i]"),
+        (lambda: rd.algorithm(lambda a: rd.stack(list(a))).interpret(x[:0]), "rd.filter to keep some"),
+    ]
+    for call, remedy in cases:
+        with pytest.raises(rd.RaidoError) as caught:
+            call()
+        assert remedy in str(caught.value)
