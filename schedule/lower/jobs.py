@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes
 from raido.schedule.branches import arrays_not_copied
 from raido.schedule.lanes_along_folds import is_ordered_fold, is_plain_fold
 from raido.schedule.lower.index_checks import is_made_of_sizes
-from raido.schedule.lower.partition import Boundary, boundaries_of
+from raido.schedule.lower.partition import Boundary, boundaries_of, without_boundaries
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
 from raido.schedule.stages.form_stages import top_reductions
@@ -120,13 +120,14 @@ class Job:
         name, inner = loops[position].name, {loop.name for loop in loops[position + 1 :] if loop.kind == "unroll"}
         return any(isinstance(r, Split) and r.outer == name and r.inner in inner for r in self.plan.relations)
 
-    def rows_along(self, variable: Var) -> tuple[Expr, Expr, tuple[Op, ...]] | None:
-        """The row length m and offset c of reads at (x + c) // m and (x + c) % m along an axis x, and these nodes."""
+    def rows_along(self, variable: Var, identity: Collection[Node]) -> tuple[Expr, Expr, tuple[Op, ...]] | None:
+        """The row length m and offset c of reads at (x + c) // m and (x + c) % m along an axis x, and these nodes; boundaries in `identity`
+        change nothing."""
         found: dict[tuple[Expr, Expr], list[Op]] = {}
         for node in scalar_nodes(*self.bodies):
             if not isinstance(node, Op) or node.dtype is not i64 or node.name not in ("floordiv", "mod", "floormod"):
                 continue
-            offset = ix.sub(node.args[0], variable)
+            offset = ix.sub(without_boundaries(node.args[0], identity), variable)
             if is_made_of_sizes(node.args[1]) and all(isinstance(a, SizeVar) for a in ix.linear(offset)[1]):
                 found.setdefault((node.args[1], offset), []).append(node)
         if len(found) != 1:

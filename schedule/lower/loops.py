@@ -320,10 +320,7 @@ class Loops:
         self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int, among: Sequence[Boundary] = ()
     ) -> None:
         """The loop, cut where boundaries begin and end to vanish if the schedule partitions it; those given, in a piece of a loop."""
-        rows = rows_through(work, position, ix.sub(high, low), self.builder.facts) if step == 1 else None
-        if rows is not None:
-            with row_by_row(self.builder, replace(work, rows=rows), kind, low, high) as (inner, begin, end):
-                self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
+        if step == 1 and self._by_rows(work, position, kind, low, high):
             return
         cut = cut_of(work, position, low, high, step, self.builder.facts, among)
         if step > 1 and kind == "vector" and work.job.in_phases(position):
@@ -348,6 +345,14 @@ class Loops:
             holds = conjunction([as_comparison(c) for c in lines.conditions])
             self.builder.add(If(holds, closed(by_lines), closed(otherwise)))
 
+    def _by_rows(self, work: Work, position: int, kind: str, low: Expr, high: Expr) -> bool:
+        """The loop row by row, where arrays are read flat along it; whether they are."""
+        rows = rows_through(work, position, ix.sub(high, low), self.builder.facts)
+        if rows is not None:
+            with row_by_row(self.builder, replace(work, rows=rows), kind, low, high) as (inner, begin, end):
+                self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
+        return rows is not None
+
     def _strips(
         self, work: Work, position: int, cut: tuple[Interior, Expr, Expr] | None, low: Expr, high: Expr, step: int
     ) -> None:
@@ -371,7 +376,7 @@ class Loops:
                 rest = vanishing(interior, cut, piece.side, facts)
             if rest:
                 self._segments(replace(work), position, piece.kind, piece.low, piece.high, 1, rest)
-            else:
+            elif not (piece.inside and self._by_rows(work, position, piece.kind, piece.low, piece.high)):
                 self._plain(work, position, piece.kind, piece.low, piece.high, 1, piece)
 
     def _extent(self, work: Work, position: int) -> Expr:

@@ -7,13 +7,13 @@ in others are solved with the inner ones gone, so a chain of inlined stencils ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
 from raido.algo.graph.facts import Facts, interval
-from raido.algo.graph.rewrite import scalar_nodes
+from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.lower.index_checks import is_made_of_sizes
 
 Ranges = Mapping[Var, tuple[Expr, Expr]]
@@ -51,7 +51,7 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
         inner = [n for n in scalar_nodes(node.args[0]) if isinstance(n, Op) and n.name in ix.BOUNDARY_OPS]
         if any(n not in found for n in inner):
             continue
-        index, divisor = _dividend(_strip(node.args[0], set(inner)))
+        index, divisor = _dividend(without_boundaries(node.args[0], inner))
         variables = _affine_variables(index)
         known = all(isinstance(n, (Const, SizeVar, Op)) for n in scalar_nodes(node.args[1]))
         if variables is not None and known:
@@ -71,17 +71,15 @@ def _dividend(e: Expr) -> tuple[Expr, int]:
     return e, 1
 
 
-def _strip(e: Expr, gone: set[Op]) -> Expr:
-    from raido.algo.graph.rewrite import transform
-
+def without_boundaries(e: Expr, gone: Collection[Node]) -> Expr:
+    """An index in which boundary operations are left out."""
     if not gone:
         return ix.canonical(e)
-
-    return ix.canonical(transform(e, _without_boundary))
-
-
-def _without_boundary(node: Node) -> Node:
-    return node.args[0] if isinstance(node, Op) and node.name in ix.BOUNDARY_OPS else node
+    memo: dict[Node, Node] = {}
+    for node in scalar_nodes(e):
+        new = rebuild(node, lambda child: memo.get(child, child))
+        memo[node] = new.args[0] if node in gone else new  # type: ignore[attr-defined]
+    return ix.canonical(memo[e])  # type: ignore[arg-type]
 
 
 def _affine_variables(e: Expr) -> frozenset[Var] | None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Node, fresh
+from raido.algo.graph.expr import Expr, Node, Op, fresh
 from raido.algo.graph.facts import Facts
 from raido.schedule.lower.builder import Builder, factors
 from raido.schedule.lower.work import Rows, Work
@@ -24,8 +24,12 @@ def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> R
     (axis,) = axes
     if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
         return None
-    found = job.rows_along(job.variables[axis])
-    if found is None or not (found[0] in factors(iterations) or facts.nonnegative(ix.sub(found[0], 1))):
+    found = job.rows_along(job.variables[axis], work.identity)
+    if found is None:
+        return None
+    inside = [node.args[1] for node in work.identity if isinstance(node, Op)]  # no boundary vanishes in an array of no elements
+    whole = any(found[0] in factors(count) for count in (iterations, *inside))
+    if not whole and not facts.nonnegative(ix.sub(found[0], 1)):
         return None
     return Rows(axis, found[2], found[0], found[1], fresh("row"))
 

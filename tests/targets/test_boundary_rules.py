@@ -78,6 +78,11 @@ def lags(a: rd.f32["n"]):
     return rd.tabulate(16, lambda k: rd.sum(a * rd.roll(a, k)))
 
 
+@rd.algorithm
+def padded_flat(a: rd.f32["h", "w"]):
+    return rd.pad(rd.ravel(a), 2)
+
+
 def neighbours(a: np.ndarray, before: int, after: int, mode: str) -> np.ndarray:
     i = np.arange(a.size)
     return np.take(a, i + after, mode=mode) - np.take(a, i - before, mode=mode)
@@ -107,6 +112,7 @@ CASES: list[tuple[rd.Algorithm, Callable[[np.ndarray], np.ndarray]]] = [
 ]
 TABLES: list[tuple[rd.Algorithm, Callable[[np.ndarray], np.ndarray]]] = [
     (index_arrays, lambda a: np.roll(a, -1, 0) - np.roll(a, 1, 1)),
+    (padded_flat, lambda a: np.pad(a.ravel(), 2)),
     (rolled_rows, lambda a: np.sum(np.roll(a, 1, 1) * a, axis=1)),
 ]
 
@@ -123,7 +129,7 @@ def test_lines_are_numpys(algorithm: rd.Algorithm, answer: Callable[[np.ndarray]
     np.testing.assert_array_equal(algorithm.interpret(a), answer(a))
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 1), (19, 40)])
+@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (2, 3), (5, 1), (19, 40)])
 @pytest.mark.parametrize(("algorithm", "answer"), TABLES, ids=named)
 def test_tables_are_numpys(
     algorithm: rd.Algorithm, answer: Callable[[np.ndarray], np.ndarray], shape: tuple[int, int]
