@@ -279,7 +279,7 @@ class Schedule(NearAttributes):
         return {"compile": compiled, "interpret": f"{algorithm}.interpret(…)", "lower": "s.show()"}.get(name)
 
     def __str__(self) -> str:
-        return schedule_text(self._graph.program.name, self.explicit_steps, self._kind)
+        return schedule_text(self._graph.program, self.explicit_steps, self._kind)
 
     def __repr__(self) -> str:
         count = len(self.explicit_steps)

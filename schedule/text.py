@@ -8,7 +8,9 @@ from typing import Any
 
 from raido.algo.documents import Unreadable, expect, field, parse_json, shown
 from raido.algo.errors import ScheduleError, explain
+from raido.algo.graph.program import Program
 from raido.algo.printable import printable
+from raido.algo.trace.static_text import keywords
 from raido.schedule.directives import RULES
 from raido.schedule.holes import Hole
 from raido.schedule.steps import PART, Step, Value, plain
@@ -40,12 +42,11 @@ def value_text(value: Value) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
-def schedule_text(name: str, steps: Iterable[Step], kind: str = "") -> str:
-    """The whole schedule as statements on `s`. kind: of the target, where it is no CPU."""
-    target = f"target={value_text(kind)}" if kind else ""
-    return printable(
-        "\n".join([f"s = {name}.schedule({target})", *statements("s", tuple(steps))])
-    )  # \x1b is Python, too
+def schedule_text(program: Program, steps: Iterable[Step], kind: str = "") -> str:
+    """The whole schedule as statements on `s`, which starts with the program's static parameters. kind: of the target, where it is no CPU."""
+    static = dict(program.static) | ({"target": value_text(kind)} if kind else {})
+    start = f"s = {program.name}.schedule({keywords(static)})"
+    return printable("\n".join([start, *statements("s", tuple(steps))]))  # \x1b is Python, too
 
 
 def statements(handle: str, steps: Sequence[Step], of_stage: bool = False) -> list[str]:

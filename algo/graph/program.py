@@ -52,7 +52,8 @@ class Program:
     `sites` maps nodes to the user's line; `named_axes` are the variables of axes that the user named.
     `complex_inputs` and `complex_outputs` are the positions of parameters and results whose
     last dimension, of 2, holds the parts of complex numbers. `known` are sizes by name that the program was specialised for,
-    `sized_sorts` the sorts whose number of elements was one of them.
+    `sized_sorts` the sorts whose number of elements was one of them. `static` are the static parameters that a call must name to trace
+    this program, as Python by name (`trace/static_text.py`).
     """
 
     name: str
@@ -72,6 +73,7 @@ class Program:
     complex_outputs: frozenset[int] = frozenset()
     known: Mapping[str, int] = field(default_factory=dict)
     sized_sorts: frozenset[ArrayForm] = frozenset()
+    static: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{parameter.name}: {_type_text(parameter)}" for parameter in self.parameters)

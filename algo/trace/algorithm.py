@@ -51,6 +51,7 @@ from raido.algo.trace.signature import (
     static_key,
     takes_of,
 )
+from raido.algo.trace.static_text import static_texts
 from raido.algo.trace.tracebacks import border
 from raido.algo.trace.trees import build_tree, describe_tree, leaves, map_leaves, rebuild_tuple
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, describe
@@ -268,6 +269,7 @@ class Algorithm(NearAttributes):
             named_axes=frozenset(trace.named_axes),
             complex_inputs=frozenset(k for k, known in enumerate(complex_inputs) if known),
             complex_outputs=complex_outputs,
+            static=static_texts(static, self.signature.defaults, self.fixed),
         )
         return finish_program(program)
 

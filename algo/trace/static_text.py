@@ -1,0 +1,88 @@
+"""Static (keyword-only) parameters as Python: how a program remembers the values it was traced for, so that a schedule can be printed.
+
+Text and not the values: a program goes into pickles, where functions cannot. A value that no short expression makes, a `lambda` or a large
+array, is written as the name of its parameter, for the reader to define.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import sys
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from raido.algo.graph.dtypes import DType
+from raido.algo.trace.signature import static_key
+
+_LARGEST_ARRAY = 1000  # elements; more are no literal that a person reads, about ten lines of text for each hundred
+
+
+class _NoText(Exception):
+    """Raised for a value that no expression makes."""
+
+
+def static_texts(values: Mapping[str, Any], defaults: Mapping[str, Any], fixed: Collection[str]) -> dict[str, str]:
+    """The text of every static parameter that a call must name: its value is not the default, or `rd.capture` has fixed it."""
+    return {
+        name: static_text(name, value)
+        for name, value in values.items()
+        if name in fixed or name not in defaults or static_key(value) != static_key(defaults[name])
+    }
+
+
+def static_text(name: str, value: Any) -> str:
+    """The value of a parameter as a Python expression over `rd`, `np` and the user's names, or the parameter's name."""
+    try:
+        return _text(value)
+    except _NoText:
+        return name
+
+
+def keywords(texts: Mapping[str, str]) -> str:
+    """Static parameters as keywords of a call, `width=200, hop=50`."""
+    return ", ".join(f"{name}={text}" for name, text in texts.items())
+
+
+def _text(value: Any) -> str:
+    kind = type(value)
+    if value is None or value is ... or kind in (bool, int, str, bytes):
+        return repr(value)
+    if kind is float:
+        return repr(value) if math.isfinite(value) else f'float("{value}")'
+    if kind is complex and math.isfinite(value.real) and math.isfinite(value.imag):
+        return repr(value)
+    if kind is tuple:
+        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+    if kind is list:
+        return f"[{', '.join(map(_text, value))}]"
+    if kind is dict:
+        return f"{{{', '.join(f'{_text(key)}: {_text(part)}' for key, part in value.items())}}}"
+    if isinstance(value, DType):
+        return f"rd.{value.name}"
+    if isinstance(value, enum.Enum) and value.name is not None:
+        return f"{_path(kind)}.{value.name}"
+    if isinstance(value, np.dtype) and value.names is None:
+        return f'np.dtype("{value.str}")'
+    if isinstance(value, (np.bool_, np.number)):
+        return f"np.{kind.__name__}({_text(value.item())})"
+    if isinstance(value, np.ndarray) and value.size <= _LARGEST_ARRAY and value.dtype.kind in "biufc" and value.size:
+        return f'np.array({_text(value.tolist())}, "{value.dtype.name}")'
+    return _path(value)
+
+
+def _path(value: Any) -> str:
+    """The name under which `raido`, NumPy or its own module has a function or a class."""
+    name = getattr(value, "__name__", "")
+    for short, module in (("rd", sys.modules.get("raido")), ("np", np)):
+        if name and getattr(module, name, None) is value:
+            return f"{short}.{name}"
+    qualified = getattr(value, "__qualname__", "")
+    found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
+    for part in qualified.split("."):
+        found = getattr(found, part, None)
+    if not qualified or found is not value:
+        raise _NoText
+    return str(qualified)
