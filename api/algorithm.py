@@ -17,6 +17,7 @@ from raido.algo.errors import ArgumentError, ScheduleError, explain
 from raido.algo.graph.program import Program
 from raido.algo.trace import algorithm as traced
 from raido.algo.trace.remedies import near_names
+from raido.algo.trace.static_text import keywords, static_text
 from raido.algo.trace.tracebacks import border
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
     ) -> Executable:
         """Machine code for a target ("llvm" is this host) under a schedule (None: the default one).
 
+        A schedule brings along the static (keyword-only) parameters, and the types, that it was made with: `f.compile(schedule=s)`.
+        Without a schedule they are given here, `f.compile(width=200)`, or are the defaults.
         `sizes={"h": 480}` specialises; otherwise one executable serves all sizes. `like` are example arguments or types, needed where
         parameters have no type. `unchecked=True` trusts every index: one out of range is then undefined. `db` is a database that
         `rd.autotune` has written: the best schedule in it for this program, the target and the nearest sizes (those of `sizes`, else of
@@ -181,17 +184,49 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
             return scheduled
         program = self._for_types(like, static)
         if fingerprint(program) != fingerprint(scheduled):
-            text = explain(
-                "the schedule belongs to another program",
-                why=f'it schedules "{scheduled.name}"; this is "{program.name}"',
-                **{"try": f"build it from {self.name}.schedule()"},
-            )
-            raise ScheduleError(text)
+            raise ScheduleError(explain("the schedule belongs to another program", **self._apart(scheduled, program)))
         return program
+
+    def _apart(self, scheduled: Program, asked: Program) -> dict[str, str]:
+        """The reason why a schedule's program is not the one that was asked for, and the remedy: static parameters that differ come first."""
+        defaults = {name: static_text(name, value) for name, value in self.signature.defaults.items()}
+        of_schedule, of_call = ({**defaults, **program.static} for program in (scheduled, asked))
+        if scheduled.name == asked.name and of_schedule.keys() == of_call.keys() and of_schedule != of_call:
+            differ = [name for name, text in of_schedule.items() if of_call[name] != text]
+            theirs, ours = (keywords({name: texts[name] for name in differ}) for texts in (of_schedule, of_call))
+            named = {name: of_schedule[name] for name in {**dict.fromkeys(differ), **scheduled.static, **asked.static}}
+            known = any(program is scheduled for program in self._programs.values())
+            remedy = "schedule=s" if known else f"schedule=s, {keywords(named)}"
+            brings = ", without static parameters: the schedule has them" if known else ""
+            return {
+                "why": f"it was made with {theirs}; this is {self.name} with {ours}",
+                "try": f"{self.name}.compile({remedy}){brings}",
+            }
+        return {
+            "why": f'it schedules "{scheduled.name}"; this is "{asked.name}"',
+            "try": f"build it from {self.name}.schedule({keywords(asked.static)})",
+        }
 
     @border
     def schedule(self, *like: Any, target: Any = "llvm", **static: Any) -> Schedule:
-        """A schedule with nothing said yet: the defaults fill in the rest, for `target` where no other is named. `like` as for `compile`."""
+        """A schedule with nothing said yet: the defaults fill in the rest, for `target` where no other is named. `like` as for `compile`.
+
+        `static` are values of keyword-only parameters. The schedule is for the program with these values and brings them along, so that
+        `compile(schedule=s)` leaves them out; JSON of it is read for the same program.
+
+        Example:
+            >>> import raido as rd
+            >>> @rd.algorithm
+            ... def scaled(a: rd.f32["n"], *, by=1.0):
+            ...     return by * a
+            >>> s = scaled.schedule(by=3.0)
+            >>> scaled.compile(schedule=s)([1, 2])
+            array([3., 6.], dtype=float32)
+            >>> rd.Schedule.from_json(s.to_json(), scaled.schedule(by=3.0)) == s
+            True
+            >>> rd.Schedule.from_json(s.to_json(), rd.capture(scaled, by=3.0)) == s
+            True
+        """
         from raido.schedule.schedule import Schedule
         from raido.schedule.stages.form_stages import form_stages
         from raido.targets.target import Target

@@ -250,15 +250,19 @@ class Schedule(NearAttributes):
 
     def to_json(self) -> str:
         """The schedule as JSON, with the program's fingerprint."""
-        return to_json(self.fingerprint, self._graph.program.name, self.explicit_steps, self._kind)
+        return to_json(self._graph.program, self.explicit_steps, self._kind)
 
     @classmethod
     def from_json(cls, text: str, algorithm: Any) -> Schedule:
-        """The schedule that `to_json` wrote, for the same program: an algorithm, a schedule of it, whose target it then has, or its stages."""
+        """The schedule that `to_json` wrote, for the same program: an algorithm, a schedule of it, whose target it then has, or its stages.
+
+        Static (keyword-only) parameters are part of the program: `rd.Schedule.from_json(text, f.schedule(width=200))`, or
+        `rd.capture(f, width=200)` for `f`.
+        """
         for_kind = {"target": kind} if (kind := kind_in_json(text)) else {}
         empty = algorithm if isinstance(algorithm, (Schedule, StageGraph)) else algorithm.schedule(**for_kind)
         graph, target = (empty, "llvm") if isinstance(empty, StageGraph) else (empty.graph, empty.target)
-        return cls(graph, from_json(text, fingerprint(graph.program), graph.program.name), target)
+        return cls(graph, from_json(text, graph.program), target)
 
     @property
     def _kind(self) -> str:

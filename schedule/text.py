@@ -12,6 +12,7 @@ from raido.algo.graph.program import Program
 from raido.algo.printable import printable
 from raido.algo.trace.static_text import keywords
 from raido.schedule.directives import RULES
+from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import Hole
 from raido.schedule.steps import PART, Step, Value, plain
 
@@ -85,12 +86,13 @@ def choose_text(handle: str, step: Step) -> str:
     return f"{handle}.choose({', '.join([value_text(step.argument('name')), *lambdas])})"
 
 
-def to_json(fingerprint: str, algorithm: str, steps: Iterable[Step], kind: str = "") -> str:
+def to_json(program: Program, steps: Iterable[Step], kind: str = "") -> str:
     """The schedule as JSON text with the fingerprint of its program. kind: of the target, where it is no CPU."""
     document = {
         "raido schedule": FORMAT,
-        "algorithm": algorithm,
-        "program": fingerprint,
+        "algorithm": program.name,
+        "program": fingerprint(program),
+        **({"static": dict(program.static)} if program.static else {}),
         **({"target": kind} if kind else {}),
         "steps": [_step_data(step) for step in steps],
     }
@@ -107,28 +109,42 @@ def kind_in_json(text: str) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def from_json(text: str, fingerprint: str, algorithm: str) -> tuple[Step, ...]:
+def from_json(text: str, program: Program) -> tuple[Step, ...]:
     """The steps in JSON text; refuses what is no schedule, or a schedule of another program."""
     try:
         document = expect(parse_json(text), dict, "the text")
         version = field(document, "raido schedule", int, "the schedule")
         if version != FORMAT:
             raise ScheduleError(explain(f"the schedule is of format {version}; this raido reads format {FORMAT}"))
-        program = field(document, "program", str, "the schedule")
+        theirs = field(document, "program", str, "the schedule")
         steps = field(document, "steps", list, "the schedule")
-        if program != fingerprint:
-            raise ScheduleError(
-                explain(
-                    "the schedule belongs to another program",
-                    why=f'it was made for "{str(document.get("algorithm", "?"))[:60]}" with fingerprint {program[:12]}; '
-                    f'"{algorithm}" has {fingerprint[:12]}',
-                    **{"try": "rebuild it with the Python that print(schedule) gives"},
-                )
-            )
+        if theirs != fingerprint(program):
+            raise ScheduleError(explain("the schedule belongs to another program", **_apart(document, theirs, program)))
         return tuple(_step_from(step, f"step {k}") for k, step in enumerate(steps, 1))
     except Unreadable as error:
         lines = {"why": str(error), "try": "the text that `Schedule.to_json` gives"}
         raise ScheduleError(explain("the text is not a schedule in JSON", **lines)) from None
+
+
+def _apart(document: dict[str, Any], theirs: str, program: Program) -> dict[str, str]:
+    """The reason why a schedule in JSON is not for a program, and the remedy: other static parameters of the algorithm come first."""
+    name = str(document.get("algorithm", "?"))[:60]
+    static = {
+        str(key)[:60]: expect(value, str, f"the static parameter {shown(key)}")[:200]
+        for key, value in expect(document.get("static", {}), dict, "`static` of the schedule").items()
+    }
+    if name == program.name and static != program.static:
+        made, given = (f"with {keywords(each)}" if each else "with the defaults" for each in (static, program.static))
+        words = keywords(static)
+        captured = f", or rd.capture({name}, {words})" if static else ""
+        return {
+            "why": f"it was made for {name} {made}; this is {name} {given}",
+            "try": f"rd.Schedule.from_json(text, {name}.schedule({words})){captured}",
+        }
+    return {
+        "why": f'it was made for "{name}" with fingerprint {theirs[:12]}; "{program.name}" has {fingerprint(program)[:12]}',
+        "try": "rebuild it with the Python that print(schedule) gives",
+    }
 
 
 def _step_data(step: Step) -> dict[str, Any]:

@@ -81,3 +81,69 @@ def test_a_value_that_is_no_expression_is_printed_as_its_parameter(name: str, va
     assert str(s) == f"s = spectrogram.schedule({name}={name})"
     assert rebuilt(str(s), **{name: value}) == s
     assert str(pickle.loads(pickle.dumps(s))) == str(s)
+
+
+def message(call: Any) -> str:
+    with pytest.raises(rd.ScheduleError) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_compiling_with_other_static_parameters_names_those_that_differ() -> None:
+    s = spectrogram.schedule(width=200, hop=50)
+    assert spectrogram.compile(schedule=s)(np.zeros(100, np.float32)).tolist() == [200, 200]
+    assert spectrogram.compile(schedule=s, width=200, hop=50)(np.zeros(100, np.float32)).tolist() == [200, 200]
+    assert message(lambda: spectrogram.compile(schedule=s, width=200)) == (
+        "the schedule belongs to another program\n"
+        "  why       it was made with hop=50; this is spectrogram with hop=25\n"
+        "  try       spectrogram.compile(schedule=s), without static parameters: the schedule has them"
+    )
+    assert "made with width=200, hop=50; this is spectrogram with width=300, hop=25" in message(
+        lambda: spectrogram.compile(schedule=s, width=300)
+    )
+
+
+def test_a_schedule_that_another_process_made_is_compiled_with_its_static_parameters() -> None:
+    s = pickle.loads(pickle.dumps(spectrogram.schedule(width=200, hop=50)))
+    assert message(lambda: spectrogram.compile(schedule=s, scale=2.0)) == (
+        "the schedule belongs to another program\n"
+        "  why       it was made with width=200, hop=50, scale=1.0; this is spectrogram with width=100, hop=25, scale=2.0\n"
+        "  try       spectrogram.compile(schedule=s, width=200, hop=50, scale=1.0)"
+    )
+    captured = rd.capture(spectrogram, scale=2.0)
+    for call in (spectrogram, captured):
+        exe = call.compile(schedule=s, width=200, hop=50, scale=1.0)
+        assert exe(np.zeros(100, np.float32)).tolist() == [200, 200]
+
+
+def test_a_schedule_of_another_algorithm_is_answered_with_its_name() -> None:
+    other = rd.algorithm(lambda x, *, width=3: x * width, x="f32[n]", name="other")
+    assert message(lambda: spectrogram.compile(schedule=other.schedule(width=5), width=5)) == (
+        "the schedule belongs to another program\n"
+        '  why       it schedules "other"; this is "spectrogram"\n'
+        "  try       build it from spectrogram.schedule(width=5)"
+    )
+
+
+def test_json_of_other_static_parameters_is_answered_with_the_schedule_that_takes_it() -> None:
+    s = spectrogram.schedule(width=200, hop=50)
+    s[s.stages[-1]].split("x", 8)
+    assert message(lambda: rd.Schedule.from_json(s.to_json(), spectrogram)) == (
+        "the schedule belongs to another program\n"
+        "  why       it was made for spectrogram with width=200, hop=50; this is spectrogram with the defaults\n"
+        "  try       rd.Schedule.from_json(text, spectrogram.schedule(width=200, hop=50)), "
+        "or rd.capture(spectrogram, width=200, hop=50)"
+    )
+    assert rd.Schedule.from_json(s.to_json(), spectrogram.schedule(width=200, hop=50)) == s
+    assert rd.Schedule.from_json(s.to_json(), rd.capture(spectrogram, width=200, hop=50)) == s
+    plain = spectrogram.schedule().to_json()
+    assert "static" not in plain
+    assert "with the defaults; this is spectrogram with hop=50" in message(
+        lambda: rd.Schedule.from_json(plain, spectrogram.schedule(hop=50))
+    )
+
+
+@pytest.mark.parametrize("static", ["3", "[1]", '{"width": 3}'])
+def test_json_whose_static_parameters_are_no_texts_is_refused(static: str) -> None:
+    text = spectrogram.schedule(width=3).to_json().replace('{"width": "3"}', static)
+    assert "not a schedule in JSON" in message(lambda: rd.Schedule.from_json(text, spectrogram))
