@@ -374,7 +374,7 @@ def _write(e: Expr) -> tuple[str, int]:
             if value is not None and value < 0:
                 return f"{_write(left)[0]} - {-value}", 0
             if isinstance(right, Op) and right.name == "mul" and (constant_value(right.args[1]) or 0) < 0:
-                return f"{_write(left)[0]} - {_write(mul(right, -1))[0]}", 0
+                return f"{_write(left)[0]} - {_tight(mul(right, -1), 1)}", 0
             return f"{_write(left)[0]} + {_write(right)[0]}", 0
         if e.name == "sub":
             return f"{_write(e.args[0])[0]} - {_tight(e.args[1], 1)}", 0

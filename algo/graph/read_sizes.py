@@ -76,22 +76,43 @@ def _is_number(terms: _Sum) -> bool:
 def _text(terms: _Sum) -> str:
     parts = [(number, name) for name, number in terms.items() if name]
     parts.sort(key=lambda part: part[0] < 0)
-    written = "".join(
-        f" {'-' if number < 0 else '+'} {name if abs(number) == 1 else f'{abs(number)}*{name}'}"
-        for number, name in parts
-    )
     constant = terms.get("", 0)
-    if parts and parts[0][0] < 0 and constant > 0:
+    constant_first = bool(parts) and parts[0][0] < 0 and constant > 0
+    written = "".join(
+        f" {'-' if number < 0 else '+'} {_term(abs(number), name, signed=number < 0 and k == 0 and not constant_first)}"
+        for k, (number, name) in enumerate(parts)
+    )
+    if constant_first:
         return f"{constant}{written}"
     if constant or not parts:
         written += f" {'-' if constant < 0 else '+'} {abs(constant)}"
     return written[3:] if written.startswith(" + ") else f"-{written[3:]}"
 
 
+def _term(factor: int, name: str, signed: bool) -> str:
+    """A term behind a factor, or behind a sign in front of the whole text, which binds more tightly than `n//2`."""
+    if factor == 1 and not signed:
+        return name
+    safe = name if all(map(_is_atom, _outside(name).split("*"))) else f"({name})"
+    return safe if factor == 1 else f"{factor}*{safe}"
+
+
 def _tight(terms: _Sum) -> str:
     written = _text(terms)
-    return (
-        written
-        if written.isidentifier() or written.isdigit() or written.startswith(("min(", "max("))
-        else f"({written})"
-    )
+    return written if _is_atom(_outside(written)) else f"({written})"
+
+
+def _outside(text: str) -> str:
+    """The text without what stands in parentheses: `min() + 1`."""
+    depth, kept = 0, ""
+    for c in text:
+        depth -= c == ")"
+        kept += c if depth == 0 else ""
+        depth += c == "("
+    return kept
+
+
+def _is_atom(outside: str) -> bool:
+    """Whether no operator stands in a text outside of parentheses: it is a name, a number, a call, or in parentheses."""
+    word = outside.removesuffix("()")
+    return not word or word.isidentifier() or word.isdigit()
