@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from raido.targets.c_sizes import c_size
 from raido.targets.c_text import c_comment
 from raido.targets.devices.export import DevicePart
 from raido.targets.export_functions import Function, prototype
-from raido.targets.signature import SizeExpr, size_names, size_text
+from raido.targets.signature import SizeExpr, size_names
 
 ABI_VERSION = 2
 _REMARKS = {
@@ -103,22 +104,18 @@ def _document(function: Function) -> str:
     existentials = [e.name for e in function.signature.existentials]
     counts = [p.name for p in function.parameters if p.role == "existential"]
     called = dict(zip(existentials, counts, strict=True))
-    capacities = {
-        e.name: None if e.bound is None else size_text(_rename(e.bound, function.sizes))
-        for e in function.signature.existentials
-    }
+    bounds = {e.name: _rename(e.bound, function.sizes) for e in function.signature.existentials if e.bound is not None}
     for parameter in function.parameters:
         if parameter.value is not None:
-            most = {name: bound for name, bound in capacities.items() if bound is not None}
-            renamed = {**function.sizes, **called, **(most if parameter.role != "made" else {})}
-            dims = "".join(f"[{size_text(_rename(size, renamed))}]" for size in parameter.value.shape)
+            renamed = {**function.sizes, **called, **(bounds if parameter.role != "made" else {})}
+            dims = "".join(f"[{c_size(_rename(size, renamed))}]" for size in parameter.value.shape)
             role = {"scalar": "input", "made": "output, allocated here"}.get(parameter.role, parameter.role)
             own = (
                 {n for size in parameter.value.shape for n in size_names(size)} & {*called}
                 if parameter.role != "made"
                 else set()
             )
-            written = ", ".join(called[name] for name in existentials if name in own and capacities[name] is not None)
+            written = ", ".join(called[name] for name in existentials if name in own and name in bounds)
             text = f"{role}, {parameter.value.dtype}{dims}" + (f", of which {written} are written" if written else "")
             if remark := _REMARKS.get(parameter.value.dtype):
                 text += f" ({remark})"
@@ -126,7 +123,6 @@ def _document(function: Function) -> str:
             text = "size, at least 0"
         else:
             name = existentials[counts.index(parameter.name)]
-            most = capacities[name]
             theirs = [
                 p.name
                 for p in function.parameters
@@ -135,15 +131,15 @@ def _document(function: Function) -> str:
             ranks = [len(p.value.shape) for p in function.parameters if p.value is not None and p.name in theirs]
             noun = "rows" if max(ranks, default=1) > 1 else "elements"
             text = f"output: the number of {noun} of {' and '.join(theirs)}" if theirs else "output: how many there are"
-            text += "" if most is None else f", at most {most}"
+            text += f", at most {c_size(bounds[name])}" if name in bounds else ""
         lines.append(f" *   {parameter.name:<{width}}  {c_comment(text)}")
     for check in function.signature.checks:
-        left, right = (size_text(_rename(size, function.sizes)) for size in (check.left, check.right))
+        left, right = (c_size(_rename(size, function.sizes)) for size in (check.left, check.right))
         lines.append(c_comment(f" *   {left} must equal {right}"))
     return "\n".join(lines) + "\n */\n"
 
 
-def _rename(size: SizeExpr, names: dict[str, str]) -> SizeExpr:
+def _rename(size: SizeExpr, names: Mapping[str, SizeExpr]) -> SizeExpr:
     if isinstance(size, tuple):
         return (size[0], _rename(size[1], names), _rename(size[2], names))
     return names.get(size, size) if isinstance(size, str) else size
