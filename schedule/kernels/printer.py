@@ -26,6 +26,7 @@ from raido.schedule.kernels.host_plan import (
 )
 from raido.schedule.kernels.kernel import DeviceArray, DeviceProgram, Kernel
 from raido.schedule.nest.printer import NestPrinter
+from raido.schedule.nest.walk import sizes_within
 
 _BINDS = {"<": 1, "<=": 1, "==": 1, "!=": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
 
@@ -63,7 +64,7 @@ def _declared(array: DeviceArray) -> str:
 
 
 def _kernel(kernel: Kernel) -> list[str]:
-    printer = NestPrinter()
+    printer = NestPrinter({n.name for n in kernel.numbers if isinstance(n, SizeVar)} | sizes_within(kernel.body))
     arrays = [printer.declare(buffer) for buffer in kernel.arrays]
     numbers = [n.name if isinstance(n, SizeVar) else printer.name(n) for n in kernel.numbers]
     for place in (*kernel.blocks, *kernel.threads):

@@ -1,11 +1,12 @@
 """Expressions of a nest as a person writes them, with as few parentheses as the precedence of operators allows.
 
-Variables and buffers have names unique within their scope (`x`, `x_2`); a splat is written as its scalar.
+Variables and buffers have names unique within their scope (`x`, `x_2`); what stands without brackets has no size's name either. A splat is
+written as its scalar.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
@@ -55,9 +56,10 @@ ATOM, _UNARY = 12, 11
 
 
 class ExpressionText:
-    """Names in scope, and the text of every kind of expression; `shared` are expressions that have a name."""
+    """Names in scope, and the text of every kind of expression; `sizes` are the names of all sizes, `shared` expressions that have a name."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Iterable[str] = ()) -> None:
+        self.sizes = frozenset(sizes)
         self.names: dict[Node, str] = {}
         self.taken: dict[str, Node] = {}
         self.shared: dict[Node, str] = {}
@@ -68,12 +70,16 @@ class ExpressionText:
         if known is None:
             base = node.name or "v"
             known, number = base, 1
-            while known in self.taken:
+            sizes: frozenset[str] = frozenset() if isinstance(node, Buffer) and node.shape else self.sizes
+            while known in sizes or not self._is_free(known):
                 number += 1
                 known = f"{base}_{number}"
             self.names[node] = known
             self.taken[known] = node
         return known
+
+    def _is_free(self, name: str) -> bool:
+        return name not in self.taken and name not in self.shared.values()
 
     def place(self, buffer: Buffer, indices: tuple[NestExpr, ...]) -> str:
         """An element of a buffer."""

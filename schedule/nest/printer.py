@@ -49,14 +49,14 @@ from raido.schedule.nest.nodes import (
     While,
 )
 from raido.schedule.nest.values import Buffer, NestExpr, lanes_of
-from raido.schedule.nest.walk import constants_of, expressions_of
+from raido.schedule.nest.walk import constants_of, expressions_of, sizes_within
 
 _LARGE = 48
 
 
 def print_nest(nest: Nest) -> str:
     """The whole program as pseudo-code."""
-    printer = NestPrinter()
+    printer = NestPrinter({size.name for size in nest.sizes} | sizes_within(nest.body))
     inputs = ", ".join(printer.declare(buffer) for buffer in nest.inputs)
     outputs = ", ".join(printer.declare(buffer) for buffer in nest.outputs)
     lines = [f"nest {nest.name}({inputs}) -> {outputs}"]
@@ -68,7 +68,7 @@ def print_nest(nest: Nest) -> str:
 
 def print_statement(statement: Statement) -> str:
     """One statement, or a block, as pseudo-code."""
-    return "\n".join(NestPrinter().statement(statement, 0)) + "\n"
+    return "\n".join(NestPrinter(sizes_within(statement)).statement(statement, 0)) + "\n"
 
 
 class NestPrinter(ExpressionText):
@@ -281,13 +281,17 @@ class NestPrinter(ExpressionText):
             return []
         tainted: set[Node] = set(binds_inside(statement))
         lines: list[str] = []
+        number = 0
         for node in order:
             if not tainted.isdisjoint(children(node)):
                 tainted.add(node)
             elif uses.get(node, 0) > 1 and sizes[node] > 3 and not isinstance(node, Buffer):
-                line = f"t{len(lines) + 1} = {self.text(node)}"  # type: ignore[arg-type]
-                self.shared[node] = f"t{len(lines) + 1}"
-                lines.append(line)
+                written = self.text(node)  # type: ignore[arg-type]
+                number += 1
+                while f"t{number}" in self.sizes or not self._is_free(f"t{number}"):
+                    number += 1
+                self.shared[node] = f"t{number}"
+                lines.append(f"t{number} = {written}")
         return lines
 
     def _where(self, mask: NestExpr | None) -> str:

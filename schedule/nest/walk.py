@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -120,6 +121,15 @@ def statements_within(statement: Statement) -> Iterator[Statement]:
         s = stack.pop()
         yield s
         stack += reversed(s.statements if isinstance(s, Block) else [*blocks_of(s)])
+
+
+def sizes_within(statement: Statement) -> set[str]:
+    """The names of all sizes that a statement, or one inside it, computes with or binds."""
+    found: set[str] = set()
+    for inner in statements_within(statement):
+        bound = (inner.var,) if isinstance(inner, Let) else ()
+        found.update(node.name for node in topological(*expressions_of(inner), *bound) if isinstance(node, SizeVar))
+    return found
 
 
 def constants_of(block: Block) -> list[Buffer]:

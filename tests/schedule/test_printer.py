@@ -70,3 +70,39 @@ def test_shared_parts_of_a_large_expression_are_named():
     text = print_statement(Store(out, (n, w), value))
     assert len(text) < 400
     assert text.splitlines()[-1].startswith("out[n, w] = t")
+
+
+def test_a_loop_with_the_name_of_a_size_is_numbered():
+    t, size = fresh("t"), SizeVar("t")
+    held, single = Buffer("n", f32, (size,), "heap", 1, (), 1, None), Buffer("w", f32, (), "register", 2, (), 1, None)
+    store = Store(held, (t,), Op("add", f32, (Read(image, (t, n), None), Read(single, (), None))))
+    loop = For(t, const(i64, 0), size, 1, Block((store,)))
+    assert print_nest(Nest("f", (image,), (n, w, size), (), Block((Alloc(held), Alloc(single), loop)))) == (
+        "nest f(img: f32[n, w]) -> \n"
+        "  n: f32[t] heap\n"
+        "  w_2: f32 register\n"
+        "  for t_2 in 0..t:\n"
+        "    n[t_2] = img[t_2, n] + w_2\n"
+    )
+    assert print_statement(loop) == "for t_2 in 0..t:\n  n[t_2] = img[t_2, n] + w_2\n"
+
+
+def test_shared_parts_have_names_of_their_own():
+    size, t2 = SizeVar("t1"), fresh("t2", f32)
+    value: Op | Const | Read = Read(image, (size, w), None)
+    for _ in range(8):
+        value = Op("mul", f32, (value, value))
+    store = Store(out, (size, w), Op("add", f32, (value, t2)))
+    lines = print_statement(For(t2, const(i64, 0), n, 1, Block((store,)))).splitlines()
+    assert lines[0] == "for t2 in 0..n:"
+    assert [line.split(" = ")[0].strip() for line in lines[1:]] == [
+        "t3",
+        "t4",
+        "t5",
+        "t6",
+        "t7",
+        "t8",
+        "t9",
+        "out[t1, w]",
+    ]
+    assert lines[-1].endswith("+ t2")
