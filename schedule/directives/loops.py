@@ -191,6 +191,12 @@ def free_loop(state: State, stage: str, axis: str, verb: str) -> LoopPlan:
     loop = loop_of(state, stage, axis)
     placed = placed_at(state, stage, axis)
     if placed:
+        shares = state.plans[placed[0]].compute_with
+        if shares is not None and shares.stage == stage:
+            raise Refusal(
+                f'"{placed[0]}" shares "{axis}" (compute_with), which can no longer be {verb}',
+                f'all loops of "{stage}" first, then s["{placed[0]}"].compute_with("{stage}", …)',
+            )
         raise Refusal(
             f'"{placed[0]}" is placed at "{axis}", which can no longer be {verb}',
             f'say this before placing "{placed[0]}"',

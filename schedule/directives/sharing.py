@@ -27,7 +27,8 @@ class SharingDirectives(Recorder):
 
         stage: a sibling (neither needs the other), or a stage that this one reads only where the same iteration produced it; the value
         is then handed over in a register. axis: a loop of that stage, the innermost one of a scan. The leading axes of both are
-        matched in order, must have equal extents, and take over the other's splits and order.
+        matched in order, must have equal extents, and take over the other's splits and order. So all loops of the other stage are
+        said first, then `compute_with`, then loops of this stage inside the shared ones.
 
         before   for x: y[x] = …
                  for r: sum += y[r]
@@ -54,10 +55,16 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
     if has_loops_said(state, guest):
         raise Refusal(
             f'"{guest}" has loop directives of its own, and it takes over those of "{at.stage}"',
-            "say compute_with first",
+            f'all loops of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …) with no loops of "{guest}" before it, '
+            "then those inside the shared ones",
         )
     if state.guests.get(guest):
-        raise Refusal(f'another stage is placed at a loop of "{guest}"', "say compute_with first")
+        placed = state.guests[guest][0].stage
+        raise Refusal(
+            f'"{placed}" is placed at a loop of "{guest}"',
+            f'all loops of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …), then place "{placed}", '
+            f'at "{at.stage}" where the loop is shared',
+        )
     if state.uses.scope[guest] != state.uses.scope[at.stage]:
         raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays')
     if part_of_control(state, guest) != part_of_control(state, at.stage):

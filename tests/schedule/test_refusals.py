@@ -184,6 +184,11 @@ case(graphs.blur, "share with a stage that reads this one", lambda s: s["rows"].
 case(graphs.blur, "share and read other iterations", lambda s: s["cols"].compute_with("rows", "y"))
 case(graphs.map_and_sum, "share after loops", lambda s: s["sum"].split("r", 8).compute_with("y", "x"))
 case(
+    graphs.siblings,
+    "share after another is placed",
+    lambda s: (s["c"].compute_with("a", "x"), s["a"].compute_with("b", "x")),
+)
+case(
     graphs.map_and_sum,
     "loops of a guest",
     lambda s: s["sum"].compute_with("y", "x").vectorize("r"),

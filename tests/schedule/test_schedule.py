@@ -103,6 +103,17 @@ def test_compute_with_takes_over_splits_and_kinds():
     round_trip(s)
 
 
+def test_the_order_that_refusals_of_compute_with_name_is_accepted():
+    s = Schedule(graphs.map_and_sum())
+    s["y"].split("x", 64).parallel("xo")
+    s["sum"].compute_with("y", "xo").split("ri", 8).unroll("rii")
+    assert s["sum"].axes == ("ro", "rio", "rii")
+    siblings = Schedule(graphs.siblings())
+    siblings["b"].split("x", 8)
+    siblings["a"].compute_with("b", "xo")
+    round_trip(siblings)
+
+
 def test_fuse_and_names():
     s = Schedule(graphs.blur())
     s["cols"].split("y", 8, names=("band", "row")).fuse("row", "x", "rx").parallel("band", grain=2, dynamic=True)
