@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from raido.algo.documents import Unreadable, expect, field, parse_json, shown
@@ -44,10 +44,16 @@ def value_text(value: Value) -> str:
 
 
 def schedule_text(program: Program, steps: Iterable[Step], kind: str = "") -> str:
-    """The whole schedule as statements on `s`, which starts with the program's static parameters. kind: of the target, where it is no CPU."""
+    """The whole schedule as statements on `s`, which starts with the program's types and static parameters, where they are not the declared
+    ones and the defaults. kind: of the target, where it is no CPU."""
     static = dict(program.static) | ({"target": value_text(kind)} if kind else {})
-    start = f"s = {program.name}.schedule({keywords(static)})"
+    start = f"s = {program.name}.schedule({_arguments(program, static)})"
     return printable("\n".join([start, *statements("s", tuple(steps))]))  # \x1b is Python, too
+
+
+def _arguments(program: Program, static: Mapping[str, str]) -> str:
+    """The arguments of `schedule` for the program's types and some static parameters."""
+    return ", ".join((*program.types, *([keywords(static)] if static else ())))
 
 
 def statements(handle: str, steps: Sequence[Step], of_stage: bool = False) -> list[str]:
@@ -135,11 +141,10 @@ def _apart(document: dict[str, Any], theirs: str, program: Program) -> dict[str,
     }
     if name == program.name and static != program.static:
         made, given = (f"with {keywords(each)}" if each else "with the defaults" for each in (static, program.static))
-        words = keywords(static)
-        captured = f", or rd.capture({name}, {words})" if static else ""
+        captured = f", or rd.capture({name}, {keywords(static)})" if static and not program.types else ""
         return {
             "why": f"it was made for {name} {made}; this is {name} {given}",
-            "try": f"rd.Schedule.from_json(text, {name}.schedule({words})){captured}",
+            "try": f"rd.Schedule.from_json(text, {name}.schedule({_arguments(program, static)})){captured}",
         }
     return {
         "why": f'it was made for "{name}" with fingerprint {theirs[:12]}; "{program.name}" has {fingerprint(program)[:12]}',

@@ -53,7 +53,7 @@ class Program:
     `complex_inputs` and `complex_outputs` are the positions of parameters and results whose
     last dimension, of 2, holds the parts of complex numbers. `known` are sizes by name that the program was specialised for,
     `sized_sorts` the sorts whose number of elements was one of them. `static` are the static parameters that a call must name to trace
-    this program, as Python by name (`trace/static_text.py`).
+    this program, as Python by name (`trace/static_text.py`), `types` those of the arguments where they are not the declared ones.
     """
 
     name: str
@@ -74,6 +74,7 @@ class Program:
     known: Mapping[str, int] = field(default_factory=dict)
     sized_sorts: frozenset[ArrayForm] = frozenset()
     static: Mapping[str, str] = field(default_factory=dict)
+    types: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{parameter.name}: {_type_text(parameter)}" for parameter in self.parameters)

@@ -51,7 +51,7 @@ from raido.algo.trace.signature import (
     static_key,
     takes_of,
 )
-from raido.algo.trace.static_text import static_texts
+from raido.algo.trace.static_text import static_texts, type_texts
 from raido.algo.trace.tracebacks import border
 from raido.algo.trace.trees import build_tree, describe_tree, leaves, map_leaves, rebuild_tuple
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, describe
@@ -270,6 +270,7 @@ class Algorithm(NearAttributes):
             complex_inputs=frozenset(k for k, known in enumerate(complex_inputs) if known),
             complex_outputs=complex_outputs,
             static=static_texts(static, self.signature.defaults, self.fixed),
+            types=type_texts(types, [d.type for d in self.signature.positional]),
         )
         return finish_program(program)
 

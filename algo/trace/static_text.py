@@ -1,4 +1,4 @@
-"""Static (keyword-only) parameters as Python: how a program remembers the values it was traced for, so that a schedule can be printed.
+"""Static (keyword-only) parameters and types as Python: how a program remembers what it was traced for, so that a schedule can be printed.
 
 Text and not the values: a program goes into pickles, where functions cannot. A value that no short expression makes, a `lambda` or a large
 array, is written as the name of its parameter, for the reader to define.
@@ -9,13 +9,15 @@ from __future__ import annotations
 import enum
 import math
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from raido.algo.graph import index
 from raido.algo.graph.dtypes import DType
 from raido.algo.trace.signature import static_key
+from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type
 
 _LARGEST_ARRAY = 1000  # elements; more are no literal that a person reads, about ten lines of text for each hundred
 
@@ -39,6 +41,27 @@ def static_text(name: str, value: Any) -> str:
         return _text(value)
     except _NoText:
         return name
+
+
+def type_texts(types: Sequence[Type], declared: Sequence[Type | None]) -> tuple[str, ...]:
+    """The types of all arguments as `schedule` and `compile(like=)` take them; none where they are those that are declared, or where one
+    has no text."""
+    try:
+        return () if tuple(types) == tuple(declared) else tuple(map(_type_text, types))
+    except _NoText:
+        return ()
+
+
+def _type_text(of: Type) -> str:
+    if isinstance(of, (ArrayType, ComplexArrayType)):
+        complex_ = isinstance(of, ComplexArrayType)
+        name = f"complex{2 * of.dtype.bits}" if complex_ else str(of.dtype)
+        return f'"{name}[{", ".join(map(index.text, of.shape))}]"' if of.shape else f'"{name}"'
+    if isinstance(of, SizeType):
+        return "rd.size"
+    if type(of) is tuple:
+        return f"({', '.join(map(_type_text, of))}{',' if len(of) == 1 else ''})"
+    raise _NoText
 
 
 def keywords(texts: Mapping[str, str]) -> str:

@@ -65,6 +65,30 @@ def test_what_was_captured_is_printed_even_where_it_is_the_default() -> None:
     assert rebuilt(str(s)) == s == rebuilt(str(s), spectrogram=rd.capture(spectrogram, width=300))
 
 
+TYPES: dict[str, tuple[Any, ...]] = {
+    '"f32[n]", "f64[m]"': (rd.f32["n"], rd.f64["m"]),
+    '"f32[n, max(0, n - 2), 3]", "i32"': ("f32[n, max(0, n - 2), 3]", rd.i32),
+    '"complex64[n]", "complex128"': ("complex64[n]", "complex128"),
+    'rd.size, ("f32[n]", ("bool_[2*(n//2)]",))': (rd.size, ("f32[n]", ("bool_[n//2*2]",))),
+    '"f64[x_0]", "i64[y_0, y_1]"': (np.ones(2), np.ones((2, 3), int)),
+}
+
+
+@pytest.mark.parametrize("printed", TYPES)
+def test_a_printed_schedule_names_types_that_are_not_declared(printed: str) -> None:
+    first = rd.algorithm(lambda x, y, *, by=2: rd.iota(3) * by, name="first")
+    s = first.schedule(*TYPES[printed], by=3)
+    assert str(s) == f"s = first.schedule({printed}, by=3)"
+    assert rebuilt(str(s), first=first).graph.program is s.graph.program
+    of_default = first.schedule(*TYPES[printed])
+    assert f"rd.Schedule.from_json(text, first.schedule({printed}, by=3))" in message(
+        lambda: rd.Schedule.from_json(s.to_json(), of_default)
+    )
+    declared = rd.algorithm(lambda x: x + 1, x="f32[n]", name="declared")
+    assert str(declared.schedule("f32[n]")) == str(declared.schedule()) == "s = declared.schedule()"
+    assert str(declared.schedule("f64[n]")) == 's = declared.schedule("f64[n]")'
+
+
 def test_a_target_is_printed_behind_static_parameters() -> None:
     s = spectrogram.schedule(hop=50, target="cuda:sm_80")
     assert str(s) == 's = spectrogram.schedule(hop=50, target="cuda")'
