@@ -136,7 +136,7 @@ def _apart(document: dict[str, Any], theirs: str, program: Program) -> dict[str,
     """The reason why a schedule in JSON is not for a program, and the remedy: other static parameters of the algorithm come first."""
     name = str(document.get("algorithm", "?"))[:60]
     static = {
-        str(key)[:60]: expect(value, str, f"the static parameter {shown(key)}")[:200]
+        printable(key)[:60]: printable(expect(value, str, f"the static parameter {shown(key)}"))[:200]
         for key, value in expect(document.get("static", {}), dict, "`static` of the schedule").items()
     }
     if name == program.name and static != program.static:

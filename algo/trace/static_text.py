@@ -85,11 +85,13 @@ def _text(value: Any) -> str:
         return f"{{{', '.join(f'{_text(key)}: {_text(part)}' for key, part in value.items())}}}"
     if isinstance(value, DType):
         return f"rd.{value.name}"
-    if isinstance(value, enum.Enum) and value.name is not None:
+    if isinstance(value, enum.Enum) and (value.name or "").isidentifier():  # flags together have none, or `A|B`
         return f"{_path(kind)}.{value.name}"
     if isinstance(value, np.dtype) and value.names is None:
         return f'np.dtype("{value.str}")'
-    if isinstance(value, (np.bool_, np.number)):
+    if (
+        isinstance(value, (np.bool_, np.number)) and type(value.item()) is not kind
+    ):  # a long double is no number of Python's
         return f"np.{kind.__name__}({_text(value.item())})"
     if isinstance(value, np.ndarray) and value.size <= _LARGEST_ARRAY and value.dtype.kind in "biufc" and value.size:
         return f'np.array({_text(value.tolist())}, "{value.dtype.name}")'

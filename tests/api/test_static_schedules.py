@@ -17,6 +17,11 @@ class Window(enum.Enum):
     HANN = 2
 
 
+class Kept(enum.Flag):
+    FIRST = 1
+    LAST = 2
+
+
 def halved(v: rd.Array) -> rd.Array:
     return v / 2
 
@@ -99,7 +104,16 @@ def lambda_of(value: Any) -> Any:
     return lambda a, b: rd.minimum(a, b) + value
 
 
-@pytest.mark.parametrize(("name", "value"), [("op", lambda_of(1)), ("weights", np.ones(2000)), ("weights", object())])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("op", lambda_of(1)),
+        ("weights", np.ones(2000)),
+        ("weights", object()),
+        ("weights", Kept.FIRST | Kept.LAST),
+        ("weights", np.longdouble(3)),
+    ],
+)
 def test_a_value_that_is_no_expression_is_printed_as_its_parameter(name: str, value: Any) -> None:
     s = spectrogram.schedule(**{name: value})
     assert str(s) == f"s = spectrogram.schedule({name}={name})"
