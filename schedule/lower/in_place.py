@@ -124,6 +124,10 @@ class Body:
         self.reads: dict[Array, list[Reader]] = {}
         for k, stage in enumerate(stages):
             self._note(stage, k)
+        for job in self.jobs.values():  # those that run in the loops of one of the stages, and are none of the order
+            k = self.position.get(outermost(job, self.jobs).stage.name)  # type: ignore[arg-type]
+            if k is not None and job.stage.name not in self.position:
+                self._note_loads(job, k, job.stage.name)
 
     def _made_by(self, stage: AnyStage) -> list[Array]:
         """The arrays that a stage leaves in plain memory of their own."""

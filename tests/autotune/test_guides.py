@@ -17,7 +17,7 @@ from raido.autotune.model import CostModel
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_job_follows_the_search_that_is_named(search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: Dice(spares_first=True))
+    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders, ahead: Dice(spares_first=True))
     monkeypatch.setattr(CostModel, "shipped", classmethod(lambda cls: cls()))  # what is shipped is tried elsewhere
     tuning = rd.autotune(double, SIZES, trials=12, search=search, db=tmp_path / "a.db")
     assert len(tuning.history) == 13 == len({record.key for record in tuning.history})
@@ -28,7 +28,7 @@ def test_a_job_follows_the_search_that_is_named(search: str, tmp_path: Path, mon
 
 
 def test_a_job_starts_from_what_was_best_at_other_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: Dice(spares_first=True))
+    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders, ahead: Dice(spares_first=True))
     first = rd.autotune(double, {"n": 1000}, trials=12, search="random", db=tmp_path / "a.db")
     assert first.record.number
     second = rd.autotune(double, {"n": 5000}, trials=2, search="random", db=tmp_path / "a.db")

@@ -53,7 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def dice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Times are made up, so that only what is around them is tried."""
-    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: Dice(spares_first=True))
+    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders, ahead: Dice(spares_first=True))
 
 
 def run(*arguments: str) -> int:
@@ -142,7 +142,7 @@ def test_a_job_that_fails_does_not_keep_the_others(
             raise rd.TuningError("blur faults under its default schedule\n  why       h is odd")
 
     made = iter([Dice(spares_first=True), Failing(), Dice(spares_first=True)])
-    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: next(made))
+    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders, ahead: next(made))
     sizes = [option for height in (2, 3, 4) for option in ("--sizes", f"h={height},w=4")]
     options = ["--trials", "3", "--search", "random", "-o", "best.json"]
     assert run("tune", f"{folder.name}.py:blur", *sizes, *options) == 1
@@ -336,7 +336,7 @@ def test_plots_name_trials_by_their_numbers(tmp_path: Path) -> None:
 
 def test_arrays_of_the_user_are_what_is_run_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tasks: list[local.Task] = []
-    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders: tasks.append(task) or Dice(spares_first=True))
+    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders, ahead: tasks.append(task) or Dice(spares_first=True))
     algorithm = rd.algorithm(a="f32[n]")(lambda a: (a + 1).named("out"))
     x = np.arange(10, dtype=np.float32)
     tuning = rd.autotune(algorithm, (x,), trials=2, db=tmp_path / "a.db", search="random", protocol=QUICK)

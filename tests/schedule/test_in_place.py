@@ -109,7 +109,7 @@ def halved_in_a_branch(a: rd.i64["n"]):
         (two_states, 0),
         (read_before, 0),
         (read_by_later_steps, 1),
-        (read_by_a_later_stage, 1),
+        (read_by_a_later_stage, 2),
         (kept_by_another_state, 2),
     ],
     ids=lambda value: getattr(value, "name", ""),
