@@ -340,9 +340,11 @@ def _line(site: Site) -> list[Any]:
 
 
 def _warn_of_copies(copies: Iterable[RepeatedCopy]) -> None:
-    """Warns the user, at the lines that ask for them, of whole arrays that are copied in every iteration of a loop."""
+    """Warns the user, at the lines that ask for them, of whole arrays that are copied in every iteration of a loop, but for those of raido's
+    own functions, which only `show` names."""
     for copy in copies:
-        warn_at(copy.site or Site("", 0, ""), str(copy), CopyWarning)
+        if not copy.is_of_raido:
+            warn_at(copy.site or Site("", 0, ""), str(copy), CopyWarning)
 
 
 def _description(work: Compilation) -> dict[str, Any]:

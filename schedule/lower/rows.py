@@ -27,7 +27,9 @@ def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> R
     found = job.rows_along(job.variables[axis], work.identity)
     if found is None:
         return None
-    inside = [node.args[1] for node in work.identity if isinstance(node, Op)]  # no boundary vanishes in an array of no elements
+    inside = [
+        node.args[1] for node in work.identity if isinstance(node, Op)
+    ]  # no boundary vanishes in an array of no elements
     whole = any(found[0] in factors(count) for count in (iterations, *inside))
     if not whole and not facts.nonnegative(ix.sub(found[0], 1)):
         return None

@@ -61,8 +61,17 @@ class RepeatedCopy:
     named: Site | None = None
     reader: Site | None = None
 
+    @property
+    def name(self) -> str:
+        """The name of the array in the user's program, or in the schedule."""
+        return self.named.array if self.named is not None and self.named.array else self.array
+
+    @property
+    def is_of_raido(self) -> bool:
+        """Whether no line of the user's made the array: it belongs to a function of raido's."""
+        return self.name == OF_RAIDO
+
     def __str__(self) -> str:
-        name = self.named.array if self.named is not None and self.named.array else self.array
         line = "" if self.reader is None else f", in line {self.reader.line}"
-        remedy = "" if name == OF_RAIDO else f"; {self.remedy.format(array=name)}"
-        return f'"{self.stage}" copies {name} in every iteration: {self.why}{line}{remedy}'
+        remedy = "" if self.is_of_raido else f"; {self.remedy.format(array=self.name)}"
+        return f'"{self.stage}" copies {self.name} in every iteration: {self.why}{line}{remedy}'

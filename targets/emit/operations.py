@@ -58,8 +58,7 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
             values.unit.helpers.values.below(lanes), bool_, lanes, values.tir(base), values.tir(high)
         )
     if (inside := _inside(e)) is not None:
-        place, size = (T.Cast("uint64", values.tir(each)) for each in inside)
-        return T.LT(place, size)
+        return values.unit.call(values.unit.helpers.values.inside(), bool_, 1, *map(values.tir, inside))
     if e.name in _COMPARISONS and first not in (bool_, bf16):
         return _COMPARISONS[e.name](*args)
     if e.name == "ne" and first.is_integer:

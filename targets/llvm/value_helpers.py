@@ -135,6 +135,12 @@ class ValueHelpers:
 
         return self._texts.write(f"rd.below.x{lanes}", llvm_type(bool_, lanes), [(i64, 1), (i64, 1)], body)
 
+    def inside(self) -> str:
+        """(index, size) -> whether the index is from 0 up and below the size: one comparison without signs. TVM's analysis refuses a cast of
+        what may be negative to u64."""
+        body = lambda b, index, size: b.compare("ult", index, size).text
+        return self._texts.write("rd.inside", llvm_type(bool_, 1), [(i64, 1), (i64, 1)], body)
+
     def extract(self, dtype: DType, lanes: int, lane: int) -> str:
         """One lane."""
         body = lambda b, v: b.result(dtype, 1, f"extractelement {v.typed}, i64 {lane}").text

@@ -174,3 +174,17 @@ def test_two_folds_of_one_array_with_other_axes_stay_apart() -> None:
 
     a = np.linspace(0, 0.99, 40, dtype=np.float32)
     np.testing.assert_array_equal(counts(a), np.bincount((np.roll(a, 1) * 8).astype(np.int32), minlength=8))
+
+
+@pytest.mark.parametrize("lanes", [None, 8])
+def test_a_border_of_constants_may_be_in_lanes_of_rows_that_are_not_cut(lanes: int | None) -> None:
+    """Rows before the first are asked for by an index of −1, which is compared as it is."""
+
+    @rd.algorithm
+    def bordered(x: rd.f32["h", "w"]):
+        return rd.pad(x, 1, name="p")
+
+    s = bordered.schedule()
+    s["p"].vectorize("x", lanes)
+    a = np.arange(45, dtype=np.float32).reshape(5, 9)
+    np.testing.assert_array_equal(bordered.compile(schedule=s)(a), np.pad(a, 1))
