@@ -13,6 +13,7 @@ what else it must know (how long a loop runs, which branch is taken) a kernel le
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
 
@@ -36,6 +37,7 @@ from raido.schedule.kernels.iteration_memory import iteration_memory
 from raido.schedule.kernels.kernel import DeviceArray, DeviceProgram
 from raido.schedule.kernels.launcher import Launcher
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.many_threads import by_many_threads
 from raido.schedule.kernels.numbers import divided_up, mentions, minus, plus, times
 from raido.schedule.kernels.plan_writer import named
 from raido.schedule.nest import nodes
@@ -52,7 +54,7 @@ USUAL = Limits()
 @seldom_collected
 def cut(nest: Nest, limits: Limits = USUAL) -> DeviceProgram:
     """The kernels of a scalar nest and the plan that launches them."""
-    return _Cutter(nest, limits).program()
+    return _Cutter(replace(nest, body=by_many_threads(nest.body)), limits).program()
 
 
 class _Cutter(Launcher):
