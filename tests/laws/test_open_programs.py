@@ -15,7 +15,7 @@ from random_programs import random_program
 from raido.algo.interpreter.interpret import interpret
 from raido.targets.target import Target
 
-PROGRAMS, GROUPS, COMPILED, LONGEST = 240, 24, 8, 6
+PROGRAMS, GROUPS, COMPILED, LONGEST = 160, 16, 8, 6
 
 
 def check(seed: int, *, compiled: bool) -> None:

@@ -18,7 +18,7 @@ from numpy_law import near
 from numpy_law.law import Broken, check, draw, hold
 from numpy_law.writer import build
 
-PROGRAMS, GROUPS, COMPILED = 800, 20, 8
+PROGRAMS, GROUPS, COMPILED = 500, 20, 8
 HERE = Path(__file__).resolve().parent
 GRAMMAR = ("elementwise", "reductions", "indexing", "moves", "stencils")
 # names that NumPy has for other things, that make arrays of nothing, or that are dtypes; `angle` is not exact
