@@ -35,6 +35,9 @@ STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
 LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave few blocks for many cores
 SELECTED = 8  # elements for each place that is read, or more: parts between pivots are then mostly left as they are
+SORTS_PER_SELECTION = (
+    24  # how many times as long as a selection a sort by digits takes on one thread (sort(x)[:100] of f32, Zen 3)
+)
 BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need more of them than parts need comparisons
 
 
@@ -125,6 +128,8 @@ def is_selection(draft: Draft, stage: Stage) -> bool:
     assert stage.sort is not None
     if stage.sort.places is None or "quickselect" not in strategies_of(stage):
         return False
+    if draft.machine.cores >= SORTS_PER_SELECTION and len(stage.all_axes) == 1:
+        return False  # a selection is the work of one thread, a sort by digits of all
     count = known(draft, stage.reduction_axes[0].extent)
     lengths = [known(draft, index.add(index.sub(high, low), 1)) for low, high in stage.sort.places]
     most, whole = [greatest(length) for length in lengths], index.constant_value(count)

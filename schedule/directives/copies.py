@@ -131,6 +131,10 @@ def apply_cache(
         array = resolve(state.uses.stages, array)
     if array not in loads or not array:
         raise Refusal(f'"{reader}" does not read "{array}"', arrays=listed(each for each in loads if each))
+    read = state.uses.stages.get(array)
+    if isinstance(read, Stage) and read.sort is not None and read.sort.places is not None:
+        problem = f'only some places of "{array}" are read, so not all of it need be sorted; a copy would read it all'
+        raise Refusal(problem, "read it where it is")
     if is_inlined(state, array):
         raise Refusal(f'"{array}" is inlined: it is in no memory to copy from', f's["{array}"].compute_at(…)')
     if axis is None:

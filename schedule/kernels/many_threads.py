@@ -1,8 +1,8 @@
 """Parallel loops of kernels, whose iterations never all run on one thread: what a loop does where one thread is alone is left out.
 
-    parallel c in 0..n, alone p:                       parallel c in 0..n:
-      if p: sum from where the last chunk ended          total of the chunk; …
-      else: total of the chunk; …          becomes
+parallel c in 0..n, alone p:                       parallel c in 0..n:
+  if p: sum from where the last chunk ended          total of the chunk; …
+  else: total of the chunk; …          becomes
 """
 
 from __future__ import annotations

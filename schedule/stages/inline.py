@@ -168,17 +168,16 @@ def _is_index_arithmetic(form: Generate, others: set[Generate]) -> bool:
     its own length."""
 
     def is_cheap(node: Node) -> bool:
+        if not isinstance(node, Load | Op | Var | SizeVar | Const) or node.dtype is not i64:
+            return False
         if isinstance(node, Load):
             return isinstance(node.array, Result) and node.array.form in others
         if not isinstance(node, Op):
-            return isinstance(node, Var | SizeVar | Const)
+            return True
         rolled = node.name == "floormod" and node.args[1] in [axis.extent for axis in form.axes]
         return rolled or node.name in _INDEX_ARITHMETIC
 
-    nodes = scalar_nodes(*form.bodies)
-    return all(body.dtype is i64 for body in form.bodies) and all(
-        is_cheap(node) and node.dtype is i64 for node in nodes
-    )
+    return all(map(is_cheap, scalar_nodes(*form.bodies)))
 
 
 _INDEX_ARITHMETIC = ("add", "sub", "mul", "neg", "minimum", "maximum")

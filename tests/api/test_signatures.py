@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import pydoc
+import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np

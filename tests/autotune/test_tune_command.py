@@ -336,7 +336,9 @@ def test_plots_name_trials_by_their_numbers(tmp_path: Path) -> None:
 
 def test_arrays_of_the_user_are_what_is_run_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tasks: list[local.Task] = []
-    monkeypatch.setattr(front, "LocalMeasurer", lambda task, builders, ahead: tasks.append(task) or Dice(spares_first=True))
+    monkeypatch.setattr(
+        front, "LocalMeasurer", lambda task, builders, ahead: tasks.append(task) or Dice(spares_first=True)
+    )
     algorithm = rd.algorithm(a="f32[n]")(lambda a: (a + 1).named("out"))
     x = np.arange(10, dtype=np.float32)
     tuning = rd.autotune(algorithm, (x,), trials=2, db=tmp_path / "a.db", search="random", protocol=QUICK)

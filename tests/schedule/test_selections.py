@@ -120,3 +120,19 @@ def test_parts_without_a_place_are_left_as_they_are():
         return count_work(lower(graph, schedule.variants()), [row], {"n": 4096})[0].total
 
     assert work("quickselect") < work("quicksort") / 3
+
+
+def test_many_cores_sort_one_long_array_and_select_in_each_of_many_rows():
+    one = rd.algorithm(a=rd.f32["n"])(lambda a: rd.sort(a)[:10])
+    rows = rd.algorithm(a=rd.f32["n", "m"])(lambda a: rd.sort(a, axis=1)[:, :10])
+    for algorithm, cores, chosen in ((one, 4, True), (one, 64, False), (rows, 64, True)):
+        text = str(Schedule(form_stages(algorithm.trace())).complete(Machine(cores=cores)))
+        assert ("quickselect" in text) == chosen
+
+
+def test_no_copy_is_made_of_a_sort_of_which_some_places_are_read():
+    smallest = rd.algorithm(a=rd.f32["n"])(lambda a: rd.sort(a)[:10] * 2)
+    s = Schedule(form_stages(smallest.trace()))
+    reader = next(name for name in s.stages if name != "sort_1")
+    with pytest.raises(rd.ScheduleError, match="only some places"):
+        s[reader].cache("sort_1", reader, None)
