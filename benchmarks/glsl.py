@@ -17,11 +17,11 @@ from typing import Annotated
 import numpy as np
 import typer
 from host import machine
-from measure import PAUSE, UNDISTURBED, others
+from measure import PAUSE, others
 from peers.glsl import INSTALL, compile_shader, unavailable
 from rich.console import Console
 from rows.device import DEVICE_ROWS, DeviceRow
-from store import put_between
+from store import put_table
 
 import raido as rd
 from raido.algo.graph.expr import SizeVar
@@ -147,11 +147,7 @@ def main(
     if not write:
         return
     worst = max(outcomes.values(), key=lambda outcome: outcome.disturbance).disturbance
-    if worst > UNDISTURBED or set(outcomes) != set(DEVICE_ROWS):
-        raise SystemExit(
-            f"not written: the table needs all rows, and at most {UNDISTURBED:.0%} of a processor for others ({worst:.0%})"
-        )
-    put_between(PAGE, MARKS, text)
+    put_table(PAGE, MARKS, text, set(outcomes) == set(DEVICE_ROWS), worst)
 
 
 if __name__ == "__main__":

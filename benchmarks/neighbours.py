@@ -23,11 +23,11 @@ os.environ.setdefault("RAIDO_NUM_THREADS", "2")
 import numpy as np
 import typer
 from host import machine
-from measure import PAUSE, UNDISTURBED, others
+from measure import PAUSE, others
 from rich.console import Console
 from rows import ROWS
 from rows.row import Row, aligned
-from store import put_between
+from store import put_table
 
 import raido as rd
 from raido.algo.graph.expr import SizeVar
@@ -171,13 +171,8 @@ def main(
     disturbance = (others() - before) / (time.perf_counter() - begin)
     text = table(found, disturbance)
     console.print(text, soft_wrap=True)
-    if not write:
-        return
-    if disturbance > UNDISTURBED or set(found) != set(rows):
-        raise SystemExit(
-            f"not written: the table needs all rows, and at most {UNDISTURBED:.0%} of a processor for others ({disturbance:.0%})"
-        )
-    put_between(PAGE, MARKS, text)
+    if write:
+        put_table(PAGE, MARKS, text, set(found) == set(rows), disturbance)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from measure import UNDISTURBED
+
 
 def read_rows(path: Path) -> dict[str, Any]:
     """The contents of a file, by row; empty if there is no file."""
@@ -16,6 +18,15 @@ def read_rows(path: Path) -> dict[str, Any]:
 def write_rows(path: Path, rows: Mapping[str, Any]) -> None:
     """Puts rows in place of what the file had."""
     path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def put_table(page: Path, marks: tuple[str, str], text: str, whole: bool, disturbance: float) -> None:
+    """Puts a table there, if it has all rows, and if other processes had little of a processor meanwhile; else SystemExit."""
+    if disturbance > UNDISTURBED or not whole:
+        raise SystemExit(
+            f"not written: the table needs all rows, and at most {UNDISTURBED:.0%} of a processor for others ({disturbance:.0%})"
+        )
+    put_between(page, marks, text)
 
 
 def put_between(page: Path, marks: tuple[str, str], text: str) -> None:

@@ -397,7 +397,7 @@ def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
     column, wanted = stage.axes[-1].var, _right_factor(stage)
     for array, points in draft.demand.reads(stage.name).items():
         point = plain_read(stage, points)
-        if point is None or (plain_axes(point) or [None])[-1] is not column:
+        if point is None or [e for e in point if isinstance(e, Var)][-1] is not column:
             continue
         axes = [axis for axis in stage.all_axes if axis.var in wanted]
         size = prod(extent(draft, axis.extent) for axis in axes) * stage.bodies[0].dtype.itemsize

@@ -35,9 +35,7 @@ STRIP_BYTES = 1 << 12
 MANY_BLOCKS = 64
 LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave few blocks for many cores
 SELECTED = 8  # elements for each place that is read, or more: parts between pivots are then mostly left as they are
-SORTS_PER_SELECTION = (
-    24  # how many times as long as a selection a sort by digits takes on one thread (sort(x)[:100] of f32, Zen 3)
-)
+SORTS_PER_SELECTION = 24  # times of a selection in that of a sort by digits, one thread (sort(x)[:100] of f32, Zen 3)
 BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need more of them than parts need comparisons
 
 

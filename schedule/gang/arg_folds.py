@@ -62,7 +62,7 @@ def _is_lowest(neutral: Sequence[NestExpr], better: str) -> bool:
 
 
 def _value(fold: Fold) -> tuple[Expr, ...] | None:
-    """What a step brings: the element and its index."""
+    """The element and the index that a step of the fold takes in."""
     if not all(
         isinstance(s, Op) and s.name == "select" and s.args[2] is v for s, v in zip(fold.step, fold.left, strict=True)
     ):

@@ -150,7 +150,7 @@ def _starts(block: Block, k: int, buffers: Sequence[Buffer], values: Sequence[Ex
 
 
 def _fields(s: Any) -> list[Any]:
-    """What a statement mentions by itself."""
+    """The values of the fields of a statement, those in tuples one by one."""
     parts = (getattr(s, name) for name in fields_of(type(s)))
     return [part for each in parts for part in (each if isinstance(each, tuple) else (each,))]
 

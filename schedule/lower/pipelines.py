@@ -63,7 +63,7 @@ def _is_ring(s: Statement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Ring:
-    """What iterations copy to a buffer: `copies`, in terms of the loop's variable and of `names`, and the memory of `count` iterations."""
+    """The copies of iterations to a buffer: `copies`, in terms of the loop's variable and of `names`, and the memory of `count` iterations."""
 
     buffer: Buffer
     made: Buffer
@@ -128,7 +128,7 @@ class _Pipeline:
         return Let(fresh("slot"), ix.mod(iteration, count))
 
     def _copies(self, count: int, value: Expr) -> Statement:
-        """What an iteration copies to rings of so many, if there is such an iteration."""
+        """The copies of an iteration to rings of so many buffers, under a test that there is such an iteration."""
         loop, begin, made = self.loop, fresh(self.loop.var.name), list[Statement]()
         slot = self._slot(count, begin)
         for ring in self.rings:

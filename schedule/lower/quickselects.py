@@ -39,7 +39,7 @@ class Quickselect(Quicksort):
         self._sort_all()
 
     def _if_wanted(self, low: NestExpr, high: NestExpr) -> AbstractContextManager[object]:
-        """What is done where some place lies between two."""
+        """The block for statements of a part, which run where some place that is read lies in it."""
         tests = [
             Op("logical_and", bool_, (Op("le", bool_, (low, last)), Op("lt", bool_, (first, high))))
             for first, last in self.places

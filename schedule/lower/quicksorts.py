@@ -189,7 +189,7 @@ class Quicksort:
         builder.add(While(closed(setup), Op("le", bool_, (ZERO, last)), closed(body)))
 
     def _if_wanted(self, low: NestExpr, high: NestExpr) -> AbstractContextManager[object]:
-        """What is done where elements from one place to before another are wanted: always."""
+        """The block for statements of the part from one index to before another: they always run."""
         return nullcontext()
 
     def _split_in_two(self, part: Part, push: Callable[[NestExpr, NestExpr], None]) -> None:

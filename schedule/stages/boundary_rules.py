@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Axis, Cond, Const, Expr, Load, Node, Op, SizeVar, Var
-from raido.algo.graph.facts import Facts, interval
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritten, substitute, topological
 from raido.schedule.stages.tables import Tables
 
@@ -61,8 +61,7 @@ def _where_taken(
     loads = [load for load in loads_in(*branch) if load.checked]
     if not loads:
         return branch
-    known = _FACTS.with_known(*_axes_of(free_variables(form), extents))
-    known = known.with_known(*_assumed(form.predicate, taken, known))
+    known = _facts_where(form.predicate, taken, free_variables(form), extents)
     memo: dict[Node, Node] = {}
     for load in loads:
         new = memo[load] = _with_indices(load, lambda e, size: _as_proven_rule(e, size, extents, known))
@@ -75,6 +74,12 @@ def _as_proven_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr], known: Fac
     if e.dtype is not i64 or not isinstance(e, Op) or not _is_moved_along(e, size, extents):
         return e
     return Op("clamp_index", i64, (ix.canonical(e), size)) if known.nonnegative(e) and known.less(e, size) else e
+
+
+def _facts_where(predicate: Expr, holds: bool, variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Facts:
+    """The facts about axes where a predicate holds, or does not."""
+    within = _FACTS.with_known(*_axes_of(variables, extents))
+    return within.with_known(*_assumed(predicate, holds, within))
 
 
 def _axes_of(variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Iterator[Expr]:
@@ -137,11 +142,8 @@ def _clamped(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
         return inside
     if not sides:
         return None
-    bounds = interval(inside, {var: (ix.as_index(0), ix.sub(n, 1)) for var, n in extents.items()})
-    if bounds is None:
-        return None
-    beyond = bounds[0] if sides == {"minimum"} else ix.sub(last, bounds[1])
-    return inside if _FACTS.nonnegative(beyond) else None
+    known = _FACTS.with_known(*_axes_of(free_variables(inside), extents))
+    return inside if known.nonnegative(inside if sides == {"minimum"} else ix.sub(last, inside)) else None
 
 
 def _chosen(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
@@ -150,9 +152,8 @@ def _chosen(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
     for inside, other, taken in ((e.args[1], e.args[2], True), (e.args[2], e.args[1], False)):
         if not _is_moved_along(inside, size, extents):
             continue
-        within = _FACTS.with_known(*_axes_of(free_variables(e), extents))
-        there = within.with_known(*_assumed(predicate, taken, within))
-        elsewhere = within.with_known(*_assumed(predicate, not taken, within))
+        there = _facts_where(predicate, taken, free_variables(e), extents)
+        elsewhere = _facts_where(predicate, not taken, free_variables(e), extents)
         if not (there.nonnegative(inside) and there.less(inside, size)):
             continue
         for beyond, nearest, opposite in (
