@@ -17,6 +17,7 @@ from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.tracebacks import bordered
+from raido.algo.trace.remedies import near_names
 from raido.algo.trace.trees import leaves, map_leaves, parts_of, rebuild_tuple
 from raido.algo.trace.types import ArrayType
 from raido.algo.trace.value import Array
@@ -47,7 +48,7 @@ class Record(NearAttributes, tuple):
         return cls._make(_field(name, kind, given[name]) for name, kind in fields)
 
     def _meant(self, name: str) -> str | None:
-        return f"its fields: {', '.join(self._fields)}"
+        return None if near_names(name, self._fields) else f"its fields: {', '.join(self._fields)}"
 
     @classmethod
     def _make(cls, parts: Iterable[Any]) -> Any:
