@@ -392,6 +392,11 @@ def _host_with(features: frozenset[str]) -> Cpu:
     return replace(cpu, **_host_caches())
 
 
+_MOST_L3 = 32 << 20
+"""Bytes of last-level cache for each core that sees it: no processor has more (AMD EPYC 9175F). A virtual machine that shows more shares
+it with cores that it does not show."""
+
+
 def _host_caches(there: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
     """The data caches that Linux reports, as fields of `Cpu`: their ways, and bytes (of one core; of all cores that share the last)."""
     found: dict[str, int] = {}
@@ -405,10 +410,21 @@ def _host_caches(there: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> di
         scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(size[-1:], 1)
         if kind != "Instruction" and size.rstrip("KMG").isdigit():
             found[f"l{level}"] = int(size.rstrip("KMG")) * scale
+            if level == 3:
+                found["l3"] = min(found["l3"], _MOST_L3 * _count_listed(folder / "shared_cpu_list"))
             ways = _read_number(folder / "ways_of_associativity")
             if level < 3 and ways:
                 found[f"l{level}_ways"] = ways
     return {name: value for name, value in found.items() if hasattr(Cpu, name)}
+
+
+def _count_listed(file: Path) -> int:
+    """How many processors a file lists (`0-3,8`); 1 where there is none."""
+    try:
+        ends = [[int(end) for end in part.split("-")] for part in file.read_text().strip().split(",")]
+    except (OSError, ValueError):
+        return 1
+    return sum(each[-1] - each[0] + 1 for each in ends)
 
 
 def _read_number(file: Path) -> int:
