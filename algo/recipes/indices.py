@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raido.algo.recipes.builder import Value, operate, where
+from raido.algo.recipes.builder import Value, operate, rare, where
 
 
 def clamp_index(index: Value, size: Value) -> Value:
@@ -37,5 +37,10 @@ def _maximum(a: Value, b: Value) -> Value:
     return operate("maximum", a.dtype, a, b)
 
 
-def _modulo(a: Value, b: Value) -> Value:
-    return operate("floormod", a.dtype, a, b)
+def _modulo(index: Value, period: Value) -> Value:
+    """The index modulo a period; those at most a period away are brought back without a division."""
+    if period.known is not None and int(period.known).bit_count() == 1:
+        return operate("floormod", index.dtype, index, period)
+    near = where(index < 0, index + period, where(index < period, index, index - period))
+    is_far = (near < 0) | (near >= period)
+    return rare(is_far, near, lambda: operate("floormod", index.dtype, index, period))

@@ -103,6 +103,21 @@ def test_native_operations_are_enough_for_indices():
         check(name, i64, [index, size])
 
 
+@pytest.mark.parametrize(("name", "periods"), [("wrap_index", 1), ("mirror_index", 2), ("symmetric_index", 2)])
+def test_indices_at_most_a_period_away_are_brought_back_without_a_division(name, periods):
+    class Divides(NativeOnly):
+        def rare(self, condition, usual, unusual):
+            assert not condition.any()
+            return usual
+
+    index, size = (a.ravel() for a in np.meshgrid(np.arange(-5, 10), [5, 6, 7]))
+    index = np.where(index < periods * (size - 1), index, 0)
+    assert (Divides().operation(name, i64, index, size) == evaluate(name, i64, [index, size])).all()
+    far = np.full_like(size, 1000)
+    with pytest.raises(AssertionError):
+        Divides().operation(name, i64, far, size)
+
+
 @pytest.mark.parametrize("name", ["f32", "f64"])
 def test_rests_of_quotients_of_any_size_are_exact(name):
     dtype, random = dtype_named(name), np.random.default_rng(0)
