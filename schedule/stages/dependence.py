@@ -78,14 +78,14 @@ def place_of(e: Expr) -> Expr:
 
 
 def _coordinates(steps: Steps) -> dict[Var, int]:
-    """Axis variables that a dimension of the place depends on, and on no other: different values, different elements."""
+    """Axis variables that a dimension of the place is a constant plus a multiple of: different values, different elements."""
     own = {axis.var for axis in steps.axes}
     found: dict[Var, int] = {}
     for d, index in enumerate(steps.places):
-        named = {v for v in own if v in scalar_nodes(place_of(index))}
-        for var in named if len(named) == 1 else ():
-            if ix.linear(ix.canonical(place_of(index)))[1].get(var):
-                found.setdefault(var, d)
+        terms = ix.linear(ix.canonical(place_of(index)))[1]
+        moving = [atom for atom in terms if not own.isdisjoint(scalar_nodes(atom))]
+        if len(moving) == 1 and isinstance(moving[0], Var) and terms[moving[0]]:
+            found.setdefault(moving[0], d)
     return found
 
 

@@ -499,3 +499,17 @@ def test_a_branch_that_keeps_a_scalar_state_is_no_change_of_a_part():
         m = np.arange(n)
         for got, want in zip(steps(m, 4, 6), steps.interpret(m, 4, 6), strict=True):
             assert (got == want).all()
+
+
+@pytest.mark.parametrize("name", ["set", "add"])
+def test_steps_at_an_axis_and_a_number_from_data_may_meet(name):
+    """`r + k[r]` names one element for many steps: no two may run in lanes or on threads, or fold by themselves."""
+
+    @rd.algorithm
+    def moved(x: rd.i64["n"], k: rd.i64["n"]):
+        return getattr(rd.zeros(2 * x.shape[0], rd.i64).at[rd.arange(x.shape[0]) + k], name)(x)
+
+    x, k = np.arange(100) + 1, np.arange(100)[::-1].copy()
+    assert (moved(x, k) == moved.interpret(x, k)).all()
+    with pytest.raises(rd.ScheduleError, match="may meet one element"):
+        moved.schedule()["update_1"].parallel("r")
