@@ -114,7 +114,7 @@ class PartialFolds:
         for n in self.builder.can_be_empty(within):  # chunks of nothing, however many, are not counted
             count = ix.mul(count, ix.minimum(n, 1))
         open_, extents, _ = self.reductions.open_box(work)
-        chunk = Axis(fresh(_unused("chunk", work.copies[0])), count)
+        chunk = Axis(fresh(unused("chunk", work.copies[0])), count)
         axes, last = (*job.stage.axes, chunk), len(job.stage.axes)
         items = tuple(Item(fold, k) for k in range(len(fold.left)))
         form = Generate(axes, items)
@@ -182,7 +182,7 @@ def _of_partials(fold: Reduce, chunk: Axis, values: tuple[Expr, ...]) -> Reduce:
     return StageFold(*parts, fold.init) if isinstance(fold, StageFold) else Reduce(*parts)
 
 
-def _unused(name: str, coordinates: Coordinates) -> str:
+def unused(name: str, coordinates: Coordinates) -> str:
     """A name that no axis or loop has, nor the halves of such a one."""
     while {name, name + "o", name + "i"} & coordinates.ranges.keys():
         name += "_"

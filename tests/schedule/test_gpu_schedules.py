@@ -223,7 +223,7 @@ def test_results_that_start_as_constants_are_not_set_before_chunks() -> None:
     """Each begins as its constant where it takes in the bins of the chunks."""
     text = print_nest(default_nest(counts_of_steps.trace(), USUAL))
     (in_chunks, _, in_order) = text.partition("else:")
-    assert "total = 0" in in_chunks and "out[xi] = 0" not in in_chunks and "out[xi] = 0" in in_order
+    assert "sum = 0" in in_chunks and "out[xi] = 0" not in in_chunks and "out[xi] = 0" in in_order
 
 
 def test_an_index_of_a_step_is_read_once() -> None:

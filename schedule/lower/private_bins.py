@@ -1,0 +1,228 @@
+"""Updates whose chunks of steps fold into bins of their own, as stages of the ordinary kinds: strategy "private".
+
+before   for r in 0..n: out[k[r]] += v[r]
+after    for chunk by threads:
+           for copy, b: bins[chunk, copy, b] = 0                            a map
+           for r of the chunk: bins[chunk, r mod copies, k[r]] += v[r]      an update of two more axes, in place
+         for b: out[b] = out[b] + bins[0, 0, b] + bins[0, 1, b] + …         a reduction over chunks and copies
+
+None has an emitter of its own. A chunk has several copies of its bins, taken in turn, so that a step need not wait for the one before it.
+Where the steps are bound to threads of a GPU, a chunk is a block, whose threads share bins and take their steps indivisibly: in shared
+memory if the bins have a constant size, from which one more map stores them. With fewer than two chunks the steps run in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy as copied
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Array, Axis, Const, Expr, Generate, Item, Load, Node, Op, Reduce, Result, fresh
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.chunks import chunks_of, each_chunk
+from raido.schedule.lower.convert import Storage
+from raido.schedule.lower.coordinates import Coordinates
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.partials import unused
+from raido.schedule.lower.thread_folds import SHARED_BYTES, is_bound
+from raido.schedule.lower.work import Work
+from raido.schedule.nest.nodes import If
+from raido.schedule.plan import LoopPlan, StagePlan
+from raido.schedule.stages.stage import Stage, StageFold, initial_values
+from raido.schedule.strategy_parts import part_plan, without_threads
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.updates import Updates
+
+ZERO = ix.as_index(0)
+Set = tuple[Axis, Expr, Expr]
+"""An axis of sets of bins, and the range of sets that a stage runs over."""
+
+
+class PrivateBins:
+    """Rewrites such updates, with the loops of `Loops`."""
+
+    def __init__(self, updates: Updates) -> None:
+        self.updates, self.loops = updates, updates.loops
+        self.builder: Builder = updates.builder
+
+    def update(self, work: Work, position: int, wanted: int | Expr, replicas: int) -> None:
+        """The steps in chunks; in order, if there is but one. Results that start as constants are not set before their bins are folded."""
+        updates, builder, job = self.updates, self.builder, copied(work.job)
+        job.plan = replace(job.plan, strategy=("atomic" if _deals_out(job) else "serial", ()))
+        work, fold = replace(work, job=job), _fold(job)
+        constants = not job.in_place and all(isinstance(v, Const) for v in initial_values(fold))
+        if not (job.in_place or constants):
+            updates.run(work, position, updates.setting)
+
+        def in_order() -> None:
+            if constants:
+                updates.run(work, position, updates.setting)
+            updates.run(work, position, updates.stepping)
+
+        if ix.constant_value(wanted) in (0, 1):
+            in_order()
+            return
+        chunks = builder.name("chunks", ix.as_index(wanted))
+        with builder.block(branch=True) as plain:
+            in_order()
+        with builder.block(builder.facts.with_known(ix.sub(chunks, 2)), branch=True) as chunked:
+            chunk, copy = (fresh(unused(name, work.copies[0])) for name in ("chunk", "copy"))
+            sets = Axis(chunk, chunks), Axis(copy, ix.as_index(replicas))
+            bins = self._allocate(work, "bins", sets, "heap")
+            self._fill(work, position, sets, bins)
+            whole = [(axis, ZERO, axis.extent) for axis in sets]
+            place = tuple(axis.var for axis in job.stage.axes)
+            starts = initial_values(fold) if constants else _loads(job.form, place, fold)
+            values = _loads(bins, tuple(axis.var for axis in (*sets, *job.stage.axes)), fold)
+            parts = (sets, fold.left, fold.right, fold.combine, fold.neutral, values, fold.commutative, fold.monoid)
+            plan = without_threads(part_plan(job.stage, job.plan, "combine"), builder.threaded > 0)
+            plan = replace(plan, loops=(*plan.loops, *(LoopPlan(axis.name) for axis in sets)))
+            stage = replace(job.stage, bodies=job.bodies, reduction=StageFold(*parts, starts))
+            self._run(work, whole, stage, plan)
+        builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
+
+    def _fill(self, work: Work, position: int, sets: tuple[Axis, Axis], bins: Generate) -> None:
+        """Every chunk takes its steps into its bins."""
+        job, builder = work.job, self.builder
+        (chunk, copy), loop, fold = sets, job.plan.loops[position], _fold(job)
+        how, (axis, *_) = {"stage": job.stage.name, "loop": loop.name}, job.axis_of[loop.name]
+        low, high, _ = work.copies[0].bounds(loop.name)
+        on_threads = _deals_out(job)
+        if on_threads:
+            how |= {"kind": "parallel", "level": "block.x"}
+            low, last = work.copies[0].box(axis)
+            high = ix.add(last, 1)
+        with each_chunk(builder, chunks_of(builder, low, high, chunk.extent), **how) as (number, first, end):
+            here: list[Set] = [(chunk, number, ix.add(number, 1)), (copy, ZERO, copy.extent)]
+            own, shared = bins, here
+            if on_threads and self._is_small(work, copy):
+                own, shared = self._allocate(work, "own", (copy,), "shared"), here[1:]
+            self._map(work, shared, own, fold.neutral)
+            part = _into(work, shared, own)
+            if on_threads:
+                self._on_threads(part, position, copy, first, end)
+            else:
+                part.copies[0].narrow(loop.name, first, end)
+                self._in_turn(part, position, copy)
+            if own is not bins:
+                place = tuple(axis.var for axis in (copy, *job.stage.axes))
+                self._map(work, here, bins, _loads(own, place, fold))
+
+    # Steps
+
+    def _in_turn(self, part: Work, position: int, copy: Axis) -> None:
+        """The steps of a chunk, by one thread; those of the only loop over them take the copies of the bins in turn."""
+        job, loop, replicas = part.job, part.job.plan.loops[position], ix.constant_value(copy.extent) or 1
+        part = replace(part, phase=self.updates.stepping)
+        inner = [each for each in job.plan.loops[position:] if each.name in job.reduced]
+        if len(inner) > 1 or loop.kind != "serial" or replicas == 1:
+            self.loops.loop(part, position, None if loop.kind == "vector" else "serial")
+            return
+        low, high, step = part.copies[0].bounds(loop.name)
+        rest = self.builder.name("rest", ix.sub(high, ix.mod(ix.maximum(ix.sub(high, low), 0), replicas * step)))
+        for start, end, count in ((low, rest, replicas), (rest, high, 1)):
+            var = fresh(loop.name)
+            with self.builder.loop(var, start, end, count * step, stage=job.stage.name, loop=loop.name):
+                for k in range(count):
+                    one = part.copies[0].copy()
+                    one.fix(copy.name, ix.as_index(k))
+                    self.loops.choose(replace(part, copies=[one]), position, [[ix.add(var, k * step)]])
+
+    def _on_threads(self, part: Work, position: int, copy: Axis, first: Expr, end: Expr) -> None:
+        """The steps of a chunk, by the threads of a block: the number of a step says which copy of the bins it changes."""
+        job = part.job
+        (axis, *_) = job.axis_of[job.plan.loops[position].name]
+
+        def step(inner: Work, values: dict[Node, Node]) -> None:
+            turn = ix.mod(values[job.variables[axis]], copy.extent)  # type: ignore[arg-type]
+            self.updates.step(inner, {**values, copy.var: turn})
+
+        self.loops.loop(replace(_restricted(part, axis, first, end), phase=self.updates.steps(step)), position)
+
+    # Stages
+
+    def _allocate(self, work: Work, name: str, sets: Sequence[Axis], scope: str) -> Generate:
+        """Memory for sets of bins along these axes, as the results of a form: one for each element that no loop has chosen yet."""
+        fold, open_, axes = _fold(work.job), self.updates.open_axes(work), (*sets, *work.job.stage.axes)
+        form = Generate(axes, tuple(Item(fold, k) for k in range(len(fold.left))))
+        along = [d for d, axis in enumerate(axes) if axis in (*sets, *open_)]
+        storages: dict[Array, Storage] = self.loops.converter.storages  # type: ignore[assignment]
+        for k, value in enumerate(fold.left):
+            buffer = self.builder.alloc(name, value.dtype, tuple(axes[d].extent for d in along), scope)
+            storages[Result(form, k)] = Storage(buffer, (), (), tuple((d, ()) for d in along))
+        return form
+
+    def _is_small(self, work: Work, copy: Axis) -> bool:
+        """Whether the bins of a chunk fit into a block's shared memory."""
+        counts = [ix.constant_value(axis.extent) for axis in (copy, *self.updates.open_axes(work))]
+        itemsize = sum(v.dtype.itemsize for v in _fold(work.job).left)
+        return None not in counts and prod(count or 0 for count in counts) * itemsize <= SHARED_BYTES
+
+    def _map(self, work: Work, sets: Sequence[Set], form: Generate, bodies: tuple[Expr, ...]) -> None:
+        """A map over sets of bins, in the loops of part "combine"; along the last axis by the threads of a block where these take steps."""
+        job = work.job
+        plan = without_threads(part_plan(job.stage, job.plan, "combine"), True)
+        threads = [loop for loop in job.plan.loops if is_bound(loop, "thread")]
+        if threads:
+            *others, last = (axis.name for axis in job.stage.axes)
+            plan = StagePlan(plan.stage, (), (*map(LoopPlan, others), replace(threads[0], name=last)))
+        axes = tuple(axis for axis, _, _ in sets)
+        plan = replace(plan, loops=(*(LoopPlan(axis.name) for axis in axes), *plan.loops))
+        stage = replace(job.stage, axes=(*axes, *job.stage.axes), form=form, bodies=bodies, reduction=None)
+        self._run(work, sets, stage, plan)
+
+    def _run(self, work: Work, sets: Sequence[Set], stage: Stage, plan: StagePlan) -> None:
+        """A stage over elements of the results, or of sets of bins: a map, or with a reduction over the sets."""
+        job, fold = work.job, stage.reduction
+        ranges = list[tuple[str, Expr, Expr]]((axis.name, low, high) for axis, low, high in sets)
+        for axis in job.stage.axes:
+            value = work.copies[0].ranges[axis.name].value
+            ranges.append((axis.name, *((ZERO, axis.extent) if value is None else (value, ix.add(value, 1)))))
+        part = Job(replace(stage, name=plan.stage, update=None), plan, (), None, job.position)
+        part.bodies, part.reduction, part.carried = stage.bodies, fold and job.reduction, fold
+        self.loops.level(Work(part, [Coordinates(ranges, plan.relations)], self.loops.compute, versioned=True), 0)
+
+
+def _fold(job: Job) -> Reduce:
+    assert job.reduction is not None
+    return job.reduction
+
+
+def _loads(form: Node, place: tuple[Expr, ...], fold: Reduce) -> tuple[Expr, ...]:
+    """The elements of a form's results at a place."""
+    return tuple(Load(Result(form, k), place, False) for k in range(len(fold.left)))
+
+
+def _into(work: Work, sets: Sequence[Set], form: Generate) -> Work:
+    """The steps of an update into the first set of bins of these."""
+    job, stage = copied(work.job), work.job.stage
+    assert stage.update is not None
+    added = tuple(axis for axis, _, _ in sets)
+    update = replace(stage.update, places=(*(None for _ in added), *stage.update.places))
+    job.stage = replace(stage, axes=(*added, *stage.axes), form=form, update=update)
+    job.variables = {**job.variables, **{axis.name: axis.var for axis in added}}
+    here = work.copies[0]
+    for axis, low, _ in sets:
+        here = here.extended(axis.name, low, ix.add(low, 1), low)
+    return replace(work, job=job, copies=[here.copy()])
+
+
+def _restricted(work: Work, axis: str, low: Expr, high: Expr) -> Work:
+    """The work over a part of an axis, of whose loops none has been chosen yet."""
+    old = work.copies[0]
+    new = Coordinates([(a, *((low, high) if a == axis else old.whole[a])) for a in old.axes], work.job.plan.relations)
+    for name in old.axes:
+        value = old.ranges[name].value
+        if value is not None:
+            new.fix(name, value)
+    return replace(work, copies=[new])
+
+
+def _deals_out(job: Job) -> bool:
+    """Whether the steps of an update are bound to the threads of a block."""
+    return any(is_bound(loop, "thread") and loop.name in job.reduced for loop in job.plan.loops)
