@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Op, Result
-from raido.schedule.lower.block_scans import BlockScans, loops_along, vector_loop
+from raido.schedule.lower.block_scans import BlockScans
+from raido.schedule.lower.blocks import LastPass, is_chain, loops_along, vector_loop
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.work import Accumulators, Phase, Work
@@ -32,32 +33,29 @@ if TYPE_CHECKING:
 class Filters:
     """Emits filters with the loops of `Loops`."""
 
-    def __init__(self, loops: Loops, reductions: Reductions, blocks: BlockScans) -> None:
-        self.loops, self.reductions, self.blocks = loops, reductions, blocks
+    def __init__(self, loops: Loops, reductions: Reductions, in_blocks: BlockScans) -> None:
+        self.loops, self.reductions = loops, reductions
+        self.in_blocks, self.blocks = in_blocks, in_blocks.blocks
         self.builder: Builder = loops.builder
 
     def filter(self, work: Work, position: int) -> None:
         """The filter whose outermost loop stands at `position`."""
-        job, reductions = work.job, self.reductions
+        job = work.job
         strategy = job.plan.strategy
-        name = strategy[0] if strategy else "serial"
-        count = reductions.allocate(work, position, registers=False, label="count")
-        reductions.clear(work, count)
+        count = self.blocks.initial(work, position, "count")
 
         def follow(inner: Work, at: int, kept: Accumulators) -> None:
             self._write(inner, at, kept, count)
 
-        if name == "serial":
+        if strategy is None or strategy[0] == "serial":
             kept = count
             if _is_partition(job):
                 self.blocks.total_of(work, position, count)
-                kept = reductions.allocate(work, position, registers=False, label="kept")
-                reductions.clear(work, kept)
+                kept = self.blocks.initial(work, position, "kept")
             follow(work, position, kept)
-        elif name == "chain" and not _is_partition(job):
-            self.blocks.chain(work, position, follow, count, self.loops.certificates("chain", job))
         else:
-            self.blocks.three_phase(work, position, follow, count, self.loops.certificates("count_write", job))
+            by = "chain" if is_chain(job) else "count_write"
+            self.in_blocks.emit(work, position, LastPass(follow, count, self.loops.certificates(by, job)))
         result = self.loops.converter.storages[Result(job.form, len(job.bodies) - 1)]
         self.builder.add(Store(result.buffer, (), Read(count.buffers[0], (), None)))
 

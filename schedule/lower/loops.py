@@ -17,6 +17,7 @@ from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
 from raido.algo.graph.facts import interval
 from raido.schedule.levels import bound
 from raido.schedule.lower.block_scans import BlockScans
+from raido.schedule.lower.blocks import Blocks
 from raido.schedule.lower.builder import Builder, Scope, as_planned, closed
 from raido.schedule.lower.convert import Converter, conjunction
 from raido.schedule.lower.coordinates import Coordinates
@@ -31,6 +32,7 @@ from raido.schedule.lower.moved_tiles import ends_of, lengths_of_tiles, moved_ba
 from raido.schedule.lower.partials import PartialFolds
 from raido.schedule.lower.partition import Boundary, Interior
 from raido.schedule.lower.phases import strips_of
+from raido.schedule.lower.piece_scans import PieceScans
 from raido.schedule.lower.placement import Placement
 from raido.schedule.lower.prefetches import prefetch
 from raido.schedule.lower.reductions import Reductions
@@ -69,10 +71,11 @@ class Loops:
         self.partials = PartialFolds(self, self.reductions)
         self.lane_blocks = LaneBlocks(self, self.reductions)
         self.thread_folds = ThreadFolds(self, self.reductions)
-        blocks = BlockScans(self, self.reductions, ThreadScans(self, self.thread_folds))
-        self.scans = Scans(self, self.reductions, blocks)
+        blocks = Blocks(self, self.reductions)
+        in_blocks = BlockScans(blocks, PieceScans(blocks, ThreadScans(self, self.thread_folds)))
+        self.scans = Scans(self, self.reductions, in_blocks)
         self.updates = Updates(self)
-        self.filters = Filters(self, self.reductions, blocks)
+        self.filters = Filters(self, self.reductions, in_blocks)
         self.sorts = Sorts(self)
         self.flat_segments = FlatSegments(self)
         guests = guests_by_host(jobs)

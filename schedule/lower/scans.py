@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph.expr import Expr, Result
 from raido.schedule.lower.block_scans import BlockScans
+from raido.schedule.lower.blocks import LastPass
 from raido.schedule.lower.work import Accumulators, Phase, Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Read
@@ -22,26 +23,28 @@ if TYPE_CHECKING:
 class Scans:
     """Emits scans with the loops of `Loops` and the accumulators of `Reductions`."""
 
-    def __init__(self, loops: Loops, reductions: Reductions, blocks: BlockScans) -> None:
-        self.loops, self.reductions, self.blocks = loops, reductions, blocks
+    def __init__(self, loops: Loops, reductions: Reductions, in_blocks: BlockScans) -> None:
+        self.loops, self.reductions, self.in_blocks = loops, reductions, in_blocks
         self.running = Phase(self._scan_element, cuts=True, shares=True)
 
     def scan(self, work: Work, position: int) -> None:
         """The scan whose outermost scanned loop stands at `position`."""
         strategy = work.job.plan.strategy
-        name = strategy[0] if strategy else "serial"
-        if name == "serial" and self.blocks.threads.applies(work, position):
-            for copy in work.copies:
-                self.blocks.in_turn(replace(work, copies=[copy], origin_of=[0]), position, self._follow)
+        if strategy is None or strategy[0] == "serial":
+            self._serial(work, position)
             return
-        if name == "serial":
-            running = self.reductions.allocate(work, position, label="running")
-            self.reductions.part(work, position, self.reductions.start, running)
-            self._follow(work, position, running)
-            return
-        in_blocks = self.blocks.chain if name == "chain" else self.blocks.three_phase
         for copy in work.copies:
-            in_blocks(replace(work, copies=[copy], origin_of=[0]), position, self._follow)
+            self.in_blocks.emit(replace(work, copies=[copy], origin_of=[0]), position, LastPass(self._follow))
+
+    def _serial(self, work: Work, position: int) -> None:
+        """One step after the other."""
+        if self.in_blocks.pieces.threads.applies(work, position):
+            for copy in work.copies:
+                self.in_blocks.pieces.in_turn(replace(work, copies=[copy], origin_of=[0]), position, self._follow)
+            return
+        running = self.reductions.allocate(work, position, label="running")
+        self.reductions.part(work, position, self.reductions.start, running)
+        self._follow(work, position, running)
 
     def _follow(self, work: Work, position: int, running: Accumulators) -> None:
         self.reductions.part(work, position, self.running, running)

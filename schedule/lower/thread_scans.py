@@ -315,15 +315,9 @@ class ThreadScans:
             pieces = Pieces(loop, job.stage.name, live, threads)
             parts = self.parts(pieces, [b.dtype for b in values])
 
-            def registers(label: str, sources: Sequence[NestExpr]) -> tuple[Buffer, ...]:
-                made = tuple(builder.alloc(label, b.dtype, (), "register") for b in values)
-                for register, value in zip(made, sources, strict=True):
-                    builder.add(Store(register, (), value))
-                return made
-
             with self.over(pieces, live) as t:
                 start = builder.name("first", ix.mul(t, length))
-                own = registers("own", [Read(b, (start,), None) for b in values])
+                own = self._registers("own", [Read(b, (start,), None) for b in values])
                 with builder.loop(block := fresh("block"), ix.add(start, 1), self._end(start, length, count), 1):
                     left = [builder.name("left", Read(b, (), None)) for b in own]
                     combine(own, (), left, [builder.name("right", Read(b, (block,), None)) for b in values])
@@ -332,7 +326,7 @@ class ThreadScans:
             scanned = self._tree(pieces, parts, combine)
             with self.over(pieces, live) as t:
                 start = builder.name("first", ix.mul(t, length))
-                running = registers("running", first)
+                running = self._registers("running", first)
                 self.follow(running, t, [Read(b, (ix.sub(t, 1),), None) for b in scanned], combine)
                 with builder.loop(block := fresh("block"), start, self._end(start, length, count), 1):
                     own_value = [builder.name("own", Read(b, (block,), None)) for b in values]

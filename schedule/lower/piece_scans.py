@@ -1,0 +1,168 @@
+"""Scans and filters of whose blocks the threads of a GPU's block have pieces (`thread_scans`), in the phases that `block_scans` has.
+
+    three_phase  what comes before each piece in its block is kept from the pass that totals blocks
+    chain        blocks hand on what comes before them by a `Carry`
+    in_turn      the threads of one block go through blocks one after the other; all of them hold what came before
+
+In each of them threads total their pieces, scan these totals, and go through their pieces from what comes before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, fresh
+from raido.schedule.lower.blocks import Blocks, Follow, LastPass, carried, vector_loop
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.thread_scans import Combine, Elements, Pieces, Prefixes, ThreadScans
+from raido.schedule.lower.versions import as_comparison
+from raido.schedule.lower.work import Work
+from raido.schedule.nest.carry import in_one_word
+from raido.schedule.nest.nodes import If, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.stages.stage import initial_values
+
+
+class PieceScans:
+    """Emits them."""
+
+    def __init__(self, blocks: Blocks, threads: ThreadScans) -> None:
+        self.blocks, self.threads = blocks, threads
+        self.loops, self.reductions = blocks.loops, blocks.reductions
+        self.builder: Builder = blocks.builder
+
+    def three_phase(self, work: Work, position: int, last: LastPass) -> None:
+        """A loop that totals blocks, a scan of the totals by the threads of one block, and a loop that goes through the blocks."""
+        blocks, threads = self.blocks, self.threads
+        partials = self.reductions.partials(work, (), blocks.count(work, position))
+        before = threads.before_pieces(work, position, partials)
+        combine = self._combine(work)
+
+        def total(inner: Work, at: int) -> None:
+            pieces = threads.pieces(inner, at)
+            threads.keep(pieces, self._totals(inner, at, pieces, combine), blocks.number(inner), before, partials)
+
+        def go_through(inner: Work, at: int) -> None:
+            number = blocks.number(inner)
+            earlier = [Read(b, (number,), None) for b in partials]
+            begins: Elements = lambda t: [Read(b, (number, ix.sub(t, 1)), None) for b in before]
+            self._go_through(inner, at, threads.pieces(inner, at), earlier, begins, combine, last)
+
+        blocks.each(work, position, total)
+        end = last.end.buffers if last.end is not None else ()
+        threads.exchange(work, position, self._initial(work), partials, combine, end)
+        blocks.each(work, position, go_through, certificates=last.certificates)
+
+    def chain(self, work: Work, position: int, last: LastPass) -> None:
+        """One loop over blocks, each of which looks back at those before it once it is totalled."""
+        builder, blocks = self.builder, self.blocks
+        job, count = work.job, blocks.count(work, position)
+        initial = self._initial(work)
+        shape = (ix.add(count, 1),)
+        dtypes, counts = [v.dtype for v in carried(work).left], job.stage.filter is not None
+        before = tuple(builder.alloc("before", dtype, shape, "heap") for dtype in dtypes)
+        alone = in_one_word(dtypes, counts)
+        totals = () if alone else tuple(builder.alloc("totals", dtype, shape, "heap") for dtype in dtypes)
+        state = builder.alloc("state", i64, shape, "heap")
+        names = {"stage": job.stage.name, "loop": job.plan.loops[position].name}
+        with builder.loop(block := fresh("block"), ix.as_index(0), shape[0], 1, kind="parallel", **names):
+            for buffer, value in zip(before, initial, strict=True):
+                builder.add(Store(buffer, (block,), value))
+            builder.add(Store(state, (block,), ix.as_index(0)))
+        combine = self._combine(work)
+
+        def one_block(inner: Work, at: int) -> None:
+            """A block; where pieces are vectorised, whole blocks have code of their own, without a test."""
+            gap = blocks.left(inner)
+            if vector_loop(job, at) is None or builder.facts.nonnegative(gap):
+                scan_block(inner, at)
+                return
+            part = replace(inner, copies=[c.copy() for c in inner.copies])
+            with builder.block(builder.facts.with_known(gap), branch=True) as whole:
+                scan_block(inner, at)
+            with builder.block(branch=True) as rest:
+                scan_block(part, at)
+            builder.add(If(as_comparison(gap), closed(whole), closed(rest)))
+
+        def scan_block(inner: Work, at: int) -> None:
+            pieces, scanned, begins = self._begun(inner, at, combine)
+            operator, number = self.reductions.operator(inner), blocks.number(inner)
+            earlier = self.loops.emitter.carry(operator, before, number, scanned.last, totals, state, counts)
+            self._go_through(inner, at, pieces, earlier, begins, combine, last)
+
+        blocks.each(work, position, one_block, certificates=last.certificates)
+        if last.end is not None:
+            self.reductions.copy(before, (count,), last.end.buffers, ())
+
+    def in_turn(self, work: Work, position: int, follow: Follow) -> None:
+        """Blocks one after the other, each by the threads of one block of a GPU."""
+        carry = self.blocks.initial(work, position, "before")
+        combine = self._combine(work)
+
+        def block(inner: Work, at: int) -> None:
+            pieces, scanned, begins = self._begun(inner, at, combine)
+            earlier = [Read(b, (), None) for b in carry.buffers]
+            self._go_through(inner, at, pieces, earlier, begins, combine, LastPass(follow))
+            before = [self.builder.name("before", value) for value in earlier]
+            combine(carry.buffers, (), before, [self.builder.name("last", value) for value in scanned.last])
+
+        self.blocks.each(work, position, block)
+
+    def _totals(self, work: Work, position: int, pieces: Pieces, combine: Combine) -> Prefixes:
+        """The totals of the pieces of a block, each with those of all pieces before it."""
+        parts = self.threads.parts(pieces, [v.dtype for v in carried(work).left])
+
+        def total(piece: Work, first: int, t: Expr) -> None:
+            own = self.blocks.values(piece, first, "total")
+            self.blocks.total_of(piece, first, own)
+            self.reductions.copy(own.buffers, (), parts, (t,))
+
+        self.threads.each(work, position, pieces, total)
+        return self.threads.scan(pieces, parts, combine, self.reductions.operator(work))
+
+    def _begun(self, work: Work, position: int, combine: Combine) -> tuple[Pieces, Prefixes, Elements]:
+        """The pieces of a block, the scan of their totals, and what comes before each of them in the block."""
+        pieces = self.threads.pieces(work, position)
+        scanned = self._totals(work, position, pieces, combine)
+        return pieces, scanned, self.threads.begins(pieces, scanned, [v.dtype for v in carried(work).left])
+
+    def _go_through(
+        self,
+        work: Work,
+        position: int,
+        pieces: Pieces,
+        earlier: Sequence[NestExpr],
+        begins: Elements,
+        combine: Combine,
+        last: LastPass,
+    ) -> None:
+        """Each thread goes through its piece: from `earlier`, what came before the block, and what the threads before it have."""
+
+        def one(piece: Work, first: int, t: Expr) -> None:
+            running = self.blocks.values(piece, first, "running")
+            for buffer, value in zip(running.buffers, earlier, strict=True):
+                self.builder.add(Store(buffer, (), value))
+            self.threads.follow(running.buffers, t, begins(t), combine)
+            last.follow(piece, first, running)
+
+        self.threads.each(work, position, pieces, one, last.certificates)
+
+    def _combine(self, work: Work) -> Combine:
+        """The operator of a scan, for values of its blocks and of their pieces."""
+        environment = self.loops.environment(work, 0)
+
+        def combine(
+            buffers: Sequence[Buffer], at: tuple[Expr, ...], left: Sequence[NestExpr], right: Sequence[NestExpr]
+        ) -> None:
+            self.reductions.combine_where(work, environment, buffers, at, left, right)  # type: ignore[arg-type]
+
+        return combine
+
+    def _initial(self, work: Work) -> list[NestExpr]:
+        """The values before the first block: the initial ones of the scan."""
+        environment, facts = self.loops.environment(work, 0), self.builder.facts
+        values = self.loops.converter.convert(initial_values(carried(work)), environment, facts, work.identity)
+        return self.loops.emitter.values(values)
