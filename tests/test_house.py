@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,13 @@ def test_every_folder_of_code_is_a_package() -> None:
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*.py"):
             assert (path.parent / "__init__.py").exists(), path
+
+
+def test_no_format_of_pythons_interface_depends_on_the_version_that_builds_it() -> None:
+    """Formats with `#` take sizes of another type where the headers of 3.13 compile them for an earlier Python."""
+    text = (ROOT / "targets" / "runtime" / "raido_call.c").read_text()
+    formats = re.findall(r"Py(?:Object_Call|Arg_Parse|_BuildValue)\w*\([^;]*;", text)
+    assert formats and not any("#" in call for call in formats)
 
 
 def test_imports_point_down_the_layers() -> None:

@@ -3,9 +3,9 @@
  * An instance of a class derived from Caller is called by its `_plan`, which raido.targets.fastcall has written for one signature.
  * Whatever is unusual (another type, a strided array, a wrong size, too little memory) goes to its method `_complete`: nothing has
  * happened by then.  `_fail` raises what a run reports.
- * The only C that knows Python and NumPy, and only their stable interfaces: one build serves every version of both.
+ * The only C that knows Python and NumPy, and only their stable interfaces: one build serves every version of both. Formats with `#` are
+ * none of these: built with the headers of 3.13 they fail in earlier versions.
  */
-#define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030A0000
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -197,9 +197,11 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   PyThreadState* state = PyEval_SaveThread();
   int32_t status = run(p, words, passed);
   PyEval_RestoreThread(state);
-  if (status || fault.kind)
-    result = PyObject_CallMethod(self, "_fail", "iy#", (int)status, (char*)&fault, (Py_ssize_t)sizeof fault);
-  else if (out != Py_None)
+  if (status || fault.kind) {
+    PyObject* record = PyBytes_FromStringAndSize((char*)&fault, sizeof fault);
+    result = record ? PyObject_CallMethod(self, "_fail", "iO", (int)status, record) : NULL;
+    Py_XDECREF(record);
+  } else if (out != Py_None)
     result = Py_NewRef(out);
   else
     result = finish(plan, results, given, made, found, p->existentials);
