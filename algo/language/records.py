@@ -16,8 +16,8 @@ from raido.algo.graph.dtypes import DType
 from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.dtype_reading import find_dtype
 from raido.algo.trace.locations import complaint
-from raido.algo.trace.tracebacks import bordered
 from raido.algo.trace.remedies import near_names
+from raido.algo.trace.tracebacks import bordered
 from raido.algo.trace.trees import leaves, map_leaves, parts_of, rebuild_tuple
 from raido.algo.trace.types import ArrayType
 from raido.algo.trace.value import Array

@@ -77,6 +77,8 @@ def test_functions_that_are_packages_are_functions_to_help(first: str) -> None:
         "print(*(pydoc.plain(pydoc.render_doc(f)) for f in (rd.autotune, rd.targets)), sep='\\n')"
     )
     text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert re.search(r"^raido\.autotune\(\s*algorithm: [\s\S]*?\n    Searches for the fastest schedule", text, re.MULTILINE)
+    assert re.search(
+        r"^raido\.autotune\(\s*algorithm: [\s\S]*?\n    Searches for the fastest schedule", text, re.MULTILINE
+    )
     assert re.search(r"^raido\.targets\(\) -> .*\n    The targets that this machine", text, re.MULTILINE)
     assert "PACKAGE CONTENTS" not in text

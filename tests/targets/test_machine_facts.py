@@ -24,7 +24,9 @@ def test_linux_says_sizes_and_ways_of_data_caches(tmp_path: Path) -> None:
     write_cache(tmp_path, 0, type="Data", level="1", size="48K", ways_of_associativity="12")
     write_cache(tmp_path, 1, type="Instruction", level="1", size="32K", ways_of_associativity="8")
     write_cache(tmp_path, 2, type="Unified", level="2", size="2M", ways_of_associativity="0")  # hidden
-    write_cache(tmp_path, 3, type="Unified", level="3", size="260M", ways_of_associativity="20", shared_cpu_list="0-11,24-35")
+    write_cache(
+        tmp_path, 3, type="Unified", level="3", size="260M", ways_of_associativity="20", shared_cpu_list="0-11,24-35"
+    )
     write_cache(tmp_path, 4, type="Unified", level="4", size="1G")
     assert _host_caches(tmp_path) == {"l1": 48 << 10, "l1_ways": 12, "l2": 2 << 20, "l3": 260 << 20}
     assert not _host_caches(tmp_path / "none")
