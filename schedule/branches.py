@@ -1,6 +1,7 @@
 """Branches of a stage, and the stages in its loops: copies of arrays alone.
 
-A copy is made in every branch that has the loop at which it stands; the others read the array where it is:
+A copy is made in every branch that has the loop at which it stands, and the loops that its layout is made of; the others read the array
+where it is:
 
 before   c.split("r", 8); c.when("r > 4096"): …; c.cache("b", "c", "ro")
 after    if r > 4096: … b … else: for ro: b_copy = b[…]; … b_copy …
@@ -32,7 +33,7 @@ def check_branches(state: State, name: str) -> None:
         whose = name if plan.instead else at.stage
         raise Refusal(f'"{whose}" has branches, so its loops are not always the same', f's["{name}"].root()')
     for branch in state.plans[at.stage].instead:
-        if has_loop(branch.plan, at.loop):
+        if takes_copy(plan, state.plans[at.stage], branch.plan):
             inside = replace(state, plans={**state.plans, at.stage: branch.plan})
             check_encloses_readers(inside, name, at)
             check_levels(inside, name)
@@ -41,6 +42,14 @@ def check_branches(state: State, name: str) -> None:
 def has_loop(plan: StagePlan, name: str) -> bool:
     """Whether a plan has a loop of that name."""
     return any(loop.name == name for loop in plan.loops)
+
+
+def takes_copy(copy: StagePlan, own: StagePlan, branch: StagePlan) -> bool:
+    """Whether a branch of a stage reads a copy that is made in the stage's own loops: it has the loop at which the copy stands, and of those
+    of its layout all that the stage has."""
+    assert isinstance(copy.compute, At)
+    needed = (copy.compute.loop, *(each for each in copy.layout if has_loop(own, each)))
+    return all(has_loop(branch, each) for each in needed)
 
 
 def is_copy(stage: Stage) -> bool:
@@ -53,7 +62,7 @@ def is_copy(stage: Stage) -> bool:
 def arrays_not_copied(stages: Iterable[Stage], plans: Mapping[str, StagePlan], branch: StagePlan) -> dict[Node, Node]:
     """The arrays that a branch of a stage reads where they are, by their copies in other loops of the stage."""
     homes = ((stage, plans[stage.name].compute) for stage in stages)
-    inside = ((stage, home) for stage, home in homes if isinstance(home, At) and home.stage == branch.stage)
-    copies = (stage for stage, home in inside if not has_loop(branch, home.loop))
+    inside = (stage for stage, home in homes if isinstance(home, At) and home.stage == branch.stage)
+    copies = (stage for stage in inside if not takes_copy(plans[stage.name], plans[branch.stage], branch))
     loads = ((Result(copy.form, k), load) for copy in copies for k, load in enumerate(copy.bodies))
     return {copy: load.array for copy, load in loads if isinstance(load, Load)}

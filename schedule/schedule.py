@@ -392,7 +392,7 @@ class StageView(Directives):
         test: of the program's sizes and the stage's axes, which stand for their extents: "x > 4096 and r < 16 * x". The first branch whose
         test holds runs; what is said of the stage afterwards concerns the general case only. A branch takes loop directives, a strategy,
         and what belongs to loops; the stage is computed whole, and no others are computed in its loops, but for copies (`cache`): a
-        branch that has the loop at which a copy stands makes it there, and another reads the array where it is.
+        branch that has the loop at which a copy stands, and those of its layout, makes it there; another reads the array where it is.
 
         >>> s = blur.schedule()
         >>> narrow = s["cols"].when("x < 64").unroll("y", 2)

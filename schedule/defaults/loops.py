@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
-from raido.schedule.defaults.demand import Point, cost, decides_lengths, is_divergent
+from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
-    ENOUGH_TASKS,
     chain_rows,
     chain_work,
     fits_strips,
     folds_columns,
     has_chain,
-    is_product_of_rows,
-    is_tiled_product,
     longest_chunk,
-    panels,
     row_axis,
-    rows_to_pack,
-    shared_axis,
-    shares_functions,
     vector_axis,
 )
 from raido.schedule.defaults.joins import guests_of
@@ -39,13 +31,14 @@ from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.pixels import joins_colours
+from raido.schedule.defaults.products import say_packed_loops, say_product_loops
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.short import WRITTEN_OUT, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
-from raido.schedule.machine import UNKNOWN_GRAIN, Machine
+from raido.schedule.machine import UNKNOWN_GRAIN
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
@@ -55,7 +48,6 @@ COLUMN_JAM = 8  # rows added to a row of sums at a time: one load and one store 
 FEWEST_ROWS = 64  # of a chunk of columns, or half as many: its row of sums is stored, and read again to be combined
 FEWEST_CHUNKS = 8
 AHEAD = 4  # rows
-FEW_ROWS = 4  # of two gangs each: eight sums side by side
 
 
 def say_loops(draft: Draft, name: str) -> None:
@@ -102,14 +94,6 @@ def say_loops(draft: Draft, name: str) -> None:
         return
     elif not folds_columns(draft, stage, vector) or not say_column_folds(draft, stage):
         say_map_loops(draft, stage, vector)
-
-
-def say_packed_loops(draft: Draft, name: str) -> None:
-    """A copy with a layout already has its loops: the first is parallel, the last vectorized."""
-    loops = [loop.name for loop in draft.state.plan(name).loops]
-    if not isinstance(draft.state.plan(name).compute, At) and len(loops) > 1:
-        draft.say(name, "parallel", axis=loops[0])
-    draft.say(name, "vectorize", axis=loops[-1])
 
 
 def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool) -> None:
@@ -303,122 +287,6 @@ def line_chunk(draft: Draft, stage: Stage) -> int:
     return min(most, max(most >> 6, 1 << (32 * most // each).bit_length()))
 
 
-def say_product_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """The loops of stages whose results share what they read; whether it is one."""
-    if is_product_of_rows(draft, stage, vector):
-        return say_turned_rows(draft, stage) or say_tile_of_sums(draft, stage)
-    if (
-        vector in stage.axes[1:][-1:]
-        and shares_functions(draft, stage, stage.axes[-2:])
-        and not has_chain(draft, stage)
-    ):
-        return say_rows_of_sums(draft, stage, stage.axes[-2], FEW_ROWS)
-    if not is_tiled_product(draft, stage, vector):
-        return False
-    shared = shared_axis(draft, stage)
-    if shared is stage.axes[-2]:
-        return say_register_tile(draft, stage)
-    most = 2 * FEW_ROWS if draft.machine.registers >= 32 else FEW_ROWS
-    return shared is not None and say_rows_of_sums(draft, stage, shared, most)
-
-
-def say_tile_of_sums(draft: Draft, stage: Stage) -> bool:
-    """Some rows of both factors at a time: each that is loaded serves several sums, which have a vector of partial ones each."""
-    name, (reduced,) = stage.name, stage.reduction_axes
-    i, j = stage.axes[-2].name, stage.axes[-1].name
-    if not draft.say(name, "tile", **{i: 4 if draft.machine.registers >= 32 else 2, j: 4}):
-        return False
-    draft.say(name, "reorder", axes=(i + "o", j + "o", reduced.name, i + "i", j + "i"))
-    draft.say(name, "unroll", axis=i + "i")
-    draft.say(name, "unroll", axis=j + "i")
-    draft.say(name, "vectorize", axis=reduced.name)
-    draft.say(name, "parallel", axis=stage.axes[0].name if len(stage.axes) > 2 else i + "o")
-    return True
-
-
-def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> bool:
-    """Several results along the shared axis at a time, in lanes along the last one: what each iteration has in common serves all of them."""
-    name, i, j = stage.name, shared.name, stage.axes[-1].name
-    rows = min(most, index.constant_value(known(draft, shared.extent)) or most)
-    if not draft.say(name, "split", axis=i, factor=rows):
-        return False
-    around = [axis.name for axis in stage.axes[:-1] if axis is not shared]
-    reductions = [axis.name for axis in stage.reduction_axes]
-    draft.say(name, "reorder", axes=(*around, i + "o", j, *reductions, i + "i"))
-    draft.say(name, "unroll", axis=i + "i")
-    draft.say(name, "vectorize", axis=j, interleave=2)
-    tasks, *rest = around or [i + "o"]
-    for loop in rest:
-        draft.say(name, "fuse", a=tasks, b=loop)
-        tasks += loop
-    draft.say(name, "parallel", axis=tasks)
-    return True
-
-
-def say_turned_rows(draft: Draft, stage: Stage) -> bool:
-    """Products of rows with rows as those of matrices, the right factor's columns in panels: no lanes are combined for each result.
-
-    Not of a few rows, for which the right factor would be copied for little.
-    """
-    lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes[-2:]]
-    least = 2 * rows_of_tile(stage, draft.machine), draft.machine.lanes(stage.bodies[0].dtype.bits)
-    packed = rows_to_pack(draft, stage)
-    if not packed or any(n is not None and n < few for n, few in zip(lengths, least, strict=True)):
-        return False
-    trial = draft.trial()
-    if not (say_tile_loops(trial, stage, 0) and say_panels(trial, stage, packed)):
-        return False
-    draft.adopt(trial)
-    draft.renew_demand()
-    return True
-
-
-def say_register_tile(draft: Draft, stage: Stage) -> bool:
-    """A tile of the result stays in registers while the reduction runs; what it reads along its rows is packed in panels before.
-
-    Where there are few tiles, chunks of a long reduction are threads' work instead, and the tiles of a chunk read what the cache holds.
-    """
-    chunk = chunk_of_product(draft, stage)
-    if not say_tile_loops(draft, stage, chunk):
-        return False
-    if not chunk:
-        say_panels(draft, stage, panels(draft, stage))
-    return True
-
-
-def say_tile_loops(draft: Draft, stage: Stage, chunk: int) -> bool:
-    """Loops over tiles of sums in registers, with chunks of so many steps of the reduction outside where there are any."""
-    name, (i, j) = stage.name, (axis.name for axis in stage.axes[-2:])
-    rows = even_part(draft, stage.axes[-2], rows_of_tile(stage, draft.machine))
-    if not draft.say(name, "tile", **{i: rows, j: 2 * draft.machine.lanes(stage.bodies[0].dtype.bits)}):
-        return False
-    steps, chunks = [axis.name for axis in stage.reduction_axes], []
-    if chunk and draft.say(name, "split", axis=steps[0], factor=chunk):
-        chunks, steps = [steps[0] + "o"], [steps[0] + "i"]
-    draft.say(name, "reorder", axes=(*chunks, i + "o", j + "o", *steps, i + "i", j + "i"))
-    draft.say(name, "unroll", axis=i + "i")
-    draft.say(name, "vectorize", axis=j + "i", interleave=2)
-    tasks = [*chunks, *(axis.name for axis in stage.axes[:-2]), i + "o"]
-    draft.say(name, "parallel", axis=tasks[0])
-    return True
-
-
-def say_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> bool:
-    """Copies of arrays in the order in which tiles read them; whether all are made."""
-    name, j = stage.name, stage.axes[-1].name
-    for array, points in packed.items():
-        around = [axis.name for axis in stage.axes[:-2] if axis.var in points]
-        before = set(draft.state.uses.stages)
-        fixed = [f"d{d}" for d, e in enumerate(points) if index.constant_value(e) is not None]  # type: ignore[arg-type]
-        layout = (*around, j + "o", *fixed, *(axis.name for axis in stage.reduction_axes), j + "i")
-        if not draft.say(name, "cache", array=array, stage=name, axis=None, layout=layout):
-            return False
-        (copy,) = set(draft.state.uses.stages) - before
-        say_packed_loops(draft, copy)
-        draft.renew_demand()
-    return True
-
-
 def say_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
     """Lanes along an axis: in strips whose indices are unrolled, where elements are read at quotients of it."""
     name, phases = stage.name, phases_of(draft, stage, vector)
@@ -430,45 +298,6 @@ def say_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
             draft.say(name, "vectorize", axis=loop + "o")
             return
     draft.say(name, "vectorize", axis=loop, **wide(draft, stage, vector))
-
-
-def rows_of_tile(stage: Stage, machine: Machine) -> int:
-    """The most rows of a register tile: of two gangs each, beside two of the right factor and one of the left.
-
-    LLVM loads all of a column of 64-bit elements of the left factor before it multiplies: those must find registers, too.
-    """
-    if machine.registers >= 32:
-        return 10 if stage.bodies[0].dtype.bits == 64 else 12
-    return 6
-
-
-def even_part(draft: Draft, axis: Axis, most: int) -> int:
-    """The rows of a tile, at most so many: of an axis whose length is known as few tiles as can be, of about one height."""
-    count = index.constant_value(known(draft, axis.extent))
-    return most if not count else -(-count // -(-count // most))
-
-
-def chunk_of_product(draft: Draft, stage: Stage) -> int:
-    """The steps of a chunk of the reduction of a product, 0 where its tiles are work enough.
-
-    A chunk is a power of two, of which half of L2 holds both factors; a partial result is stored for each, and read again.
-    """
-    *outer, i, j = stage.axes
-    lengths = [index.constant_value(known(draft, axis.extent)) for axis in (i, j)]
-    if (
-        outer
-        or len(stage.reduction_axes) != 1
-        or None in lengths
-        or isinstance(draft.state.plan(stage.name).compute, At)
-    ):
-        return 0
-    height, width = (n or 1 for n in lengths)
-    step = (height + width) * stage.bodies[0].dtype.itemsize
-    chunk = 1 << max(1, draft.machine.l2 // 2 // step).bit_length() - 1
-    chunk = max(FEWEST_ROWS, min(chunk, 1 << max(1, draft.machine.task // (height * width)).bit_length()))
-    steps = index.constant_value(known(draft, stage.reduction_axes[0].extent))
-    few = -(-height // rows_of_tile(stage, draft.machine)) < ENOUGH_TASKS
-    return chunk if few and (steps is None or steps >= FEWEST_CHUNKS * chunk) else 0
 
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:

@@ -16,6 +16,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Expr, Node, Result, Var
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import loads_in
+from raido.schedule.branches import takes_copy
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout
@@ -55,7 +56,13 @@ class Placement:
     def places(self, job: Job, position: int) -> bool:
         """Whether any producer is computed or kept at the loop."""
         key = (job.stage.name, job.plan.loops[position].name)
-        return key in self.computed or key in self.kept
+        return bool(self._computed(job, position)) or key in self.kept
+
+    def _computed(self, job: Job, position: int) -> list[Job]:
+        """The producers computed at the loop, but for copies of arrays that a branch of the stage reads where they are."""
+        found = self.computed.get((job.stage.name, job.plan.loops[position].name), [])
+        own = self.jobs[job.stage.name].plan if job.stage.name in self.jobs else job.plan
+        return [each for each in found if takes_copy(each.plan, own, job.plan)] if own.instead else found
 
     def begin_pass(self) -> None:
         """Lets what slides along a stage's loops start anew, where they run once more."""
@@ -66,7 +73,7 @@ class Placement:
         key = (work.job.stage.name, work.job.plan.loops[position].name)
         for job in self.kept.get(key, ()):
             self.sliding.levels[job.stage.name] = self.builder.scope.level
-        here = self.computed.get(key)
+        here = self._computed(work.job, position)
         if here and work.phase is self.loops.updates.setting:
             here = self._for_start(work, here)
         if not here:
@@ -140,9 +147,7 @@ class Placement:
         pending = [(job, position)]
         while pending:
             each, first = pending.pop()
-            inside = [
-                p for loop in each.plan.loops[first:] for p in self.computed.get((each.stage.name, loop.name), ())
-            ]
+            inside = [p for at in range(first, len(each.plan.loops)) for p in self._computed(each, at)]
             inside += [guest.job for guest in self.guests.get(each.stage.name, ()) if guest.last >= first]
             for other in inside:
                 if other.stage.name not in found:

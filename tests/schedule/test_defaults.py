@@ -43,9 +43,14 @@ s["out"].root().parallel("z").vectorize("x").prefetch("a", "y", 4).partition_bou
 s["out"].stream_stores(above=33554432)
 """,
     "matmul": """
-s["c"].root().tile(y=6, x=16).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
-s["c"].vectorize("xi", interleave=2).parallel("yo").cache("b", "c", None, layout=("xo", "r", "xi"))
-s["b_copy"].parallel("xo").vectorize("xi")
+s["c"].root()
+sw = s["c"].when("y <= 6")
+sw.tile(y=4, x=16).split("r", 256).reorder("ro", "yo", "xo", "ri", "yi", "xi").unroll("yi", edge=2)
+sw.vectorize("xi", interleave=2).parallel("ro")
+s["c"].split("y", 6).split("x", 64).split("xi", 16).reorder("xo", "yo", "xio", "r", "yi", "xii")
+s["c"].unroll("yi").vectorize("xii", interleave=2).parallel("yo")
+s["c"].cache("b", "c", "xo", layout=("xo", "xio", "r", "xii"))
+s["b_copy"].reorder("r", "xio").vectorize("xii").parallel("r", grain=512)
 """,
     "row_sums": """
 s["s"].root().parallel("x", grain=4).vectorize("r", interleave=4)
@@ -146,15 +151,20 @@ def test_products_of_rows_have_the_right_factor_in_panels_but_for_few_rows():
 
     assert (
         default_of(product)
-        == """s["out"].root().tile(y=12, x=32).reorder("yo", "xo", "r", "yi", "xi").unroll("yi")
-s["out"].vectorize("xi", interleave=2).parallel("yo")
-s["out"].cache("b", "out", None, layout=("xo", "r", "xi"))
-s["b_copy"].parallel("xo").vectorize("xi")"""
+        == """s["out"].root()
+sw = s["out"].when("y <= 12 and r > 64")
+sw.tile(y=4, x=4).reorder("xo", "yo", "r", "yi", "xi").unroll("yi", edge=2).unroll("xi")
+sw.vectorize("r").parallel("xo")
+s["out"].split("y", 12).split("x", 128).split("xi", 32).reorder("xo", "yo", "xio", "r", "yi", "xii")
+s["out"].unroll("yi").vectorize("xii", interleave=2).parallel("yo")
+s["out"].cache("b", "out", "xo", layout=("xo", "xio", "r", "xii"))
+s["b_copy"].split("r", 16).reorder("xio", "ro", "xii", "ri").unroll("ri").vectorize("xii", 16)
+s["b_copy"].parallel("ro", grain=64)"""
     )
     assert (
         default_of(product, n=20)
-        == """s["out"].root().tile(y=4, x=4).reorder("yo", "xo", "r", "yi", "xi").unroll("yi").unroll("xi")
-s["out"].vectorize("r").parallel("yo")"""
+        == """s["out"].root().tile(y=4, x=4).reorder("xo", "yo", "r", "yi", "xi").unroll("yi", edge=2)
+s["out"].unroll("xi").vectorize("r").parallel("xo")"""
     )
     assert "tile(y=2, x=4)" in default_of(product, AVX2, n=8)
 
@@ -173,8 +183,37 @@ def test_registers_hold_a_column_of_a_factor_of_64_bits_beside_the_sums():
     def product(a: rd.f64["n", "k"], b: rd.f64["k", "m"]):
         return rd.matmul(a, b).named("out")
 
-    assert "tile(y=10, x=16)" in default_of(product)
-    assert "tile(y=9, x=16)" in default_of(product, n=27)  # three tiles of one height
+    assert 'split("y", 10).split("x", 64).split("xi", 16)' in default_of(product)
+    assert 'split("y", 9)' in default_of(product, n=27)  # three tiles of one height
+
+
+def test_a_block_of_columns_is_what_half_of_the_second_level_cache_holds_of_the_right_factor():
+    def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+        return rd.matmul(a, b).named("out")
+
+    assert 'split("x", 256).split("xi", 32)' in default_of(product, k=1024)
+    assert 'split("x", 32)' in default_of(product, k=1 << 20)  # a panel, whatever it takes
+    assert 'split("x", 320).split("xi", 32)' in default_of(product, k=512, m=300)  # all of it
+
+
+def test_products_of_few_rows_read_the_right_factor_where_it_is():
+    def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+        return rd.matmul(a, b).named("out")
+
+    assert "cache" in default_of(product, n=13) and "when" not in default_of(product, n=13)
+    for rows in (1, 12):
+        assert "cache" not in default_of(product, n=rows) and 'parallel("ro")' in default_of(product, n=rows)
+
+
+def test_factors_that_all_of_many_products_share_are_packed_once_for_them():
+    def shared(a: rd.f32["b", "n", 512], b: rd.f32[512, "m"]):
+        return rd.matmul(a, b).named("out")
+
+    def own(a: rd.f32["b", "n", 512], b: rd.f32["b", 512, "m"]):
+        return rd.matmul(a, b).named("out")
+
+    assert 'reorder("xo", "z", "yo"' in default_of(shared) and 'fuse("z", "yo").parallel("zyo")' in default_of(shared)
+    assert 'reorder("z", "xo", "yo"' in default_of(own) and 'parallel("z")' in default_of(own)
 
 
 def test_products_of_many_small_matrices_have_lanes_along_their_rows():
@@ -378,13 +417,13 @@ def test_what_a_scan_reads_is_made_once_for_each_block_unless_it_is_cheaper_to_m
 
 
 def test_what_a_function_makes_is_placed_by_the_loops_that_decide_it():
-    """Products of matrices for each row: the inner ones depend on the row alone, not on what their readers sum over."""
+    """Products with one matrix for each row of another are a product of matrices, of which no row is made on its own."""
 
     def products(ys: rd.f32["m", "n"], b: rd.f32["k", "n"], a: rd.f32["k", "k"], x: rd.f32["p", "k"]):
         return rd.map(lambda y: x @ (a @ (b @ y)), ys)
 
     schedule = default_of(products)
-    assert all(f's["matmul_{k}"].compute_at("map_1", "yo")' in schedule for k in (1, 2))
+    assert all(f's["matmul_{k}"].root()' in schedule for k in (1, 2))
 
     def sums(x: rd.f32["n"], v: rd.f32["d"]):
         return rd.sum(rd.map(lambda a: rd.scan(rd.add, 0.0, v * a)[2], x))
@@ -557,7 +596,7 @@ def test_a_product_may_read_a_number_beside_its_factors():
             (a.shape[0], b.shape[1]), lambda i, j: rd.sum(rd.tabulate(a.shape[1], factor(i, j))), name="c"
         )
 
-    assert 'cache("b", "c", None, layout=("jo", "r", "ji"))' in str(of_small_ones.schedule().complete(AVX512))
+    assert 'cache("b", "c", "jo", layout=("jo", "jio", "r", "jii"))' in str(of_small_ones.schedule().complete(AVX512))
 
 
 def test_branches_are_completed_too():
@@ -650,7 +689,8 @@ def test_parts_of_complex_numbers_are_packed_for_products(machine):
         return a @ b
 
     text = str(Schedule(form_stages(product.trace())).complete(machine))
-    assert text.count('layout=("xo", "d2", "r", "xi")') == 4 and text.count('.parallel("xo").vectorize("xi")') == 4
+    assert text.count('layout=("xo", "xio", "d2", "r", "xii")') == 4
+    assert len(re.findall(r'_copy\S*"\].reorder\("r", "xio"\).vectorize\("xii"\)', text)) == 4
     rng = np.random.default_rng(0)
     a, b = ((rng.random(s) + 1j * rng.random(s)).astype(np.complex64) for s in ((23, 37), (37, 41)))
     np.testing.assert_allclose(product(a, b), a @ b, rtol=1e-5)
@@ -663,7 +703,7 @@ def test_an_array_times_itself_is_packed_where_it_is_the_right_factor(machine):
         return x @ x.T, x.T @ x
 
     text = str(Schedule(form_stages(gram.trace())).complete(machine))
-    assert text.count('layout=("xo", "r", "xi")') == 2
+    assert text.count('layout=("xo", "xio", "r", "xii")') == 2
     x = np.random.default_rng(0).random((37, 53))
     rows, columns = gram(x)
     np.testing.assert_allclose(rows, x @ x.T)

@@ -144,6 +144,20 @@ def test_copies_stand_in_the_branches_that_have_their_loop():
         assert (interpret_nest(nest_of(schedule), [a, b])[0] == a @ b).all()
 
 
+def test_copies_in_panels_stand_in_the_branches_that_have_the_panels():
+    """A branch with a loop of the same name, over other blocks, reads the array where it is."""
+    schedule = product.schedule()
+    schedule["c"].when("y < 3").split("x", 3).reorder("xo", "y", "r", "xi")
+    schedule["c"].when("y < 5").split("x", 8).split("xi", 4).reorder("xo", "y", "xio", "r", "xii").parallel("y")
+    schedule["c"].split("x", 8).split("xi", 4).reorder("xo", "y", "xio", "r", "xii")
+    schedule["c"].cache("b", "c", "xo", layout=("xo", "xio", "r", "xii"))
+    first, second, general = print_nest(nest_of(schedule)).split("else:", 2)
+    assert "b_copy" not in first and "b_copy" in second and "b_copy" in general
+    for n, k, m in ((2, 3, 10), (4, 3, 10), (7, 4, 13), (7, 0, 3), (5, 2, 0)):
+        a, b = np.arange(float(n * k)).reshape(n, k), np.arange(float(k * m)).reshape(k, m)
+        assert (interpret_nest(nest_of(schedule), [a, b])[0] == a @ b).all()
+
+
 @rd.algorithm
 def twice_the_rows(a: rd.f64["n", "k"], rows: rd.i64["m"]):
     return rd.tabulate((rows.shape[0], a.shape[1]), lambda i, j: 2 * a[rows[i], j]).named("c")
