@@ -48,7 +48,7 @@ def read_slice(key: slice, n: Expr) -> Range:
     # no clamping of the start to n: where it matters, the slice is empty
     stop = n if key.stop is None else _bound(key.stop, n)
     if not traced:
-        return Range(_length(start, index.minimum(n, stop), step), start, step)
+        return Range(current().facts.decided(_length(start, index.minimum(n, stop), step)), start, step)
     span = index.sub(stop, start)
     if is_size(span):
         return Range(_length(start, stop, step), start, step, False)
@@ -80,7 +80,7 @@ def _backward(key: slice, n: Expr, step: int) -> Range:
     stop = index.as_index(-1) if key.stop is None else index.maximum(_raw_bound(key.stop, n), -1)
     span = index.sub(start, stop)
     count = index.maximum(index.floordiv(index.add(span, -step - 1), -step), 0)
-    return Range(count, start, step)
+    return Range(current().facts.decided(count), start, step)
 
 
 def _plain_step(step: Any) -> int:

@@ -14,7 +14,7 @@ from numpy_twin import NUMBERS, alike, same, sample
 
 import raido as rd
 from raido.algo.graph.expr import SizeVar, fresh
-from raido.algo.graph.index import add, as_index, floordiv, mod, mul
+from raido.algo.graph.index import add, as_index, floordiv, mod, mul, text
 from raido.algo.language.moves import regrouped
 
 SHAPES: tuple[tuple[int, ...], ...] = ((4,), (0,), (2, 3), (3, 0), (1, 4), (2, 3, 4), (1, 1, 3), (0, 2, 3))
@@ -102,6 +102,17 @@ def test_axes_cut_into_whole_parts_are_regrouped_apart() -> None:
         pooled(np.zeros((6, 7), "f"))
     with pytest.raises(rd.SizeMismatch):
         pooled(np.zeros((9, 8), "f"))
+
+
+def test_a_crop_to_whole_parts_is_regrouped_axis_by_axis() -> None:
+    """The extent of `x[: w // 4 * 4]` is that number, not what is the least of it and w."""
+    cut = rd.algorithm(x=rd.f32["h", "w"])(
+        lambda x: x[: x.shape[0] // 2 * 2, : x.shape[1] // 4 * 4].reshape(x.shape[0] // 2, 2, x.shape[1] // 4, 4)
+    )
+    (result,) = cut.trace().results
+    (element,) = result.form.bodies
+    assert not any("//" in text(i) or "%" in text(i) for i in element.indices)
+    same(cut, lambda x: x[:6, :8].reshape(3, 2, 2, 4), sample((7, 11), np.float32), compiled=True)
 
 
 def test_squeeze() -> None:
