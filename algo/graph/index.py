@@ -91,7 +91,13 @@ def _build(constant: int, terms: dict[Expr, int]) -> Expr:
 
 
 def _make_sum(constant: int, terms: Mapping[Expr, int], key: Any) -> Expr:
-    """The sum, which knows its linear form."""
+    """The sum, which knows its linear form; what is left of a number without its remainder is a multiple of the divisor."""
+    for atom, coefficient in terms.items():
+        if coefficient < 0 and isinstance(atom, Op) and atom.name == "mod":
+            whole = _without_remainder(constant, terms, atom)
+            if whole is not None:
+                _sums.keep(key, whole)
+                return whole
     atoms = list(terms) if len(terms) < 2 else sorted(terms, key=_rank)
     parts = [atom if terms[atom] == 1 else Op("mul", i64, (atom, as_index(terms[atom]))) for atom in atoms]
     total, *rest = (*parts, as_index(constant)) if constant else parts
@@ -100,6 +106,16 @@ def _make_sum(constant: int, terms: Mapping[Expr, int], key: Any) -> Expr:
     object.__setattr__(total, "_linear", (constant, {atom: terms[atom] for atom in atoms}))
     _sums.keep(key, total)
     return total
+
+
+def _without_remainder(constant: int, terms: Mapping[Expr, int], remainder: Op) -> Expr | None:
+    """The sum in which a number less its remainder, `c·e − c·(e mod k)`, is `c·k·⌊e / k⌋`; None where it has no such number."""
+    number, divisor = remainder.args
+    times, k, below = -terms[remainder], constant_value(divisor), linear(number)[1]
+    if not (k and k > 0 and counts((number,)) and all(terms.get(atom) == times * c for atom, c in below.items())):
+        return None
+    rest = combine((constant, dict(terms)), linear(number), -times)
+    return add(_build(*combine(rest, (0, {remainder: 1}), times)), mul(times * k, floordiv(number, k)))
 
 
 def _rank(atom: Expr) -> tuple[str, int]:

@@ -352,7 +352,7 @@ class Loops:
         """The loop row by row, where arrays are read flat along it; whether they are."""
         rows = rows_through(work, position, ix.sub(high, low), self.builder.facts)
         if rows is not None:
-            with row_by_row(self.builder, replace(work, rows=rows), kind, low, high) as (inner, begin, end):
+            with row_by_row(self.builder, work, rows, kind, low, high) as (inner, begin, end):
                 self._plain(inner, position, "serial" if kind == "parallel" else kind, begin, end, 1)
         return rows is not None
 
@@ -507,8 +507,8 @@ class Loops:
             value = coordinates.ranges[name].value
             if value is not None:
                 values[variable] = value
-        if work.rows is not None:
-            values |= places_in_row(work.rows, values[work.job.variables[work.rows.axis]])  # type: ignore[arg-type]
+        for rows in work.rows:
+            values |= places_in_row(rows, values[work.job.variables[rows.axis]])  # type: ignore[arg-type]
         return values
 
     def _store(self, work: Work, bodies: tuple[Expr, ...], extra: list[dict[Node, Node]]) -> None:

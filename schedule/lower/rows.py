@@ -19,10 +19,10 @@ def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> R
     name = job.plan.loops[position].name
     axes = job.axis_of[name]
     level = job.plan.loops[position].level  # a loop over blocks or threads stays one
-    if work.rows is not None or level or job.blocked or name in job.fused or len(axes) != 1 or not work.phase.reads:
+    if level or job.blocked or name in job.fused or len(axes) != 1 or not work.phase.reads:
         return None
     (axis,) = axes
-    if any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
+    if any(rows.axis == axis for rows in work.rows) or any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
         return None
     found = job.rows_along(job.variables[axis], work.identity)
     if found is None:
@@ -37,10 +37,10 @@ def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> R
 
 
 @contextmanager
-def row_by_row(builder: Builder, work: Work, kind: str, low: Expr, high: Expr) -> Iterator[tuple[Work, Expr, Expr]]:
-    """A loop over the rows of `work`: what to emit in each, and from where to where, so that nothing is divided."""
-    rows = work.rows
-    assert rows is not None
+def row_by_row(
+    builder: Builder, work: Work, rows: Rows, kind: str, low: Expr, high: Expr
+) -> Iterator[tuple[Work, Expr, Expr]]:
+    """A loop over rows: what to emit in each, and from where to where, so that nothing is divided."""
     length = ix.maximum(rows.length, 1)
     begin = ix.add(low, rows.offset)
     first = begin if ix.constant_value(begin) == 0 else ix.floordiv(begin, length)
@@ -49,7 +49,7 @@ def row_by_row(builder: Builder, work: Work, kind: str, low: Expr, high: Expr) -
     with builder.loop(rows.row, first, ix.add(last, 1), 1, stage=work.job.stage.name, loop="", **how):
         start = _start(rows)
         begin, end = ix.maximum(low, start), ix.minimum(high, ix.add(start, rows.length))
-        yield replace(work, copies=[c.copy() for c in work.copies]), begin, end
+        yield replace(work, copies=[c.copy() for c in work.copies], rows=(*work.rows, rows)), begin, end
 
 
 def places_in_row(rows: Rows, place: Expr) -> dict[Node, Node]:

@@ -80,7 +80,7 @@ class Work:
     versioned: bool = False
     accumulators: Accumulators | None = None
     origin_of: list[int] = field(default_factory=lambda: [0])
-    rows: Rows | None = None
+    rows: tuple[Rows, ...] = ()
     tested: int = 1
     own: tuple[tuple[str, Expr], ...] = ()
 

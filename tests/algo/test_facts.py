@@ -77,3 +77,13 @@ def test_a_known_maximum_is_its_greater_operand_where_the_other_is_too_small():
     assert facts.with_known(chunk).less(ix.add(X, 70), N)
     assert not facts.with_known(chunk).less(ix.add(X, 90), N)
     assert not Facts().with_known(ix.sub(ix.maximum(0, ix.sub(N, 19)), X)).less(X, N)  # X may be negative
+
+
+def test_a_number_without_its_remainder_is_a_multiple_of_the_divisor():
+    m, n = SizeVar("m"), SizeVar("n")
+    both = ix.add(m, n)
+    assert ix.sub(m, ix.mod(m, 2)) is ix.mul(2, ix.floordiv(m, 2))
+    assert ix.add(ix.sub(ix.mul(both, 3), ix.mul(ix.mod(both, 4), 3)), 5) is ix.add(ix.mul(12, ix.floordiv(both, 4)), 5)
+    assert ix.sub(ix.add(m, 1), ix.mod(ix.add(m, 1), 4)) is ix.mul(4, ix.floordiv(ix.add(m, 1), 4))
+    assert ix.linear(ix.sub(m, ix.mod(n, 4)))[1] == {m: 1, ix.mod(n, 4): -1}
+    assert ix.linear(ix.sub(m, ix.mul(ix.mod(m, 4), 2)))[1] == {m: 1, ix.mod(m, 4): -2}

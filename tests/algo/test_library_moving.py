@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +105,11 @@ def test_axes_cut_into_whole_parts_are_regrouped_apart() -> None:
         pooled(np.zeros((9, 8), "f"))
 
 
-def test_a_crop_to_whole_parts_is_regrouped_axis_by_axis() -> None:
-    """The extent of `x[: w // 4 * 4]` is that number, not what is the least of it and w."""
+@pytest.mark.parametrize("whole", [lambda n, k: n // k * k, lambda n, k: n - n % k])
+def test_a_crop_to_whole_parts_is_regrouped_axis_by_axis(whole: Callable[[Any, int], Any]) -> None:
+    """The extent of `x[: w // 4 * 4]` is that number, not what is the least of it and w; `w - w % 4` is the same number."""
     cut = rd.algorithm(x=rd.f32["h", "w"])(
-        lambda x: x[: x.shape[0] // 2 * 2, : x.shape[1] // 4 * 4].reshape(x.shape[0] // 2, 2, x.shape[1] // 4, 4)
+        lambda x: x[: whole(x.shape[0], 2), : whole(x.shape[1], 4)].reshape(x.shape[0] // 2, 2, x.shape[1] // 4, 4)
     )
     (result,) = cut.trace().results
     (element,) = result.form.bodies

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from nests import at, hold, loop, n, name, nest, op, parameter, put
@@ -75,11 +77,15 @@ def test_named_quotients_are_looked_into_and_stored_at():
     hold(program, [numbers(5, 3, 2)], n=5, look=look)
 
 
-def test_tiles_of_unknown_width_are_copied_row_by_row():
-    tiled = rd.algorithm(x=rd.f32["h", "w"])(lambda x: rd.tile(x, (1, 2)))
+@pytest.mark.parametrize("times", [(1, 2), (3, 2)])
+def test_tiles_of_unknown_width_are_copied_row_by_row(times):
+    tiled = rd.algorithm(x=rd.f32["h", "w"])(lambda x: rd.tile(x, times))
     text = Compilation(tiled.trace(), rd.Target("llvm"), None, {}).source("nest")
-    assert "for row in 0..(2*w - 1)//max(1, w) + 1:" in text
+    assert re.search(r"for row\w* in 0\.\.\(2\*w - 1\)//max\(1, w\) \+ 1:", text)
     assert "%" not in text
+    for shape in [(4, 5), (0, 3), (3, 0), (1, 1)]:
+        x = numbers(*shape)
+        assert np.array_equal(tiled(x), np.tile(x, times))
 
 
 def test_an_input_read_as_one_axis_is_a_view_of_its_memory():
