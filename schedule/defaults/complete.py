@@ -167,7 +167,7 @@ def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> D
         host = hosts[name]
         plan = draft.state.plan(host)
         loop = plan.loops[-1]
-        shared = loop.level or loop.kind == "vector" or (loop.kind == "unroll" and isinstance(plan.compute, At))
+        shared = loop.level or loop.kind in ("vector", "unroll")
         if shared and draft.say(name, "compute_with", stage=host, axis=loop.name):
             if machine.gpu is None:
                 say_memory(draft, name)

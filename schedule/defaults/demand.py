@@ -25,7 +25,7 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Axis, Cond, Expr, Item, Load, Loop, Op, Update, Var, While
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
-from raido.schedule.defaults.joins import join_readers, join_twins
+from raido.schedule.defaults.joins import join_all_readers, join_readers, join_twins
 from raido.schedule.defaults.short import written_out_axes
 from raido.schedule.defaults.sibling_folds import join_folds_of, join_sibling_folds
 from raido.schedule.directives.placement import checked_reader
@@ -71,6 +71,8 @@ def find_demand(state: State) -> Demand:
 
     def inlines(demand: Demand, stage: Stage) -> bool:
         may = may_inline(state, stage.name)
+        if may and join_all_readers(state, demand, stage):
+            return True
         pays = may and pays_inline(stage, demand.readers(stage.name), state)
         return pays or join_readers(state, demand, stage, may) or (may and cpu and join_folds_of(state, demand, stage))
 

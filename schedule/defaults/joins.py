@@ -28,17 +28,32 @@ def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) ->
     readers = demand.readers(stage.name)
     alike = [name for name in readers if reads_own_index(state, demand, name, stage)]
     if inlinable and len(alike) == len(readers) > 1:
-        first = min(alike, key=state.uses.positions.__getitem__)
-        host = demand.hosts.get(first, first)
-        others = [name for name in alike if demand.hosts.get(name, name) != host]
-        if all(may_join(state, demand, name, host) for name in others):
-            demand.hosts.update(dict.fromkeys(others, host))
-            return True
-        return False
+        return join_all(state, demand, alike)
     if is_host(state, stage.name):
         guests = [name for name in alike if may_join(state, demand, name, stage.name)]
         demand.hosts.update(dict.fromkeys(guests, stage.name))
     return False
+
+
+def join_all_readers(state: State, demand: Demand, stage: Stage) -> bool:
+    """Lets the readers of a stage share loops if all of them may, and are several; whether they do."""
+    readers = demand.readers(stage.name)
+    return (
+        len(readers) > 1
+        and all(reads_own_index(state, demand, name, stage) for name in readers)
+        and join_all(state, demand, readers)
+    )
+
+
+def join_all(state: State, demand: Demand, names: Iterable[str]) -> bool:
+    """Lets stages share the loops of the first of them, unless one may not; whether they do."""
+    first = min(names, key=state.uses.positions.__getitem__)
+    host = demand.hosts.get(first, first)
+    others = [name for name in names if demand.hosts.get(name, name) != host]
+    if not all(may_join(state, demand, name, host) for name in others):
+        return False
+    demand.hosts.update(dict.fromkeys(others, host))
+    return True
 
 
 def join_twins(state: State, demand: Demand) -> None:
