@@ -434,7 +434,8 @@ def _right_factor(stage: Stage) -> set[Var]:
 
 
 def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """Whether a reduction runs down the columns of what it reads: contiguous along the last pure axis, by strides along its own."""
+    """Whether a reduction runs down the columns of what it reads: contiguous along the last pure axis, by strides along its own; beside
+    what is one element for each row."""
     if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes:
         return False
     if vector is None or vector is not stage.axes[-1]:
@@ -444,7 +445,8 @@ def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
         return False
     points = [point for each in draft.demand.reads(stage.name).values() for point in each]
     down = [point for point in points if contiguity(reduced.var, point) < 0]
-    return bool(down) and all(None not in point and contiguity(vector.var, point) == 1 for point in down)
+    steps = {contiguity(vector.var, point) if None not in point else -1 for point in down}
+    return 1 in steps and steps <= {0, 1}
 
 
 def whole_cost(draft: Draft, stage: Stage) -> int:

@@ -729,3 +729,10 @@ def test_states_of_a_loop_that_share_neighbours_and_a_quotient_are_made_in_one_p
     fields = [rng.random((13, 37), dtype=np.float32) for _ in range(3)]
     for made, wanted in zip(flow(*fields), flow.interpret(*fields), strict=True):
         np.testing.assert_array_equal(made, wanted)
+
+
+def test_folds_down_columns_go_row_by_row_beside_numbers_of_the_rows():
+    def weighted(x: rd.f32["n", "m"], mean: rd.f32["n"], weight: rd.f32["n", 1]):
+        return rd.sum((x - mean[:, None]) * weight, 0).named("out")
+
+    assert 'reorder("ro", "rio", "x", "rii")' in default_of(weighted)
