@@ -55,7 +55,8 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
     if stage.update is not None:
         own = tuple(axis.name for axis in stage.all_axes)
         size = sum(body.dtype.itemsize for body in stage.bodies)
-        serial = {"serial": Strategy({}, own)}
+        values = () if stage.update.mode == "unique" else ("values",)
+        serial = {"serial": Strategy({}, own, values)}
         if box_of(stage) is not None:
             serial["gather"] = Strategy({}, tuple(axis.name for axis in stage.axes))
         chunks = f"min({USUAL_CHUNKS}, {_steps(stage)} // {max(1, machine.task // 2)})"
@@ -65,7 +66,7 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         if stage.update.mode == "unique":
             return serial
         together = {
-            "private": Strategy({"chunks": _chunks_of_bins(stage), "replicas": 1}, own, ("combine",)),
+            "private": Strategy({"chunks": _chunks_of_bins(stage), "replicas": 1}, own, ("values", "combine")),
             "atomic": Strategy({"reproducible": True}, own),
         }
         return {**serial, **together, **in_order}

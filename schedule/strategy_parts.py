@@ -6,6 +6,7 @@
     chain        totals     a block is totalled before it is scanned                          places in a block
     count_write  count      the first pass: what blocks keep is counted                       blocks, and places in one
     chain        count      what a block keeps is counted before it is written                places in a block (of a partition: both)
+    private      values     the values and indices of a strip of steps are made; of serial, too  steps of a strip
     sorted       ranges     every range of bins takes its steps, in order                     ranges
     rows         fold       the values of a segment are folded                                values of a segment
     flat         check      offsets are in order                                              segments
@@ -28,11 +29,12 @@ from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, is_reduction, plain_plan
+from raido.schedule.state import State, axes_of, is_reduction, placed_at, plain_plan, position
 from raido.schedule.steps import PART
 
+STRIP = 512  # steps of an update: values and indices of 8 bytes fill a quarter of L1
 # Loops over blocks or ranges, and inside a block: they can be given threads and lanes, and nothing else.
-OF_BLOCKS = ("totals", "count", "fold", "join", "ranges")
+OF_BLOCKS = ("totals", "count", "fold", "join", "ranges", "values")
 
 
 def is_of_blocks(name: str) -> bool:
@@ -69,6 +71,12 @@ def part_plan(stage: Stage, plan: StagePlan, part: str) -> StagePlan:
     return said or plain_plan(part_stage(stage, plan, part))
 
 
+def has_values_in_lanes(stage: Stage, plan: StagePlan) -> bool:
+    """Whether the values and indices of an update's steps are made in lanes before the steps are taken."""
+    name = part_name(stage.name, "values")
+    return any(part.stage == name and part.loops[0].kind == "vector" for part in plan.parts)
+
+
 def part_loop(stage: Stage, plan: StagePlan, part: str, axis: int) -> LoopPlan:
     """One of the loops of a part over blocks: over them, 0, or inside one, −1."""
     return part_plan(stage, plan, part).loops[axis]
@@ -84,6 +92,8 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
     if part == "combine":
         return stage.axes
     assert plan.strategy is not None
+    if part == "values":
+        return (Axis(fresh("step"), ix.as_index(STRIP)),)
     if part == "ranges":
         outer = stage.all_axes.index(stage.reduction_axes[0])
         bins = ix.as_index(1)
@@ -124,6 +134,15 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
             )
             raise Refusal(f"{goes} in order", directives="parallel")
         return
+    if part == "values":
+        if directive != "vectorize" or gpu:
+            why = (
+                "a thread of a GPU takes its steps one by one"
+                if gpu
+                else "a strip's values are made in order or in lanes"
+            )
+            raise Refusal(why, directives="none" if gpu else "vectorize")
+        return
     if not outer and part == "fold" and directive != "vectorize":
         raise Refusal("one iteration folds the values of a segment, in order or in lanes", directives="vectorize")
     shared = gpu and part == "fold"  # by the threads of a block
@@ -150,6 +169,8 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
 def check_parts(state: State, name: str) -> None:
     """Refuses lanes inside lanes: along blocks that are totalled, or values of a segment, and along another axis of the same stage."""
     stage, plan = state.stage(name), state.plans[name]
+    if stage.update is not None and has_values_in_lanes(stage, plan):
+        _check_values(state, stage, plan)
     if stage.scan is None and not ragged_folds(stage):
         return
     across = [loop for loop in plan.loops if loop.kind == "vector" and not is_reduction(stage, plan, loop.name)]
@@ -167,3 +188,20 @@ def check_parts(state: State, name: str) -> None:
             raise Refusal(
                 f'lanes of "{lanes}" of its part "{short}" would run inside vectorized loop "{across[0].name}" of "{name}"'
             )
+
+
+def _check_values(state: State, stage: Stage, plan: StagePlan) -> None:
+    """Refuses to make values in lanes before steps that are rows, in lanes themselves, or made with other stages in their loop."""
+    whole = {axis.name for axis in stage.whole_axes}
+    loop = [each for each in plan.loops if is_reduction(stage, plan, each.name)][-1]
+    after = plan.loops[position(plan, loop.name) + 1 :]
+    inner = [each.name for each in after if not whole.issuperset(axes_of(plan, each.name))]
+    remedy = "leave its values to one step after the other"
+    if inner:
+        raise Refusal(f'the steps of "{stage.name}" are rows along "{inner[0]}"', remedy)
+    if loop.kind != "serial":
+        raise Refusal(
+            f'lanes of its part "values" would run inside loop "{loop.name}", which is of kind {loop.kind}', remedy
+        )
+    if placed := placed_at(state, stage.name, loop.name):
+        raise Refusal(f'"{placed[0]}" stands in its loop "{loop.name}", in which steps follow each other', remedy)

@@ -13,11 +13,11 @@ from collections.abc import Collection
 
 from raido.algo.graph.expr import Const, Expr, Load, Loop, Op, Private, Var, While
 from raido.algo.graph.node import Node
-from raido.algo.graph.rewrite import free_variables, scalar_nodes
+from raido.algo.graph.rewrite import free_variables, scalar_nodes, unconditional_nodes
 from raido.schedule.cost.operations import cost_of
 from raido.schedule.cost.private_loops import ACCESS, GATHERED, differs
 from raido.schedule.machine import Machine
-from raido.schedule.stages.reads import scalars_of
+from raido.schedule.stages.reads import stage_roots
 from raido.schedule.stages.stage import Stage
 
 LONGEST = 2.0
@@ -25,8 +25,12 @@ LONGEST = 2.0
 
 
 def is_faster_alone(stage: Stage, lane: Var, machine: Machine) -> bool:
-    """Whether the elements of a stage, of which each has loops of a length of its own, are made sooner one by one than in lanes."""
-    loops = [node for node in scalars_of(stage) if isinstance(node, (Loop, While)) and lane in free_variables(node)]
+    """Whether the elements of a stage, of which each has loops of a length of its own, are made sooner one by one than in lanes.
+
+    Loops in branches do not count: nobody knows how many elements take those, and lanes pass over what none of them takes.
+    """
+    every = unconditional_nodes(*stage_roots(stage))
+    loops = [node for node in every if isinstance(node, (Loop, While)) and lane in free_variables(node)]
     if not loops or any(isinstance(state, Private) for form in loops for state in form.state):
         return False
     if any(isinstance(form, Loop) and lane not in free_variables(form.count) for form in loops):

@@ -12,17 +12,20 @@ from __future__ import annotations
 
 from itertools import takewhile
 
+from raido.algo.graph import index
 from raido.algo.graph.reduction import identities_of
+from raido.schedule.cost.values_of_steps import is_faster_in_strips
 from raido.schedule.defaults.demand import cost
-from raido.schedule.defaults.draft import Draft
+from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_inlined, is_reduction, loop_of
 from raido.schedule.strategies import strategies_of
-from raido.schedule.strategy_parts import part_name, part_stage
+from raido.schedule.strategy_parts import STRIP, part_name, part_stage
 
 COUNTED, FEW = 6, 8
 GANGS_OF_SEGMENTS = 2  # side by side, where each segment is folded by one thread
+GANGS_OF_VALUES = 2  # side by side, of values and indices of an update's steps
 GANGS = 4  # side by side, where elements are only totalled
 
 
@@ -43,6 +46,9 @@ def say_parts(draft: Draft, name: str) -> None:
             say_blocks(draft, whole, axes, stage, COUNTED if part == "count" and cost(stage) <= FEW else GANGS)
         elif part == "search" and free:
             draft.say(whole, "parallel", axis=axes[0])
+        elif part == "values":
+            if are_values_sooner_in_lanes(draft, stage):
+                draft.say(whole, "vectorize", axis=axes[0], interleave=GANGS_OF_VALUES)
         elif part == "ranges" and free:
             draft.say(whole, "parallel", axis=axes[0], dynamic=True)
         elif part == "fold" and len(axes) == 1:
@@ -81,6 +87,16 @@ def has_lanes_around(draft: Draft, stage: Stage) -> bool:
         if any(loop.kind == "vector" for loop in (*outer, *state.plan(each).loops)):
             return True
     return False
+
+
+def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
+    """Whether the values and indices of an update's many steps, with what is inlined in them, are made sooner in lanes."""
+    last = stage.reduction_axes[-1]
+    steps = index.constant_value(known(draft, last.extent))
+    if steps is not None and steps < STRIP // 2:
+        return False
+    inlined = [draft.state.stage(name) for name in draft.demand.reads(stage.name) if name in draft.demand.inlined]
+    return is_faster_in_strips(stage, last.var, [body for made in inlined for body in made.bodies], draft.machine)
 
 
 def say_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:

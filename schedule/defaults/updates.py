@@ -4,7 +4,8 @@ Many updates, side by side, are parallel over the outermost of the axes that ste
 of its own, chunk by chunk: into four sets in turn where the bins are few (one for eight bytes of L1). Where they are too many for half of
 the last-level cache, its steps are sorted instead. Where sizes are not known before the call, so they are in a branch: where bins fill
 some ranges of `sorted` (those that follow each other are seldom in one cache) and steps are many, but few for each bin. Indivisible
-steps are for threads. What is set, and rows, run in lanes; long rows in strips for threads.
+steps are for threads. What is set, and rows, run in lanes; long rows in strips for threads. Values and indices that take operations are
+made in lanes before the steps, strip by strip, where they are made sooner so (`cost/values_of_steps`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from raido.algo.graph.expr import Axis, Expr, Load
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.parts import say_parts
+from raido.schedule.defaults.parts import are_values_sooner_in_lanes, say_parts
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.dependence import place_of
@@ -47,6 +48,8 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
             return
         if stage.update.mode == "combine":
             say_strategy(draft, stage)
+    if draft.state.plan(name).strategy is None and are_values_sooner_in_lanes(draft, stage):
+        draft.say(name, "strategy", name="serial")  # whose part "values" has lanes
     chosen = draft.state.plan(name).strategy
     if not placed and not side_by_side and chosen is not None and chosen[0] == "atomic":
         draft.say(name, "parallel", axis=first.name)

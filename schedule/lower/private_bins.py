@@ -13,7 +13,7 @@ memory if the bins have a constant size, from which one more map stores them. Wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy as copied
 from dataclasses import replace
 from math import prod
@@ -28,6 +28,7 @@ from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partials import unused
+from raido.schedule.lower.step_strips import Made
 from raido.schedule.lower.thread_folds import SHARED_BYTES, is_bound
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import If
@@ -108,20 +109,34 @@ class PrivateBins:
                 self._on_threads(part, position, copy, first, end)
             else:
                 part.copies[0].narrow(loop.name, first, end)
-                self._in_turn(part, position, copy)
+                self._by_one_thread(part, position, copy)
             if own is not bins:
                 place = tuple(axis.var for axis in (copy, *job.stage.axes))
                 self._map(work, here, bins, _loads(own, place, fold))
 
     # Steps
 
-    def _in_turn(self, part: Work, position: int, copy: Axis) -> None:
-        """The steps of a chunk, by one thread; those of the only loop over them take the copies of the bins in turn."""
-        job, loop, replicas = part.job, part.job.plan.loops[position], ix.constant_value(copy.extent) or 1
-        part = replace(part, phase=self.updates.stepping)
-        inner = [each for each in job.plan.loops[position:] if each.name in job.reduced]
-        if len(inner) > 1 or loop.kind != "serial" or replicas == 1:
+    def _by_one_thread(self, part: Work, position: int, copy: Axis) -> None:
+        """The steps of a chunk, by one thread; those of the only loop over them, or of a strip, take the copies of the bins in turn."""
+
+        def take(strip: Work, at: int, made: Callable[[Work], Made]) -> None:
+            self._in_turn(replace(strip, phase=self.updates.of_made(made)), at, copy)
+
+        phase = self.updates.in_strips(take)
+        part = replace(part, phase=phase)
+        if phase.takes_over(part, position):
+            return
+        loop, reduced = part.job.plan.loops[position], part.job.reduced
+        if loop.kind != "serial" or any(inner.name in reduced for inner in part.job.plan.loops[position + 1 :]):
             self.loops.loop(part, position, None if loop.kind == "vector" else "serial")
+        else:
+            self._in_turn(part, position, copy)
+
+    def _in_turn(self, part: Work, position: int, copy: Axis) -> None:
+        """The loop over steps, which take the copies of the bins in turn."""
+        job, loop, replicas = part.job, part.job.plan.loops[position], ix.constant_value(copy.extent) or 1
+        if replicas == 1:
+            self.loops.loop(part, position, "serial")
             return
         low, high, step = part.copies[0].bounds(loop.name)
         rest = self.builder.name("rest", ix.sub(high, ix.mod(ix.maximum(ix.sub(high, low), 0), replicas * step)))

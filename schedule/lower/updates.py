@@ -5,7 +5,8 @@
     private  chunks of the steps fold into bins of their own, and the elements of the results fold these (`private_bins`)
     sorted   the steps are brought into the order of the elements that they change first (`sorted_updates`)
 
-How many chunks there are, the schedule says; never the number of threads.
+How many chunks there are, the schedule says; never the number of threads. Steps in order may find their values and indices made, strip by
+strip (`step_strips`).
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.index_checks import is_affine
 from raido.schedule.lower.private_bins import PrivateBins
 from raido.schedule.lower.sorted_updates import SortedUpdates
-from raido.schedule.lower.work import Phase, Work, over_reduced
+from raido.schedule.lower.step_strips import NOTHING, Made, StepStrips
+from raido.schedule.lower.work import Phase, Work, over_reduced, over_results
 from raido.schedule.nest.nodes import Check, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.stage import initial_values
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
+
+Step = Callable[..., None]
+"""Emits one step: (work, values of variables, made=what of it is there already)."""
 
 
 class Updates:
@@ -40,8 +45,9 @@ class Updates:
         self.builder: Builder = loops.builder
         self.sorted = SortedUpdates(self)
         self.private = PrivateBins(self)
+        self.strips = StepStrips(self)
         self.setting = Phase(self._each_copy(self._set), over_reduced)
-        self.stepping = self.steps(self.step)
+        self.stepping = self.in_strips(self._in_turn)
 
     def update(self, work: Work, position: int) -> None:
         """The update whose outermost step loop stands at `position`."""
@@ -61,7 +67,31 @@ class Updates:
 
     def steps(self, step: Callable[[Work, dict[Node, Node]], None]) -> Phase:
         """The phase that runs through the steps of an update, with `step` at each, given the values of variables."""
-        return Phase(self._each_copy(step), lambda work, position: work.job.chosen_by_steps(position))
+        return Phase(self._each_copy(step), over_results)
+
+    def in_strips(self, take: Callable[[Work, int, Callable[[Work], Made]], None]) -> Phase:
+        """The phase of steps that go strip by strip where the schedule says so; `take` emits the loop over those of a strip."""
+
+        def takes_over(work: Work, position: int) -> bool:
+            if position == len(work.job.plan.loops) or not self.strips.applies(work, position):
+                return False
+            self.strips.emit(work, position, take)
+            return True
+
+        return Phase(self._each_copy(self.step), over_results, takes_over)
+
+    def of_made(self, made: Callable[[Work], Made]) -> Phase:
+        """The phase of steps of which some values and indices, `made`, are there already, and so is what those were made of."""
+
+        def element(work: Work) -> None:
+            for k, coordinates in enumerate(work.copies):
+                one = replace(work, copies=[coordinates], origin_of=[work.origin_of[k]])
+                self.step(one, self.loops.environment(one, 0), made(one))
+
+        return Phase(element, over_results, reads=False)
+
+    def _in_turn(self, work: Work, position: int, made: Callable[[Work], Made]) -> None:
+        self.loops.loop(replace(work, phase=self.of_made(made)), position, "serial")
 
     def run(self, work: Work, position: int, phase: Phase) -> None:
         """One phase over the loops from `position` on."""
@@ -106,35 +136,58 @@ class Updates:
             storage = loops.converter.storages[Result(job.form, j)]
             self.builder.add(Store(storage.buffer, storage.place(place, self.builder.facts), value))  # type: ignore[arg-type]
 
-    def step(self, work: Work, values: dict[Node, Node]) -> None:
+    def step(self, work: Work, values: dict[Node, Node], made: Made = NOTHING) -> None:
         """One step."""
-        brought, places, holds = self.read_step(work, values)
+        brought, places, holds = self.read_step(work, values, made=made)
         self.take_step(work, values, places, brought, holds)
 
+    def make(self, work: Work, values: dict[Node, Node], numbers: Sequence[int]) -> list[NestExpr]:
+        """Some of the values and indices of a step, by their places in the fold's `values`; indices are checked here."""
+        update, form = work.job.stage.update, self._form(work, values)
+        assert update is not None
+        named = self.loops.emitter.values([form.values[k] for k in numbers])
+        for d, (axis, number) in enumerate(zip(work.job.stage.axes, update.places, strict=True)):
+            if number in numbers:
+                k = numbers.index(number)
+                named[k] = self.builder.name("index", named[k])
+                self._tests(work, form, d, axis, named[k], update.checked)
+        return named
+
     def read_step(
-        self, work: Work, values: dict[Node, Node], with_values: bool = True
+        self, work: Work, values: dict[Node, Node], with_values: bool = True, made: Made = NOTHING
     ) -> tuple[list[NestExpr], dict[Axis, NestExpr], NestExpr | None]:
-        """The values of a step, the index that it updates, and the conditions under which it does."""
+        """The values of a step, the index that it updates, and the conditions under which it does. `made`: those that are there already."""
         job, loops, builder = work.job, self.loops, self.builder
         update, form = job.stage.update, self._form(work, values)
         assert update is not None
         count, indices = len(form.left), sum(number is not None for number in update.places)
         first = 0 if with_values else count
-        named = loops.emitter.values(form.values[first : count + indices])
-        for k, value in enumerate(named):
-            if _reads(value) and (job.in_place or k >= count - first):  # an index is asked for before it is used
-                named[k] = builder.name("new" if job.in_place else "index", value)
+        wanted = [k for k in range(first, count + indices) if k not in made]
+        found = dict(zip(wanted, loops.emitter.values([form.values[k] for k in wanted]), strict=True))
+        for k, value in found.items():
+            if _reads(value) and (job.in_place or k >= count):  # an index is asked for before it is used
+                found[k] = builder.name("new" if job.in_place else "index", value)
+        found |= made
         places: dict[Axis, NestExpr] = {}
         tests: list[NestExpr] = []
         for d, (axis, number) in enumerate(zip(job.stage.axes, update.places, strict=True)):
-            places[axis] = values[axis.var] if number is None else named[number - first]  # type: ignore[assignment]
-            inside = self._inside(places[axis], axis.extent) if number is not None else []
-            if inside and update.checked:
-                details = (const(i64, d), places[axis], axis.extent)
-                kind = unsigned_kind("index", form.values[number or 0])
-                builder.add(Check(conjunction(inside), kind, loops.converter.sites.number(job.form), details))
-            tests += inside
-        return named[: count - first], places, conjunction(tests) if tests else None
+            places[axis] = values[axis.var] if number is None else found[number]  # type: ignore[assignment]
+            if number is not None:
+                tests += self._tests(work, form, d, axis, places[axis], update.checked and number not in made)
+        brought = [found[k] for k in range(first, count)]
+        return brought, places, conjunction(tests) if tests else None
+
+    def _tests(self, work: Work, form: Reduce, d: int, axis: Axis, place: NestExpr, checked: bool) -> list[NestExpr]:
+        """The conditions under which an index is in range, of dimension `d`, which is a fault of the program's where it is `checked`."""
+        update, inside = work.job.stage.update, self._inside(place, axis.extent)
+        assert update is not None
+        if inside and checked:
+            kind = unsigned_kind("index", form.values[update.places[d] or 0])
+            details = (const(i64, d), place, axis.extent)
+            self.builder.add(
+                Check(conjunction(inside), kind, self.loops.converter.sites.number(work.job.form), details)
+            )
+        return inside
 
     def take_step(
         self,

@@ -97,6 +97,11 @@ def over_reduced(work: Work, position: int) -> bool:
     return position < len(loops) and loops[position].name in work.job.reduced
 
 
+def over_results(work: Work, position: int) -> bool:
+    """Whether the steps of an update choose among the iterations of the loop at a position."""
+    return work.job.chosen_by_steps(position)
+
+
 def ranges_of(work: Work) -> dict[Var, tuple[Expr, Expr]]:
     """Inclusive bounds of every axis of the stage, over all copies, and of the variables bound in its expressions."""
     found: dict[Var, tuple[Expr, Expr]] = dict(work.job.reads.inner)

@@ -47,7 +47,7 @@ def test_every_part_of_every_strategy_is_scheduled_by_some_candidate() -> None:
                     said[stage.rpartition(PART)[2]].add(question.split()[0])
     assert set(said) == parts
     for part, questions in said.items():
-        assert {"loops", "parallel"} <= questions, part
+        assert {"loops", "vector" if part == "values" else "parallel"} <= questions, part
         assert ("tile" in questions) == (part not in OF_BLOCKS), part
     assert all({"vector", "interleave", "grain", "dynamic"} <= said[part] for part in ("totals", "count", "check"))
 
@@ -95,7 +95,7 @@ def test_what_is_said_of_a_part_stays() -> None:
     space = Space(s, AVX512, {"n": 10_000_000})
     rng = random.Random(0)
     for candidate in (space.sample(rng) for _ in range(10)):
-        assert not any(label.startswith("bins::") for label, _ in candidate.decisions)
+        assert not any(label.startswith("bins::combine") for label, _ in candidate.decisions)
         assert candidate.schedule.steps[: len(s.steps)] == s.steps
 
 

@@ -193,6 +193,16 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     ),
     "a part of no strategy": (histogram, lambda s: s["bins"].part("combine")),
     "a part of a stage without strategies": (table, lambda s: s["out"].part("combine")),
+    "values of rows in lanes": (histogram, lambda s: s["bins"].strategy("serial").part("values").vectorize("step")),
+    "values by threads": (last, lambda s: s["put"].strategy("serial").part("values").parallel("step")),
+    "values in lanes of lanes": (
+        last,
+        lambda s: s["put"].strategy("serial").vectorize("r").part("values").vectorize("step"),
+    ),
+    "values in lanes on a GPU": (
+        last,
+        lambda s: Schedule(s.graph, (), Machine(gpu=Gpu()))["put"].strategy("serial").part("values").vectorize("step"),
+    ),
     "a part that is not there": (histogram, lambda s: s["bins"].strategy("private").part("split")),
     "a place for a part": (histogram, lambda s: s["bins"].strategy("private").part("combine").root()),
     "lanes twice in a part": (

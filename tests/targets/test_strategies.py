@@ -200,7 +200,7 @@ def test_offsets_in_no_order_are_told_of_and_nothing_else_is_read():
 def test_the_loops_that_combine_private_bins_are_a_part():
     """They take loop directives, which print, travel as JSON, and show in the nest; the bits are those of the usual loops."""
     schedule = weights.schedule()
-    assert schedule["bins"].strategies()["private"].parts == ("combine",)
+    assert schedule["bins"].strategies()["private"].parts == ("values", "combine")
     part = schedule["bins"].strategy("private", copies=2).part("combine")
     part.split("x", 10).parallel("xo").vectorize("xi", lanes=4)
     assert part.axes == ("xo", "xi")

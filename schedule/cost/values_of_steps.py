@@ -1,0 +1,48 @@
+"""Values and indices of an update's steps, made step by step and in lanes: the cycles of one step.
+
+    for r in 0..n: out[k(r)] += v(r)        the strip's k and v in lanes, stored; then the steps, which load them
+
+What is only read is read by the steps either way. Of a function of few operations nothing is gained: it is made beside the loads and
+stores of steps, which wait for one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Cond, Expr, Load, Loop, Op, Var, While
+from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.cost.divergent_loops import is_faster_alone
+from raido.schedule.cost.operations import cost_of
+from raido.schedule.cost.private_loops import ACCESS, GATHERED, UNFORESEEN
+from raido.schedule.machine import Machine
+from raido.schedule.stages.stage import Stage
+
+HANDED = 2 * ACCESS
+"""A value stored, and loaded again."""
+
+
+def is_faster_in_strips(stage: Stage, lane: Var, inlined: Sequence[Expr], machine: Machine) -> bool:
+    """Whether the steps of an update are taken sooner if lanes make their values and indices first. inlined: what is made inside them."""
+    assert stage.reduction is not None
+    if is_faster_alone(stage, lane, machine):
+        return False
+    made = [e for e in stage.reduction.values if index.constant_value(e) is None and not isinstance(e, Load)]
+    alone, in_lanes = (_cycles((*made, *inlined), lane, machine, lanes) for lanes in (False, True))
+    return alone > in_lanes + HANDED * len(made)
+
+
+def _cycles(roots: Sequence[Expr], lane: Var, machine: Machine, in_lanes: bool) -> float:
+    """The cycles of some values of one step; each iteration of a loop counts once."""
+    total = 0.0
+    for node in scalar_nodes(*roots):
+        if isinstance(node, Op):
+            cost = cost_of(node.name, node.dtype, node.args[0].dtype)
+            total += cost.vector * node.args[0].dtype.bits / machine.vector_bits if in_lanes else cost.scalar
+        elif isinstance(node, Load):
+            near = all(set(index.linear(i)[1]) <= {lane} for i in node.indices)
+            total += ACCESS if near or not in_lanes else GATHERED
+        elif isinstance(node, (Cond, Loop, While)) and not in_lanes:
+            total += UNFORESEEN
+    return total

@@ -1,0 +1,114 @@
+"""Values and indices of an update's steps, made in lanes for a strip of steps at a time: the part "values" of its strategy.
+
+before   for r in 0..n: out[k(r)] += v(r)
+after    for strip in 0..n step 512:
+           for r in strip..min(strip + 512, n) by vector: index[r - strip] = k(r); new[r - strip] = v(r)
+           for r in strip..min(strip + 512, n): out[index[r - strip]] += new[r - strip]
+
+Steps stay in order. No step reads what another changes (`stages/dependence.py`), so that a strip may read all that it needs first. What is
+no more than read at the step's own place is read when the step is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr, Load, Op, fresh
+from raido.algo.graph.rewrite import free_variables
+from raido.schedule.lower.index_checks import is_affine
+from raido.schedule.lower.work import Phase, Work, over_results
+from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.state import with_loop
+from raido.schedule.strategy_parts import STRIP, has_values_in_lanes, part_loop
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.updates import Updates
+
+Made = Mapping[int, NestExpr]
+"""Values and indices of a step by their places in the fold's `values`."""
+
+NOTHING: Made = {}
+
+
+class StepStrips:
+    """Emits the steps of updates strip by strip."""
+
+    def __init__(self, updates: Updates) -> None:
+        self.updates = updates
+
+    def applies(self, work: Work, position: int) -> bool:
+        """Whether the loop at `position` is the innermost over steps, whose values the schedule has in lanes."""
+        job = work.job
+        if job.plan.loops[position].name not in job.reduced or not has_values_in_lanes(job.stage, job.plan):
+            return False
+        inner = range(position + 1, len(job.plan.loops))
+        return all(map(job.chosen_by_steps, inner)) and bool(self._handed_on(work, position))
+
+    def emit(self, work: Work, position: int, take: Callable[[Work, int, Callable[[Work], Made]], None]) -> None:
+        """The loop at `position`, strip by strip. `take(work, position, made)` emits a loop over the steps of one strip; `made` says what
+        of a step is there already."""
+        for k in range(len(work.copies)):
+            single = replace(work, copies=[work.copies[k].copy()], origin_of=[work.origin_of[k]])
+            self._emit(single, position, take)
+
+    def _emit(self, work: Work, position: int, take: Callable[[Work, int, Callable[[Work], Made]], None]) -> None:
+        builder, job = self.updates.builder, work.job
+        loop = job.plan.loops[position]
+        low, high, step = work.copies[0].bounds(loop.name)
+        if step != 1 or work.copies[0].ranges[loop.name].offset:
+            take(work, position, lambda _: NOTHING)
+            return
+        fold, handed = job.reduction, self._handed_on(work, position)
+        assert fold is not None
+        strip = fresh("strip")
+        with builder.loop(strip, low, high, STRIP):
+            made = {k: builder.alloc("made", fold.values[k].dtype, (ix.as_index(STRIP),), "stack") for k in handed}
+            work.copies[0].narrow(loop.name, strip, ix.minimum(ix.add(strip, STRIP), high))
+
+            def at(inner: Work) -> Expr:
+                value = inner.copies[0].ranges[loop.name].value
+                assert value is not None
+                return ix.sub(value, strip)
+
+            self._make(replace(work, copies=[work.copies[0].copy()]), position, made, at)
+
+            def names(inner: Work) -> Made:
+                place = (at(inner),)
+                called = ("index", "new")
+                return {k: builder.name(called[k < len(fold.left)], Read(b, place, None)) for k, b in made.items()}
+
+            take(work, position, names)
+
+    def _make(self, work: Work, position: int, made: Mapping[int, Buffer], at: Callable[[Work], Expr]) -> None:
+        """The loop in lanes that makes what is handed on."""
+        updates, job = self.updates, work.job
+        lanes = part_loop(job.stage, job.plan, "values", 0)
+        loop = replace(job.plan.loops[position], kind="vector", lanes=lanes.lanes, interleave=lanes.interleave)
+        inner = replace(job, plan=with_loop(job.plan, loop))
+
+        def element(each: Work) -> None:
+            values = updates.loops.environment(each, 0)
+            for (_, buffer), value in zip(made.items(), updates.make(each, values, tuple(made)), strict=True):
+                updates.builder.add(Store(buffer, (at(each),), value))
+
+        phase = Phase(element, over_results)
+        updates.loops.loop(replace(work, job=inner, phase=phase), position)
+
+    def _handed_on(self, work: Work, position: int) -> tuple[int, ...]:
+        """The values and indices of a step that take more than reading."""
+        job = work.job
+        assert job.reduction is not None
+        moving = {job.variables[axis] for axis in job.axis_of[job.plan.loops[position].name]}
+        values = enumerate(job.reduction.values)
+        return tuple(k for k, e in values if not moving.isdisjoint(free_variables(e)) and not is_only_read(e))
+
+
+def is_only_read(e: Expr) -> bool:
+    """Whether a value is arithmetic of axes, or an element read at such a place, perhaps of a wider type."""
+    while isinstance(e, Op) and e.name == "cast" and not e.args[0].dtype.is_float:
+        (e,) = e.args
+    return is_affine(e) or (isinstance(e, Load) and all(map(is_affine, e.indices)))
