@@ -19,7 +19,7 @@ from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
 from raido.schedule.lower.index_checks import is_made_of_sizes
 from raido.schedule.nest.effects import writes
-from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Statement
+from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
 if TYPE_CHECKING:
@@ -193,6 +193,12 @@ class Builder:
         made = self.allocation(buffer)
         self.add(made if buffers == 1 else replace(made, buffers=buffers))
         return buffer
+
+    def register(self, name: str, value: NestExpr) -> Buffer:
+        """A register that holds a value at first."""
+        register = self.alloc(name, value.dtype, (), "register")
+        self.add(Store(register, (), value))
+        return register
 
     @contextmanager
     def at(self, sites: Sites, line: Site | None) -> Iterator[None]:

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, fresh
+from raido.schedule.lower.append_by_key import take_in
 from raido.schedule.lower.builder import closed
-from raido.schedule.lower.chunks import each_chunk, take_in
+from raido.schedule.lower.chunks import each_chunk
 from raido.schedule.lower.quicksorts import ONE, ZERO, Part, Quicksort, Test, chosen
 from raido.schedule.nest.nodes import Certificate, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
@@ -32,7 +33,7 @@ class PartedQuicksort(Quicksort):
         found = builder.alloc("found", i64, (self.chunks.count,), "heap")
         with each_chunk(builder, self.chunks) as (chunk, low, high):
             builder.add(Store(found, (chunk,), self._descents_of(Part(low, high))))
-        descents, chunk = self._register("descents", ZERO), fresh("chunk")
+        descents, chunk = builder.register("descents", ZERO), fresh("chunk")
         with builder.loop(chunk, ZERO, self.chunks.count, 1):
             self._add(descents, Read(found, (chunk,), None))
         return builder.name("descents", Read(descents, (), None))
@@ -44,7 +45,7 @@ class PartedQuicksort(Quicksort):
         bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
         pivots = builder.alloc("pivots", self.these[0].dtype, (most,), "heap")
         counts = builder.alloc("counts", i64, (chunks.count, most), "heap")
-        parts = self._register("parts", ONE)
+        parts = builder.register("parts", ONE)
         with builder.block(loop=True) as setup:
             number = builder.name("number", Read(parts, (), None))
         with builder.block(loop=True) as body:
@@ -55,7 +56,7 @@ class PartedQuicksort(Quicksort):
         bound = fresh("k")
         with builder.loop(bound, ONE, ix.add(number, 1), 1):
             builder.add(Store(bounds, (bound,), self.count))
-        width = self._register("width", number)
+        width = builder.register("width", number)
         with builder.block(loop=True) as setup:
             whole = builder.name("whole", Read(width, (), None))
         with builder.block(loop=True) as body:
@@ -91,13 +92,13 @@ class PartedQuicksort(Quicksort):
             builder.add(Store(pivots, (part,), self._pivot(self._part(bounds, part, whole))))
         with self._pieces(bounds, whole, number) as (chunk, part, _, piece):
             pivot = builder.name("pivot", Read(pivots, (part,), None))
-            before = self._register("before", ZERO)
+            before = builder.register("before", ZERO)
             self._count(piece, before, lambda key: precedes(key, pivot))
             builder.add(Store(counts, (chunk, part), Read(before, (), None)))
         part, chunk = fresh("part"), fresh("chunk")
         with builder.loop(part, ZERO, number, 1):
             first = ix.mul(part, whole)
-            running = self._register("running", Read(bounds, (first,), None))
+            running = builder.register("running", Read(bounds, (first,), None))
             with builder.loop(chunk, ZERO, self.chunks.count, 1):
                 take_in(builder, running, counts, (chunk, part))
             builder.add(Store(bounds, (ix.add(first, half),), Read(running, (), None)))
@@ -107,8 +108,8 @@ class PartedQuicksort(Quicksort):
             middle = builder.name("middle", Read(bounds, (ix.add(first, half),), None))
             place = builder.name("place", Read(counts, (chunk, part), None))
             front, behind = (
-                self._register("front", place),
-                self._register("behind", ix.sub(ix.add(middle, piece.low), place)),
+                builder.register("front", place),
+                builder.register("behind", ix.sub(ix.add(middle, piece.low), place)),
             )
             self._split(
                 self.these, piece, lambda key: precedes(key, pivot), (self.others, front), (self.others, behind)

@@ -57,10 +57,8 @@ class Quicksort:
         self.builder, self.row = builder, row
         numbers = numbers_of_sort(job.stage, job.plan)
         self.ranked = ix.as_index(int(numbers["ranked"]))
-        wanted = ix.maximum(numbers["chunks"], 1)
         self.count = row.axis.extent
-        parts = builder.name("parts", wanted) if ix.constant_value(wanted) is None else wanted
-        self.chunks: Chunks = chunks_of(builder, ZERO, self.count, parts)
+        self.chunks: Chunks = chunks_of(builder, ZERO, self.count, numbers["chunks"])
         self.these, self.others = (
             tuple(builder.alloc(name, value.dtype, (self.count,), "heap") for value in job.reduction.left)
             for name in ("these", "others")
@@ -103,7 +101,7 @@ class Quicksort:
 
     def _descents_of(self, part: Part) -> NestExpr:
         """How many of a part."""
-        descents = self._register("descents", ZERO)
+        descents = self.builder.register("descents", ZERO)
         with self._along(Part(ix.maximum(part.low, 1), part.high)) as at:
             before, key = (
                 self.builder.name(name, Read(self.these[0], (place,), None))
@@ -152,18 +150,13 @@ class Quicksort:
             for (memory, place), kept in zip(sides, (holds, _not(holds)), strict=True):
                 builder.add(Append(tuple(memory), place, values, kept, spare))
 
-    def _register(self, name: str, first: NestExpr) -> Buffer:
-        register = self.builder.alloc(name, first.dtype, (), "register")
-        self.builder.add(Store(register, (), first))
-        return register
-
     # One part, by one thread
 
     def _sort_part(self, part: Part) -> None:
         """Sorts a part, and stores it."""
         builder = self.builder
         waiting = builder.alloc("waiting", i64, (ix.as_index(DEEPEST), ix.as_index(2)), "stack")
-        number = self._register("number", ZERO)
+        number = builder.register("number", ZERO)
 
         def push(low: NestExpr, high: NestExpr) -> None:
             with self._if_wanted(low, high):
@@ -196,7 +189,7 @@ class Quicksort:
         """Splits a part by a pivot, and leaves both sides to be sorted; elements that equal it are stored where nothing comes before it."""
         builder, low, high = self.builder, part.low, part.high
         pivot = self._pivot(part)
-        begin, front, behind = (self._register(name, low) for name in ("begin", "front", "behind"))
+        begin, front, behind = (builder.register(name, low) for name in ("begin", "front", "behind"))
 
         def split(test: Test, source: Sequence[Buffer] = self.these) -> None:
             self._split(source, part, test, (self.these, front), (self.others, behind), spare=True)
@@ -233,7 +226,7 @@ class Quicksort:
         numbers: only then is it counted again who was first.
         """
         builder = self.builder
-        found = self._register("found", ZERO)
+        found = builder.register("found", ZERO)
         self._rank(part, lambda key, own, _: Op("lt", bool_, (key, own)), found)
         length = builder.name("length", ix.sub(part.high, part.low))
         pairs = Op("mul", i64, (length, ix.sub(length, 1)))
@@ -256,7 +249,7 @@ class Quicksort:
         with self._along(part) as at:
             own = [builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]
             number = builder.name("number", Op("cast", counter, (ix.sub(at, part.low),)))
-            rank = self._register("rank", const(counter, 0))
+            rank = builder.register("rank", const(counter, 0))
             other = fresh("j")
             with builder.loop(other, part.low, part.high, 1):
                 earlier = Op("lt", bool_, (Op("cast", counter, (ix.sub(other, part.low),)), number))

@@ -8,21 +8,20 @@ is left out. Few elements are sorted by insertion. Threads take chunks, as many 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import Axis, Expr, Op, Var, const, fresh
+from raido.schedule.lower.append_by_key import Take, append_by_key
 from raido.schedule.lower.builder import Builder, closed
-from raido.schedule.lower.chunks import Chunks, chunks_of, counts_to_places, each_chunk
+from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk
 from raido.schedule.lower.jobs import Job
 from raido.schedule.nest.nodes import Certificate, If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
-from raido.schedule.strategies import USUAL_CHUNKS, numbers_of_sort
+from raido.schedule.strategies import numbers_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.sorts import Row
@@ -36,9 +35,7 @@ class Sorting:
     insertion.
 
     `values[j][side, element]` is memory for two of every array, the keys first; the elements are on the side that `side` holds.
-    `some[k][chunk]` and `every[k][chunk]` are the bits that any, and that all, of the keys in a chunk have. `many`: there may be more
-    chunks than are worth going through one after the other.
-    """
+    `some[k][chunk]` and `every[k][chunk]` are the bits that any, and that all, of the keys in a chunk have."""
 
     axis: Axis
     bits: int
@@ -49,7 +46,6 @@ class Sorting:
     side: Buffer
     some: tuple[Buffer, ...]
     every: tuple[Buffer, ...]
-    many: bool
 
     @property
     def count(self) -> Expr:
@@ -65,7 +61,6 @@ class RadixSort:
     def sort(self) -> None:
         """Statements that read the elements, sort them and store them."""
         builder, sorting = self.builder, self._begin(self.row.job)
-        builder.add(Store(sorting.side, (), ZERO))
         self._load(sorting)
         is_few = Op("le", bool_, (sorting.count, ix.as_index(sorting.few)))
         if builder.facts.less_equal(sorting.count, sorting.few):
@@ -89,44 +84,28 @@ class RadixSort:
         dtypes = [v.dtype for v in job.reduction.left]
         keys = [unsigned(dtype) for dtype in dtypes[: stage.sort.keys]]
         numbers = numbers_of_sort(stage, job.plan)
-        bits, wanted = numbers["bits"], ix.maximum(numbers["chunks"], 1)
-        chunks = builder.name("chunks", wanted) if ix.constant_value(wanted) is None else wanted
+        bits, chunks = numbers["bits"], chunks_of(builder, ZERO, count, numbers["chunks"])
         return Sorting(
             axis,
             bits,
             numbers["insertion"],
-            chunks_of(builder, ZERO, count, chunks),
+            chunks,
             tuple(-(-key.bits // bits) for key in keys),
             tuple(builder.alloc("these", dtype, (ix.as_index(2), count), "heap") for dtype in dtypes),
-            builder.alloc("side", i64, (), "register"),
-            tuple(builder.alloc("some", key, (chunks,), "heap") for key in keys),
-            tuple(builder.alloc("every", key, (chunks,), "heap") for key in keys),
-            not (builder.threaded or builder.facts.less_equal(wanted, USUAL_CHUNKS)),
+            builder.register("side", ZERO),
+            tuple(builder.alloc("some", key, (chunks.count,), "heap") for key in keys),
+            tuple(builder.alloc("every", key, (chunks.count,), "heap") for key in keys),
         )
 
     # Loops
-
-    @contextmanager
-    def _elements(self, sorting: Sorting, certificates: tuple[Certificate, ...] = ()) -> Iterator[tuple[Var, Var]]:
-        """A loop over every element of every chunk, as a context."""
-        element = fresh("i")
-        with (
-            each_chunk(self.builder, sorting.chunks, certificates=certificates) as (chunk, low, high),
-            self.builder.loop(element, low, high, 1),
-        ):
-            yield chunk, element
 
     def _load(self, sorting: Sorting) -> None:
         """Reads all elements once, and notes in which bits their keys differ."""
         builder, element = self.builder, fresh("i")
         with each_chunk(builder, sorting.chunks) as (chunk, low, high):
-            some, every = (
-                [builder.alloc(name, buffer.dtype, (), "register") for buffer in sorting.some]
-                for name in ("some", "every")
-            )
-            for a, b in zip(some, every, strict=True):
-                builder.add(Store(a, (), const(a.dtype, 0)))
-                builder.add(Store(b, (), const(b.dtype, (1 << b.dtype.bits) - 1)))
+            keys = [buffer.dtype for buffer in sorting.some]
+            some = [builder.register("some", const(key, 0)) for key in keys]
+            every = [builder.register("every", const(key, (1 << key.bits) - 1)) for key in keys]
             with builder.loop(element, low, high, 1):
                 named = self.row.elements(element)
                 for buffer, value in zip(sorting.values, named, strict=True):
@@ -140,7 +119,10 @@ class RadixSort:
 
     def _store(self, sorting: Sorting) -> None:
         side = self.builder.name("side", Read(sorting.side, (), None))
-        with self._elements(sorting) as (_, element):
+        with (
+            each_chunk(self.builder, sorting.chunks) as (_, low, high),
+            self.builder.loop(element := fresh("i"), low, high, 1),
+        ):
             self.row.keep(element, [Read(buffer, (side, element), None) for buffer in sorting.values])
 
     # Insertion
@@ -151,8 +133,7 @@ class RadixSort:
         with builder.loop(element, ONE, sorting.count, 1):
             own = [builder.name("value", Read(buffer, (ZERO, element), None)) for buffer in sorting.values]
             keys = [builder.name("key", sortable(value)) for value in own[: len(sorting.passes)]]
-            gap = builder.alloc("gap", i64, (), "register")
-            builder.add(Store(gap, (), element))
+            gap = builder.register("gap", element)
             with builder.block(loop=True) as setup:
                 place = builder.name("place", Read(gap, (), None))
                 previous = builder.name("previous", ix.sub(place, 1))
@@ -190,9 +171,7 @@ class RadixSort:
         """The bits in which some keys differ."""
         builder, chunk = self.builder, fresh("chunk")
         buffers, key = (sorting.some[k], sorting.every[k]), sorting.some[k].dtype
-        registers = [builder.alloc(buffer.name, key, (), "register") for buffer in buffers]
-        for register, buffer in zip(registers, buffers, strict=True):
-            builder.add(Store(register, (), Read(buffer, (ZERO,), None)))
+        registers = [builder.register(buffer.name, Read(buffer, (ZERO,), None)) for buffer in buffers]
         with builder.loop(chunk, ONE, sorting.chunks.count, 1):
             for register, buffer, name in zip(registers, buffers, ("bit_or", "bit_and"), strict=True):
                 both = (Read(register, (), None), Read(buffer, (chunk,), None))
@@ -206,24 +185,15 @@ class RadixSort:
         source = builder.name("source", Read(sorting.side, (), None))
         target = builder.name("target", ix.sub(1, source))
 
-        def digit(element: Expr) -> NestExpr:
-            value = builder.name("value", Read(sorting.values[k], (source, element), None))
-            return builder.name("digit", Op("cast", i64, (digit_of(sortable(value), low, sorting.bits),)))
+        def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:
+            with builder.loop(element := fresh("i"), first, end, 1):
+                value = builder.name("value", Read(sorting.values[k], (source, element), None))
+                digit = Op("cast", i64, (digit_of(sortable(value), low, sorting.bits),))
+                place = take(builder.name("digit", digit))
+                for buffer in sorting.values if moves else ():
+                    builder.add(Store(buffer, (target, place), Read(buffer, (source, element), None)))
 
-        d, element = fresh("d"), fresh("i")
-        with each_chunk(builder, sorting.chunks) as (chunk, first, end):
-            with builder.loop(d, ZERO, ix.as_index(1 << sorting.bits), 1):
-                builder.add(Store(counts, (chunk, d), ZERO))
-            with builder.loop(element, first, end, 1):
-                place = (chunk, digit(element))
-                builder.add(Store(counts, place, Op("add", i64, (Read(counts, place, None), ONE))))
-        counts_to_places(builder, counts, sorting.many)
-        with self._elements(sorting, (Certificate("radix", sorting.values),)) as (chunk, element):
-            own = (chunk, digit(element))
-            place = builder.name("place", Read(counts, own, None))
-            for buffer in sorting.values:
-                builder.add(Store(buffer, (target, place), Read(buffer, (source, element), None)))
-            builder.add(Store(counts, own, Op("add", i64, (place, ONE))))
+        append_by_key(builder, sorting.chunks, counts, in_chunk, Certificate("radix", sorting.values))
         builder.add(Store(sorting.side, (), target))
 
 

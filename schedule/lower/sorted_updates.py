@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32
 from raido.algo.graph.expr import Axis, Const, Expr, Node, Op, fresh
+from raido.schedule.lower.append_by_key import Take, append_by_key
 from raido.schedule.lower.builder import as_planned, closed
-from raido.schedule.lower.chunks import chunks_of, counts_to_places, each_chunk
+from raido.schedule.lower.chunks import chunks_of
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.strategies import USUAL_CHUNKS
 from raido.schedule.strategy_parts import part_loop
 
 if TYPE_CHECKING:
@@ -32,20 +32,15 @@ ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 @dataclass(slots=True)
 class Sorting:
-    """A pass over the steps of `chunk`: they are counted, or (`moves`) moved.
-
-    `counts[chunk, range]` are numbers of steps, then places; `offsets`: where steps go in their range of `width` bins; `values`: what
-    they bring, or a constant. `axes` are those that bins lie along.
+    """Memory for the steps in order: `counts[chunk, range]`, numbers of them, then places; `offsets`: where steps go in their range of
+    `width` bins; `values`: what they bring, or a constant. `axes` are those that bins lie along.
     """
 
     counts: Buffer
     offsets: Buffer
     axes: tuple[Axis, ...]
     width: int
-    steps: Expr
     values: list[Buffer | Const]
-    chunk: Expr = ZERO
-    moves: bool = False
 
 
 class SortedUpdates:
@@ -58,23 +53,29 @@ class SortedUpdates:
     def update(self, work: Work, position: int, width: int, wanted: int | Expr) -> None:
         """The steps, from the outermost loop over them on, sorted by ranges of `width` bins, in so many chunks."""
         builder = self.builder
-        axes, fold = self.updates.open_axes(work), work.job.reduction
+        axes, fold, loop = self.updates.open_axes(work), work.job.reduction, work.job.plan.loops[position]
         assert fold is not None
         bins, steps = self._extents(work)
         ranges = builder.name("ranges", ix.ceildiv(bins, width))
-        many = not (builder.threaded or builder.facts.less_equal(ix.as_index(wanted), USUAL_CHUNKS))
-        chunks = builder.name("chunks", ix.maximum(wanted, 1))
-        counts = builder.alloc("counts", i64, (chunks, ranges), "heap")
+        low, high, _ = work.copies[0].bounds(loop.name)
+        chunks = chunks_of(builder, low, high, wanted)
+        counts = builder.alloc("counts", i64, (chunks.count, ranges), "heap")
         offsets = builder.alloc("offsets", offset_dtype(width), (steps,), "heap")
         values: list[Buffer | Const] = [
             value if isinstance(value, Const) else builder.alloc("moved", value.dtype, (steps,), "heap")
             for value in fold.values[: len(fold.left)]
         ]
-        sorting = Sorting(counts, offsets, axes, width, steps, values)
-        self._over_chunks(work, position, sorting)
-        counts_to_places(builder, counts, many)
-        sorting.moves = True
-        self._over_chunks(work, position, sorting)
+        sorting = Sorting(counts, offsets, axes, width, values)
+
+        def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:
+            part = replace(work, copies=[c.copy() for c in work.copies])
+            part.copies[0].narrow(loop.name, first, end)
+            part.phase = self.updates.steps(partial(self.step, sorting, take, moves))
+            self.loops.loop(part, position, "serial")
+
+        moved = Certificate("sorted", tuple(each for each in (offsets, *values) if isinstance(each, Buffer)))
+        how: dict[str, Any] = {"stage": work.job.stage.name, "loop": loop.name}
+        append_by_key(builder, chunks, counts, in_chunk, moved, **how)
         self._fold(work, sorting)
 
     def _extents(self, work: Work) -> tuple[Expr, Expr]:
@@ -86,38 +87,18 @@ class SortedUpdates:
             steps = ix.mul(steps, axis.extent)
         return bins, steps
 
-    def _over_chunks(self, work: Work, position: int, sorting: Sorting) -> None:
-        """One pass over all steps, chunk by chunk."""
-        builder, plan = self.builder, work.job.plan.loops[position]
-        low, high, _ = work.copies[0].bounds(plan.name)
-        chunks = chunks_of(builder, low, high, sorting.counts.shape[0])
-        moved = tuple(buffer for buffer in (sorting.offsets, *sorting.values) if isinstance(buffer, Buffer))
-        how: dict[str, Any] = {"stage": work.job.stage.name, "loop": plan.name}
-        with each_chunk(builder, chunks, **how, certificates=(Certificate("sorted", moved),)) as (chunk, first, end):
-            sorting.chunk = chunk
-            if not sorting.moves:
-                number = fresh("range")
-                with builder.loop(number, ZERO, sorting.counts.shape[1], 1):
-                    builder.add(Store(sorting.counts, (chunk, number), ZERO))
-            copies = [c.copy() for c in work.copies]
-            copies[0].narrow(plan.name, first, end)
-            phase = self.updates.steps(partial(self.step, sorting))
-            self.loops.loop(replace(work, copies=copies, phase=phase), position, "serial")
-
-    def step(self, sorting: Sorting, work: Work, values: dict[Node, Node]) -> None:
-        """One step of a pass."""
+    def step(self, sorting: Sorting, take: Take, moves: bool, work: Work, values: dict[Node, Node]) -> None:
+        """One step, which is counted, or moved."""
         builder = self.builder
-        brought, places, holds = self.updates.read_step(work, values, with_values=sorting.moves)
+        brought, places, holds = self.updates.read_step(work, values, with_values=moves)
         flat: Expr = ZERO
         for axis in sorting.axes:
             flat = ix.add(ix.mul(flat, axis.extent), places[axis])
         with builder.block(branch=holds is not None) as scope:
             flat = builder.name("bin", flat)
             number = builder.name("range", ix.floordiv(flat, sorting.width))
-            at = (sorting.chunk, number)
-            place = builder.name("place", Read(sorting.counts, at, None))
-            builder.add(Store(sorting.counts, at, ix.add(place, 1)))
-            if sorting.moves:
+            place = take(number)
+            if moves:
                 offset = ix.sub(flat, ix.mul(number, sorting.width))
                 dtype = sorting.offsets.dtype
                 builder.add(

@@ -48,6 +48,11 @@ def halves(a: rd.f32["n"]):
     return rd.partition(lambda x: x > 0.5, a, name="parts")
 
 
+@rd.algorithm
+def in_order(a: rd.f32["n"]):
+    return rd.argsort(a, name="order")
+
+
 def numbers(n):
     return np.random.default_rng(n).random(n, dtype="f4")
 
@@ -73,6 +78,14 @@ CASES = {
         {"bins": 8},
         lambda n: (np.arange(n, dtype="i4") * 7 % 103 - 1, numbers(n)),
     ),
+    "sorted steps of many chunks, whose counts threads share": (
+        weights,
+        "bins",
+        "sorted",
+        {"bins": 8, "chunks": 100},
+        lambda n: (np.arange(n, dtype="i4") * 7 % 103 - 1, numbers(n)),
+    ),
+    "sort of many chunks": (in_order, "order", "radix", {"chunks": 100}, lambda n: (numbers(n),)),
     "sorted writes": (
         last_values,
         "put",

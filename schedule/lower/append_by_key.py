@@ -1,0 +1,81 @@
+"""Steps in chunks that append values by key: counted, then moved, by one loop body in two phases.
+
+before   for i in low..high: append values[i] to those of key k[i]
+after    for chunk: for i of the chunk: counts[chunk, k[i]] += 1
+         counts give way to places: key by key, and chunk by chunk within a key
+         for chunk: for i of the chunk: p = counts[chunk, k[i]]++; out[p] = values[i]
+
+Chunks are contiguous and each goes through its steps in order, so steps of equal keys keep theirs (Knuth, The Art of Computer Programming
+3, 5.2). Keys are the digits of a radix sort, and the ranges of bins of an update whose steps are sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Op, Var, fresh
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.chunks import Chunks, each_chunk
+from raido.schedule.nest.nodes import Certificate, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+
+ZERO = ix.as_index(0)
+Take: TypeAlias = Callable[[NestExpr], Var]
+"""Emits that the next place of a key is taken; the name of the place."""
+
+
+def append_by_key(
+    builder: Builder,
+    chunks: Chunks,
+    counts: Buffer,
+    steps: Callable[[Expr, Expr, Take, bool], None],
+    certificate: Certificate,
+    **how: Any,
+) -> None:
+    """`steps(first, end, take, moves)` emits the loop over the steps of a chunk, which take places, and store there if it `moves` them. In
+    the end counts[chunk, key] is the place behind the last one of a chunk's key."""
+    for moves in (False, True):
+        with each_chunk(builder, chunks, certificates=(certificate,) if moves else (), **how) as (chunk, first, end):
+            if not moves:
+                with builder.loop(key := fresh("key"), ZERO, counts.shape[1], 1):
+                    builder.add(Store(counts, (chunk, key), ZERO))
+
+            def take(key: NestExpr, chunk: Expr = chunk) -> Var:
+                place = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]
+                builder.add(Store(counts, (chunk, key), ix.add(place, 1)))  # type: ignore[arg-type]
+                return place
+
+            steps(first, end, take, moves)
+        if not moves:
+            _counts_to_places(builder, counts, chunks.many)
+
+
+def _counts_to_places(builder: Builder, counts: Buffer, many: bool) -> None:
+    """counts[chunk, key] give way to how many elements have smaller keys, or are in chunks before. Where chunks may be `many`, threads have
+    keys each, once it is known how many elements have smaller ones."""
+    chunks, keys = counts.shape
+    total = builder.register("total", ZERO)
+    smaller = builder.alloc("smaller", i64, (keys,), "heap") if many else None
+    if smaller is not None:
+        with builder.loop(key := fresh("key"), ZERO, keys, 1, kind="parallel"):
+            own = builder.register("own", ZERO)
+            with builder.loop(chunk := fresh("chunk"), ZERO, chunks, 1):
+                builder.add(Store(own, (), Op("add", i64, (Read(own, (), None), Read(counts, (chunk, key), None)))))
+            builder.add(Store(smaller, (key,), Read(own, (), None)))
+        with builder.loop(key := fresh("key"), ZERO, keys, 1):
+            take_in(builder, total, smaller, (key,))
+    with builder.loop(key := fresh("key"), ZERO, keys, 1, kind="parallel" if many else "serial"):
+        running = total if smaller is None else builder.register("running", Read(smaller, (key,), None))
+        with builder.loop(chunk := fresh("chunk"), ZERO, chunks, 1):
+            take_in(builder, running, counts, (chunk, key))
+
+
+def take_in(builder: Builder, running: Buffer, counts: Buffer, at: tuple[Expr, ...]) -> None:
+    """A count gives way to the sum of those before it, to which it is added."""
+    own = builder.name("own", Read(counts, at, None))
+    before = builder.name("before", Read(running, (), None))
+    builder.add(Store(counts, at, before))
+    builder.add(Store(running, (), Op("add", i64, (before, own))))
