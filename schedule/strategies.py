@@ -16,7 +16,7 @@ from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.atomics import check_atomic
 from raido.schedule.lanes_along_folds import check_lanes_of_operator
 from raido.schedule.levels import has_block_alone, level_of
-from raido.schedule.machine import USUAL, Machine
+from raido.schedule.machine import USUAL, Gpu, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.boxes import box_of
@@ -30,6 +30,14 @@ STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take l
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
 BY_COMPARISONS = ("quicksort", "quickselect")
+BY_BLOCKS = ("three_phase", "chain")  # sorts on a GPU
+COUNTERS_OF_THREAD = (
+    48  # bytes of shared memory: sixteen counters, what is spare, and sums, for sorts by blocks of a GPU …
+)
+COUNTERS_OF_DIGITS = 4 << 10  # … where the elements with each digit begin, end and go …
+ORDERED = 5  # … and of an element: two orders, and a digit
+ELEMENTS_OF_THREAD = 16  # at most: more make blocks fewer than a device holds
+USUAL_SHARED = 32 << 10  # bytes that most devices have for a block
 BITS_OF_A_DIGIT = 8  # of `radix`: a line of the first-level cache for each of 256 places fits into 32 KiB
 
 Number: TypeAlias = "int | str"
@@ -77,6 +85,7 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         own = tuple(axis.name for axis in stage.all_axes)
         digits: dict[str, Number] = {"bits": BITS_OF_A_DIGIT, "chunks": chunks, "insertion": _few_elements(stage)}
         by_digits = {"radix": Strategy(digits, own)}
+        by_digits |= {name: Strategy(_blocks_of_sort(stage, machine), own) for name in BY_BLOCKS}
         if stage.sort.keys > 1:
             return by_digits
         ranked = min(RANKED, RANKED_REGISTERS * machine.lanes(stage.bodies[0].dtype.bits))
@@ -96,6 +105,22 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         phases: Strategy({"block": block_of(machine.l2, size)}, blocks, (part,)),
         "chain": Strategy({"block": block_of(machine.l2 // 2, size)}, blocks, (part,)),
     }
+
+
+def _blocks_of_sort(stage: Stage, machine: Machine) -> dict[str, Number]:
+    """The blocks of a sort: of as many elements as a third of a processor's shared memory holds, so that three are there at a time, one of
+    which waits; staged, unless elements are so large that a thread would have less than two of them."""
+    assert stage.reduction is not None
+    gpu = machine.gpu or Gpu()
+    threads, total = gpu.usual_threads, max(gpu.shared // 3, min(gpu.shared, USUAL_SHARED))
+    while COUNTERS_OF_THREAD * threads + COUNTERS_OF_DIGITS > total // 2:
+        threads //= 2
+    left = total - COUNTERS_OF_THREAD * threads - COUNTERS_OF_DIGITS
+    element = sum(v.dtype.itemsize for v in stage.reduction.left)
+    staged = (ORDERED + element) * 2 * threads <= left
+    most = left // (ORDERED + element * staged)
+    block = min(max(2, block_of(most, 1) // threads), ELEMENTS_OF_THREAD) * threads
+    return {"block": block, "threads": threads, "subgroup": max(1, gpu.exchange), "staged": staged}
 
 
 def numbers_of_sort(stage: Stage, plan: StagePlan) -> dict[str, Any]:
@@ -314,8 +339,27 @@ def check_sort(state: State, name: str) -> None:
         )
     if plan.loops[-1].name != axis:
         raise Refusal(f'"{name}" is sorted along "{axis}", as a whole', f'reorder "{axis}" inside the others')
+    if strategy_name(state, name) in BY_BLOCKS:
+        _check_blocks_of_sort(state, name)
     if any(loop.kind == "vector" and loop.name != axis for loop in plan.loops):
         raise Refusal(f'"{name}" branches at every element', "parallel, or nothing")
+
+
+def _check_blocks_of_sort(state: State, name: str) -> None:
+    """Refuses threads around a sort that has all of a device's, and more of them than it has in a block."""
+    plan = state.plans[name]
+    around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
+    several = next((loop.name for loop in (*around, *plan.loops) if loop.kind != "serial"), None)
+    if several is not None:
+        raise Refusal(
+            f'its blocks are those of the device, and iterations of "{several}" would have some each',
+            'strategy("radix")',
+        )
+    numbers = numbers_of_sort(state.stage(name), plan)
+    if state.gpu is not None and numbers["threads"] > state.gpu.threads:
+        raise Refusal(
+            f"a block would have {numbers['threads']} threads, and it may have {state.gpu.threads}", "fewer threads"
+        )
 
 
 def check_reads_of_steps(state: State, producer: str, at: At) -> None:

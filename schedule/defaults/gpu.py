@@ -351,7 +351,8 @@ def piece_of_thread(draft: Draft) -> int:
 
 
 def say_sort(draft: Draft, stage: Stage) -> None:
-    """Sorts side by side, a thread each; one alone goes through chunks, a thread each, and so do few long ones, one after the other."""
+    """Sorts side by side, a thread each; one alone goes through blocks, and so do few long ones, one after the other: those of devices whose
+    blocks may wait for one another are chained. Where a block's threads run one after the other, each has a chunk."""
     first, along = stage.all_axes[0], stage.reduction_axes[0]
     alone, name, chunks = first is along, stage.name, f"{along.name} // {draft.machine.task}"
     if not alone and along.name.isidentifier():
@@ -359,12 +360,23 @@ def say_sort(draft: Draft, stage: Stage) -> None:
         length = index.constant_value(known(draft, along.extent))
         others = [axis for axis in stage.axes if axis is not along]
         long = draft.branch()
-        if (length is None or length > longest) and long.say(name, "strategy", name="radix", chunks=chunks):
+        if (length is None or length > longest) and say_long_sort(long, name, chunks):
             long.say(name, "reorder", axes=tuple(axis.name for axis in stage.all_axes))  # as they are: serial loops
             draft.accept(long.when(name, f"{along.name} > {longest} and {product(others)} < {along.name}"))
-    draft.say(name, "strategy", name="radix", chunks=chunks if alone and along.name.isidentifier() else 1)
     if not alone:
+        draft.say(name, "strategy", name="radix", chunks=1)
         draft.say(name, "parallel", axis=first.name)
+    else:
+        say_long_sort(draft, name, chunks if along.name.isidentifier() else 1)
+
+
+def say_long_sort(draft: Draft, name: str, chunks: str | int) -> bool:
+    """The strategy of a sort that has all threads of the device; whether there is one."""
+    gpu = draft.machine.gpu
+    assert gpu is not None
+    blocks = () if gpu.in_turn else ("chain", "three_phase") if gpu.ordered else ("three_phase",)
+    in_blocks = any(draft.say(name, "strategy", name=way) for way in blocks)
+    return in_blocks or draft.say(name, "strategy", name="radix", chunks=chunks)
 
 
 def most_of_thread(draft: Draft, stage: Stage) -> int:

@@ -15,7 +15,7 @@ from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.boxes import box_of, gathered
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, loop_of, places, plain_plan, put, with_loop
-from raido.schedule.strategies import PHASES, strategies_of
+from raido.schedule.strategies import BY_BLOCKS, PHASES, strategies_of
 from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
 
 MOST_IN_BLOCK = 1 << 40
@@ -71,13 +71,15 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
         raise Refusal(f'there is no strategy "{name}" for it', strategies=listed(found))
     if (stage, "strategy") in state.asked:
         raise Refusal("its strategy has been said", "say it once")
+    if whole.sort is not None and name in BY_BLOCKS and state.gpu is None:
+        raise Refusal("its blocks are those of a GPU", 'strategy("radix")')
     if name == "chain" and state.gpu is not None and not state.gpu.ordered:
         others = [each for each in found if each in PHASES]
         raise Refusal(
             "its blocks wait for one another, and nothing promises that the device runs those that are waited for",
             f'strategy("{others[0]}")',
         )
-    if name == "chain" and state.gpu is not None:
+    if name == "chain" and state.gpu is not None and whole.sort is None:
         check_chain_of_blocks(whole, next(each for each in found if each in PHASES))
     chosen = full_numbers(whole, name, numbers)
     allowed = found[name].numbers
@@ -93,9 +95,8 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
     if name == "gather":
         return gather(state, stage)
     stated = numbers_over_sizes(state, stage, chosen)
-    after = (
-        in_blocks(state, stage, name, cast(int, chosen["block"])) if "block" in chosen and whole.reduction else state
-    )
+    split = "block" in chosen and whole.reduction is not None and whole.sort is None
+    after = in_blocks(state, stage, name, cast(int, chosen["block"])) if split else state
     plan = replace(after.plan(stage), strategy=(name, stated))
     return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})
 

@@ -28,7 +28,7 @@ from raido.schedule.kernels.block_scope import AXES, Scope, has_shared_loop, mad
 from raido.schedule.kernels.exchanges import exchanged
 from raido.schedule.kernels.iteration_memory import IterationMemory
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.kernels.look_back import LookBackMemory, draw_number, look_back, memory_of
+from raido.schedule.kernels.look_back import LookBackMemory, draw_number, look_back, look_back_alone, memory_of
 from raido.schedule.kernels.owners import merged
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.nest.collect import collected_in_order
@@ -239,7 +239,7 @@ class _BlockCode(BlockMemory):
     def _loop(self, s: For, scope: Scope) -> Iterator[Statement]:
         axis = AXES[s.level]
         if axis in scope.bound or not self.axes:
-            serial = replace(s, kind="serial", level="", threads=0, body=thread_code(s.body))
+            serial = replace(s, kind="serial", level="", threads=0, body=thread_code(s.body, launched=True))
             yield from self._one(serial, scope)
             return
         inner, several = self._inside(s, scope)
@@ -375,6 +375,8 @@ class _BlockCode(BlockMemory):
             return [replace(s, setup=setup, condition=condition, body=self._plain_block(s.body, inner, reached, alone))]
         made = self._rewritten(s, scope)
         scope.learn(s)
+        if isinstance(made, Carry):
+            return list(look_back_alone(replace(made, place=made.place if self.number is None else self.number)))
         return [made]
 
     def _plain_block(self, block: Block, scope: Scope, reached: list[Access], alone: bool) -> Block:

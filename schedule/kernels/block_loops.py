@@ -47,13 +47,16 @@ def carry_of(loop: For) -> Carry | None:
 
 
 def _turn_of(block: Block) -> list[Carry]:
-    """What is carried in a block, once: by a statement of it, or by one on each side of a test. None where it is more, or on one side alone."""
+    """What is carried in a block, once: by a statement of it or of its threads, or by one on each side of a test. None where it is more, or on
+    one side alone."""
     turns: list[list[Carry]] = []
     for s in block.statements:
         if isinstance(s, Carry):
             turns.append([s])
         elif isinstance(s, Block):
             turns.append(_turn_of(s))
+        elif isinstance(s, For) and s.level.startswith("thread"):
+            turns.append(_turn_of(s.body))
         elif isinstance(s, If) and s.orelse is not None:
             sides = [_turn_of(s.then), _turn_of(s.orelse)]
             turns.append([*sides[0], *sides[1]] if all(sides) else [])

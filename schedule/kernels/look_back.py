@@ -13,6 +13,9 @@ becomes, of a subgroup of T threads:
 A value that leaves two bits of a word for its state is published in that word (`in_one_word`): nothing else has to be seen then. Where the
 threads of a block are no whole subgroups its first thread looks back alone, an entry at a time.
 
+Where the threads of a block hand on a number of elements each (`Carry.inside`), each looks back alone, an entry at a time, and adds up what it
+meets: sums of such numbers are the same in any order.
+
 Blocks draw their numbers, so that those that a block waits for have all begun, and devices promise that what has begun goes on.
 Entries that only some timing makes known change nothing: `before[k]` is what folding on from any earlier one gives, to the bit, as totals are
 never combined with one another. Entry 0 is known before the launch; its state is where numbers are drawn.
@@ -29,7 +32,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i32, i64, unsigned
 from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.carry import in_one_word
+from raido.schedule.nest.carry import element_of, in_one_word
 from raido.schedule.nest.nodes import (
     Alloc,
     Await,
@@ -68,7 +71,8 @@ class LookBackMemory:
 def memory_of(s: Carry) -> LookBackMemory:
     """Memory for a block."""
     one = (ix.as_index(1),)
-    earlier = tuple(Buffer("earlier", b.dtype, one, "shared", new_serial(), (), 1, None) for b in s.buffers)
+    shared = s.buffers if s.inside is None else ()  # by what a thread alone asks for
+    earlier = tuple(Buffer("earlier", b.dtype, one, "shared", new_serial(), (), 1, None) for b in shared)
     return LookBackMemory(earlier, Buffer("number", i64, one, "shared", new_serial(), (), 1, None))
 
 
@@ -89,6 +93,35 @@ def look_back(s: Carry, memory: LookBackMemory, lane: Expr, threads: int, subgro
     yield from code if threads == subgroup else (If(_less(lane, ix.as_index(subgroup)), Block(tuple(code))),)
     yield Barrier()
     yield from (Let(v, Read(b, _FIRST, None)) for v, b in zip(s.taken, memory.earlier, strict=True))
+
+
+def look_back_alone(s: Carry) -> Iterator[Statement]:
+    """The code of a thread for what it alone takes and hands on."""
+    entries, before = _Words(s), s.buffers[0]
+    block, after, total, earlier, sum_ = (fresh(name) for name in ("block", "after", "total", "earlier", "sum"))
+    running, top, known = _register("running", i64), _register("top", i64), _register("known", bool_)
+    yield Let(block, s.place)
+    yield Let(after, ix.add(block, 1))
+    yield Let(total, s.values[0])
+    yield from entries.publish_totals(after, [total])
+    yield from map(Alloc, (running, top, known))
+    yield Store(running, (), ix.as_index(0))
+    yield Store(top, (), block)
+    yield Store(known, (), const(bool_, False))
+
+    def take(values: Sequence[NestExpr], everything: Expr) -> Iterator[Statement]:
+        yield Store(running, (), _applied(s, values, [Read(running, (), None)])[0])
+        yield Store(known, (), everything)
+
+    entry, down = fresh("entry"), Op("sub", i64, (Read(top, (), None), ix.as_index(1)))  # type: ignore[arg-type]
+    first = take([Read(before, (element_of(s, ix.as_index(0)),), None)], const(bool_, True))
+    look = If(_less(ix.as_index(0), entry), Block(tuple(entries.take(entry, take))), Block(tuple(first)))
+    body = Block((Let(entry, Read(top, (), None)), look, Store(top, (), down)))
+    yield While(Block(()), Op("logical_not", bool_, (Read(known, (), None),)), body)  # type: ignore[arg-type]
+    yield Let(earlier, Read(running, (), None))
+    yield Let(sum_, _applied(s, [earlier], [total])[0])
+    yield from entries.publish_all(after, [sum_])
+    yield Let(s.taken[0], earlier)
 
 
 class _LookBack:
@@ -219,15 +252,15 @@ class _Words:
         self.s, self.dtype = s, s.buffers[0].dtype
 
     def publish_totals(self, after: Expr, totals: Sequence[NestExpr]) -> Iterator[Statement]:
-        yield Publish(self.s.state, after, self._word(totals[0], 1 << 62), alone=True)
+        yield Publish(self.s.state, element_of(self.s, after), self._word(totals[0], 1 << 62), alone=True)
 
     def publish_all(self, after: Expr, sums: Sequence[NestExpr]) -> Iterator[Statement]:
-        yield Publish(self.s.state, after, self._word(sums[0], -1 << 63), alone=True)
+        yield Publish(self.s.state, element_of(self.s, after), self._word(sums[0], -1 << 63), alone=True)
 
     def take(self, entry: Expr, use: Any) -> Iterator[Statement]:
         """Awaits an entry; `use` of its value, and whether that is all that came before."""
         word = fresh("word")
-        yield Await(word, self.s.state, entry, alone=True)
+        yield Await(word, self.s.state, element_of(self.s, entry), alone=True)
         yield from use([self._value(word)], _less(word, ix.as_index(0)))
 
     def _word(self, value: Any, flag: int) -> Expr:

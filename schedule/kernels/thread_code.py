@@ -50,7 +50,7 @@ def _statement(s: Statement, together: bool, launched: bool) -> Iterator[Stateme
     elif isinstance(s, (Produce, Ordered)):
         yield thread_code(s.body, together and isinstance(s, Produce))
     elif isinstance(s, For):
-        yield _loop(s, together)
+        yield _loop(s, together, launched)
     elif isinstance(s, If):
         orelse = None if s.orelse is None else thread_code(s.orelse, together, launched)
         yield If(s.condition, thread_code(s.then, together, launched), orelse)
@@ -68,10 +68,10 @@ def _statement(s: Statement, together: bool, launched: bool) -> Iterator[Stateme
         yield s
 
 
-def _loop(s: For, together: bool) -> For:
+def _loop(s: For, together: bool, launched: bool) -> For:
     kind: Any = s.kind if s.kind in ("unroll", "vector", "matrix") else "serial"
     shared = together and s.kind == "parallel" and not s.level.startswith("block") and not goes_in_order(s)
-    body = thread_code(s.body, together)
+    body = thread_code(s.body, together, launched and s.level.startswith("thread"))
     made = For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop)
     return replace(made, kind="parallel", level=s.level or "thread.x", threads=s.threads) if shared else made
 

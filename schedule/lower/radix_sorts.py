@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64
-from raido.algo.graph.expr import Axis, Expr, Op, Var, const, fresh
+from raido.algo.graph.expr import Axis, Const, Expr, Op, Var, const, fresh
 from raido.schedule.lower.append_by_key import Take, append_by_key
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk
@@ -200,5 +200,5 @@ class RadixSort:
 def digit_of(key: NestExpr, low: NestExpr, bits: int) -> NestExpr:
     """The digit of some bits of a key that begins at bit `low`."""
     dtype: DType = key.dtype
-    moved = Op("shr", dtype, (key, low))
+    moved = key if isinstance(low, Const) and not low.value else Op("shr", dtype, (key, low))
     return moved if bits >= dtype.bits else Op("bit_and", dtype, (moved, const(dtype, (1 << bits) - 1)))

@@ -1,4 +1,5 @@
-"""Sorts, by the strategy that the schedule says: `radix`, by digits, or `quicksort` and `quickselect`, by comparisons.
+"""Sorts, by the strategy that the schedule says: `radix`, by digits, and on a GPU by blocks of elements `three_phase`; `quicksort` and
+`quickselect`, by comparisons.
 
 All keep the order of equal keys.
 """
@@ -9,8 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from raido.algo.graph.expr import Expr, Item, Reduce, Result, Var
+from raido.schedule.lower.block_sorts import BlockSort
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.onesweeps import Onesweep
 from raido.schedule.lower.parted_sorts import PartedQuicksort
 from raido.schedule.lower.quickselects import Quickselect
 from raido.schedule.lower.quicksorts import Quicksort
@@ -72,11 +75,15 @@ class Row:
         return tuple(storages[Result(self.job.form, k)].buffer for k in range(len(self.job.bodies)))
 
 
-def _kind(job: Job) -> type[RadixSort | Quicksort]:
+def _kind(job: Job) -> type[RadixSort | BlockSort | Quicksort]:
     """The sort that the schedule says."""
     name = job.plan.strategy[0] if job.plan.strategy else "radix"
     if name == "radix":
         return RadixSort
+    if name == "three_phase":
+        return BlockSort
+    if name == "chain":
+        return Onesweep
     if name == "quickselect":
         return Quickselect
     return Quicksort if numbers_of_sort(job.stage, job.plan)["chunks"] == 1 else PartedQuicksort

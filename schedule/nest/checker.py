@@ -329,7 +329,10 @@ class _Checker:
         self.require(self.parallel and not self.gang, "what is carried outside a loop over blocks")
         self.require(s.state.dtype is i64, "a state that is no i64")
         self.require(not s.counts or s.buffers[0].dtype is i64, "counts that are no i64")
+        self.require(s.inside is None or (s.counts and one_word), "threads that hand on no numbers of elements")
         self.value(s.place, i64, 1)
+        if s.inside is not None:
+            self.value(s.inside, i64, 1)
         for buffer in (*s.buffers, *s.totals, s.state):
             self._place(buffer, (s.place,))
         self._each(s.buffers, s.values)

@@ -15,6 +15,7 @@ from typing import Any, TypeGuard
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, Var
 from raido.algo.graph.rewrite import children, topological
+from raido.schedule.nest.carry import element_of
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -106,8 +107,11 @@ def is_scan(s: Statement) -> TypeGuard[Fold]:
 
 
 def goes_in_order(s: Statement) -> bool:
-    """Whether iterations of a loop wait for those before: something inside happens in their order."""
-    return any(isinstance(inner, (Ordered, Carry)) for inner in statements_within(s))
+    """Whether iterations of a loop wait for those before: something inside happens in their order. What threads of a block hand on each is in
+    the order of the blocks."""
+    threads = isinstance(s, For) and s.level.startswith("thread")
+    kinds = (Ordered,) if threads else (Ordered, Carry)
+    return any(isinstance(inner, kinds) for inner in statements_within(s))
 
 
 def binds_inside(s: Statement) -> tuple[Var, ...]:
@@ -170,7 +174,8 @@ def _collect(s: Collect) -> Accesses:
 
 def _carry(s: Carry) -> Accesses:
     place: Any = s.place
-    return tuple(Access(buffer, (ix.add(place, 1),), e) for buffer, e in zip(s.buffers, s.combine, strict=True))
+    after = element_of(s, ix.add(place, 1))
+    return tuple(Access(buffer, (after,), e) for buffer, e in zip(s.buffers, s.combine, strict=True))
 
 
 def _append(s: Append) -> Accesses:
@@ -204,7 +209,10 @@ _OTHER_READS: dict[type, Callable[[Any], Accesses]] = {
     Copy: lambda s: (Access(s.source, None),),
     Swap: lambda s: (Access(s.left, None), Access(s.right, None)),
     View: lambda s: (Access(s.source, None),),
-    Carry: lambda s: (*(Access(b, (s.place,)) for b in s.buffers), *(Access(b, None) for b in (*s.totals, s.state))),
+    Carry: lambda s: (
+        *(Access(b, (element_of(s, s.place),)) for b in s.buffers),
+        *(Access(b, None) for b in (*s.totals, s.state)),
+    ),
     Await: lambda s: (Access(s.state, (s.place,)),),
 }
 

@@ -192,6 +192,9 @@ class Carry:
     Iterations have places 0, 1, … in their order, and element 0 is there before the loop. `totals`, as long as `buffers`, and `state`, all
     zeros before the loop, are memory for blocks that look back (`kernels/look_back.py`): nobody else reads them. There are no `totals` where
     `carry.in_one_word`. `counts`: the values are numbers of elements.
+
+    `inside`: each iteration hands on `stride` numbers of elements, of which a thread of it, in a loop over threads, hands on this one:
+    those of place p are the elements from p · stride on. Nobody reads them behind the loop.
     """
 
     taken: tuple[Var, ...]
@@ -204,6 +207,8 @@ class Carry:
     totals: tuple[Buffer, ...]
     state: Buffer
     counts: bool = False
+    stride: int = 1
+    inside: NestExpr | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

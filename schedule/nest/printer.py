@@ -12,6 +12,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Node, SizeVar
 from raido.algo.graph.rewrite import children, topological
+from raido.schedule.nest.carry import element_of
 from raido.schedule.nest.effects import binds_inside, is_scan
 from raido.schedule.nest.expression_text import ATOM, ExpressionText
 from raido.schedule.nest.nodes import (
@@ -258,7 +259,8 @@ class NestPrinter(ExpressionText):
     def _carry(self, s: Carry) -> str:
         place: Any = s.place
         taken, values = [self.name(v) for v in s.taken], [self.tight(value, ATOM) for value in s.values]
-        held, after = ([self.place(b, (at,)) for b in s.buffers] for at in (place, ix.add(place, 1)))
+        places = (element_of(s, at) for at in (place, ix.add(place, 1)))
+        held, after = ([self.place(b, (at,)) for b in s.buffers] for at in places)
         operands: dict[Node, str] = dict(zip((*s.left, *s.right), (*taken, *values), strict=True))
         self.names.update(operands)
         combined = ", ".join(map(self.text, s.combine))

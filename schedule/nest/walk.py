@@ -59,6 +59,8 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
         yield from (statement.count, *statement.indices, *statement.combine)
     elif isinstance(statement, Carry):
         yield from (statement.place, *statement.values, *statement.combine)
+        if statement.inside is not None:
+            yield statement.inside
     elif isinstance(statement, Exchange):
         yield from statement.values
     elif isinstance(statement, Broadcast):

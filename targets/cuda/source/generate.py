@@ -25,6 +25,9 @@ from raido.targets.devices.narrow import limit_of
 from raido.targets.devices.strides import Strides, strides_of
 
 STATIC_SHARED = 48 << 10
+MOST_SHARED = (
+    227 << 10
+)  # of a processor, on any device: ptxas sees no arrays beyond the static ones, and keeps registers for more blocks than fit
 """Bytes of shared memory that a kernel declares itself; one with more is given it by the launch (CUDA C++ Programming Guide, 5.3)."""
 NARROW = "raido_narrow_"
 """The beginning of the name of a kernel whose indices have 32 bits, as raido_cuda.c has it, too."""
@@ -94,7 +97,8 @@ def _write_kernel(function: Any, functions: Functions, strides: Strides | None =
     if not name.isidentifier() or not name.isascii():
         raise CompileError(f'"{name}" is no name for a kernel in CUDA C')
     arguments, size = lay_out_arguments(function)
-    carved = _shared_bytes(function) > STATIC_SHARED
+    shared_bytes = _shared_bytes(function)
+    carved = shared_bytes > STATIC_SHARED
     statements = Statements(name, functions, carved, strides)
     apart = "tirx.noalias" in function.attrs and bool(function.attrs["tirx.noalias"])
     written, shared = _written(function), _hands_on(function)
@@ -119,7 +123,8 @@ def _write_kernel(function: Any, functions: Functions, strides: Strides | None =
         limits = tuple(limit_of(strides, number) for number in numbers)
         interface = replace(interface, narrow=NARROW + name, narrow_grid=(across, down, deep), narrow_limits=limits)
     symbol = interface.narrow or name
-    head = f'extern "C" __global__ void __launch_bounds__({x * y * z}) {symbol}({", ".join(given)}) {{'
+    bounds = f"{x * y * z}, {max(1, MOST_SHARED // shared_bytes)}" if carved else f"{x * y * z}"
+    head = f'extern "C" __global__ void __launch_bounds__({bounds}) {symbol}({", ".join(given)}) {{'
     return "\n".join([head, *(f"  {line}" for line in statements.writer.lines), "}"]), interface
 
 

@@ -1,0 +1,322 @@
+"""Sorts by digits of eight bits on a GPU, the least significant first, by blocks of neighbouring elements; few elements by one block.
+
+    three_phase  for each digit: blocks count their elements; the counts become places; blocks put their elements in order and move them
+
+A block puts its elements in the order of a digit in shared memory (`block_ranks.py`), so those with equal digits, which go to neighbouring
+places, are moved by neighbouring threads. The first pass makes the elements, and the last one stores results. Few elements never leave the
+block that sorts them. (Satish, Harris & Garland 2009; Merrill & Grimshaw, High performance and scalable radix sorting, 2011.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i32, i64, u8, u16
+from raido.algo.graph.expr import Axis, Expr, Op, Var, const, fresh
+from raido.schedule.lower.block_ranks import BITS, ONE, ZERO, BlockRanks, BlockThreads
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.radix_sorts import digit_of
+from raido.schedule.nest.nodes import AtomicUpdate, Certificate, If, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.stages.sort_keys import sortable, unsigned
+from raido.schedule.strategies import BITS_OF_A_DIGIT, numbers_of_sort
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.sorts import Row
+
+KEYS = 1 << BITS_OF_A_DIGIT  # values of a digit
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A digit by which elements are moved: bits `low` … of key number `key`, which is pass `number` of all; `load`: the values of an element
+    as it is before, `store`: puts them at a place."""
+
+    key: int
+    low: Expr
+    number: Expr
+    load: Callable[[Var], Sequence[NestExpr]]
+    store: Callable[[Var, Sequence[NestExpr]], None]
+
+
+class BlockSort:
+    """One sort, by blocks that count and move in three phases."""
+
+    def __init__(self, builder: Builder, row: Row) -> None:
+        self.builder, self.row = builder, row
+        stage, reduction = row.job.stage, row.job.reduction
+        assert stage.sort is not None and reduction is not None
+        self.axis: Axis = stage.reduction_axes[0]
+        self.dtypes = [v.dtype for v in reduction.left]
+        self.keys = [unsigned(dtype) for dtype in self.dtypes[: stage.sort.keys]]
+        numbers = numbers_of_sort(stage, row.job.plan)
+        self.block, self.staged = numbers["block"], numbers["staged"]
+        self.threads = BlockThreads(
+            row.loops.thread_scans, stage.name, self.axis.name, numbers["threads"], numbers["subgroup"]
+        )
+        self.blocks = ix.ceildiv(self.count, self.block)
+
+    @property
+    def count(self) -> Expr:
+        """The elements of the sort."""
+        return self.axis.extent
+
+    def sort(self) -> None:
+        """Statements that read the elements, sort them and store them."""
+        builder, few = self.builder, ix.as_index(self.block)
+        if builder.facts.less_equal(self.count, few):
+            self._sort_in_one_block()
+        elif builder.facts.less(few, self.count):
+            self._sort_by_blocks()
+        else:
+            with builder.block(branch=True) as one:
+                self._sort_in_one_block()
+            with builder.block(branch=True) as many:
+                self._sort_by_blocks()
+            builder.add(If(Op("le", bool_, (self.count, few)), closed(one), closed(many)))
+
+    # Few elements
+
+    def _sort_in_one_block(self) -> None:
+        """All elements in the order of each digit of each key in turn; where elements are not staged they are made anew."""
+        builder, threads = self.builder, self.threads
+        with self._each_block(ONE):
+            ranks = BlockRanks(threads, self.block)
+            orders = [builder.alloc("order", u16, (ix.as_index(self.block),), "shared") for _ in range(2)]
+            staged = self._stage()
+            with threads.in_turn(self.count) as i:
+                self._keep(staged, i, self.row.elements(i) if staged else ())
+                builder.add(Store(orders[0], (i,), Op("cast", u16, (i,))))
+            for k in reversed(range(len(self.keys))):
+                number = fresh("pass")
+                with builder.loop(number, ZERO, ix.as_index(self.keys[k].bits // (2 * BITS)), 1):
+                    for half in range(2):
+                        low = builder.name("low", self._bits(k, ix.add(ix.mul(number, 2 * BITS), half * BITS)))
+
+                        def digit(element: Expr, k: int = k, low: Expr = low) -> NestExpr:
+                            (value,) = self._elements(staged, element, (k,))
+                            return Op("cast", i64, (digit_of(sortable(value), low, BITS),))
+
+                        ranks.order(self.count, digit, orders[half], orders[1 - half])
+            with threads.in_turn(self.count) as i:
+                element = self._within(Op("cast", i64, (Read(orders[0], (i,), None),)), ZERO, self.count)  # type: ignore[arg-type]
+                self.row.keep(i, self._elements(staged, element, range(len(self.dtypes))))
+
+    def _elements(self, staged: Sequence[Buffer], element: Expr, which: Sequence[int]) -> list[NestExpr]:
+        """Some values of an element."""
+        if staged:
+            return [Read(staged[k], (element,), None) for k in which]
+        var = element if isinstance(element, Var) else self.builder.name("element", element)
+        values = self.row.elements(var)
+        return [values[k] for k in which]
+
+    # Many
+
+    def _sort_by_blocks(self) -> None:
+        """A pass for each digit, between two sides of memory; the first makes the elements, the last one stores results."""
+        builder = self.builder
+        each = [(k, p) for k in reversed(range(len(self.keys))) for p in range(self.keys[k].bits // BITS_OF_A_DIGIT)]
+        sides = ix.as_index(min(2, len(each) - 1))
+        these = (
+            tuple(builder.alloc("these", d, (sides, self.count), "heap") for d in self.dtypes) if len(each) > 1 else ()
+        )
+        self._begin(len(each))
+
+        def from_side(side: Expr) -> Callable[[Var], Sequence[NestExpr]]:
+            return lambda at: [Read(buffer, (side, at), None) for buffer in these]
+
+        def to_side(side: Expr) -> Callable[[Var, Sequence[NestExpr]], None]:
+            return lambda at, values: self._store(these, (side, at), values)
+
+        def one(number: Expr, k: int, p: Expr, load: Any, store: Any) -> None:
+            low = builder.name("low", self._bits(k, ix.mul(p, BITS_OF_A_DIGIT)))
+            self._pass(Pass(k, low, number, load, store), these)
+
+        last = len(each) - 1
+        for k in reversed(range(len(self.keys))):
+            numbers = [number for number, (key, _) in enumerate(each) if key == k]
+            inner = [number for number in numbers if 0 < number < last]
+            if numbers[0] == 0:
+                one(ZERO, k, ZERO, self.row.elements, self.row.keep if last == 0 else to_side(ZERO))
+            if inner:
+                with builder.loop(number := fresh("pass"), ix.as_index(inner[0]), ix.as_index(inner[-1] + 1), 1):
+                    target = builder.name("target", ix.mod(number, 2))
+                    source = builder.name("source", ix.sub(1, target))
+                    one(number, k, ix.sub(number, numbers[0]), from_side(source), to_side(target))
+            if numbers[-1] == last > 0:
+                side = ix.as_index((last - 1) % 2)
+                one(ix.as_index(last), k, ix.as_index(last - numbers[0]), from_side(side), self.row.keep)
+
+    def _begin(self, passes: int) -> None:
+        """Memory for what blocks count."""
+        shape = (ix.as_index(KEYS), self.blocks)
+        self.counts = self.builder.alloc("counts", i64, shape, "heap")
+        self.totals = self.builder.alloc("totals", i64, shape[:1], "heap")
+
+    def _pass(self, each: Pass, these: tuple[Buffer, ...]) -> None:
+        """Elements move to their places by one digit."""
+        builder, threads, counts, totals = self.builder, self.threads, self.counts, self.totals
+        with self._each_block(self.blocks) as block, self._part(block, self.block) as (first, count):
+            own = self._counters("own", i32)
+            with threads.in_turn(count) as i:
+                value = each.load(builder.name("at", ix.add(first, i)))[each.key]
+                digit = Op("cast", i64, (digit_of(sortable(value), each.low, BITS_OF_A_DIGIT),))
+                self._count(own, digit, ONE)
+            with threads.each(KEYS) as d:
+                builder.add(Store(counts, (d, block), Op("cast", i64, (Read(own, (d,), None),))))  # type: ignore[arg-type]
+        with self._each_block(ix.as_index(KEYS)) as d:
+            builder.add(Store(totals, (d,), self._scan(self.blocks, counts, lambda k: (d, k))))
+        with self._each_block(ONE):
+            self._scan(ix.as_index(KEYS), totals, lambda k: (k,))
+
+        def before(block: Expr, d: Expr, amount: NestExpr) -> NestExpr:
+            return Op("add", i64, (Read(totals, (d,), None), Read(counts, (d, block), None)))  # type: ignore[arg-type]
+
+        self._move(each, these, before)
+
+    def _move(self, each: Pass, these: tuple[Buffer, ...], before: Callable[[Expr, Expr, NestExpr], NestExpr]) -> None:
+        """Blocks put their elements in the order of a digit, and move them to their places. `before`: of a block and a digit, of which the
+        block has so many elements, the place of the first one."""
+        builder, threads = self.builder, self.threads
+        certificates = (Certificate("radix", (*these, *self.row.results())),)
+        with self._each_block(self.blocks, certificates) as block, self._part(block, self.block) as (first, count):
+            size = (ix.as_index(self.block),)
+            ranks = BlockRanks(threads, self.block)
+            digits = builder.alloc("digits", u8, size, "shared")
+            orders = [builder.alloc("order", u16, size, "shared") for _ in range(2)]
+            begins, ends = self._counters("begins", u16), self._counters("ends", u16)
+            moves = builder.alloc("moves", i64, (ix.as_index(KEYS),), "shared")
+            staged = self._stage()
+            with threads.in_turn(ix.as_index(self.block)) as i:
+                self._load(each, staged, digits, first, count, i)
+            for half, (source, target) in enumerate(((None, orders[0]), (orders[0], orders[1]))):
+
+                def digit(element: Expr, half: int = half) -> NestExpr:
+                    own = Read(digits, (element,), None)
+                    return Op("cast", i64, (digit_of(own, const(u8, half * BITS), BITS),))
+
+                ranks.order(ix.as_index(self.block), digit, source, target)
+            certificate = Certificate("radix", (begins, ends))
+            with threads.in_turn(ix.as_index(self.block), (certificate,)) as i, self._if_there(i, count):
+                self._note_ends(orders[1], digits, begins, ends, i, count)
+            with threads.each(KEYS) as d:
+                begin, end = (
+                    builder.name(b.name[:-1], Op("cast", i64, (Read(b, (d,), None),)))  # type: ignore[arg-type]
+                    for b in (begins, ends)
+                )
+                place = before(block, d, ix.sub(end, begin))
+                builder.add(Store(moves, (d,), Op("sub", i64, (place, begin))))  # type: ignore[arg-type]
+            with threads.in_turn(ix.as_index(self.block), certificates) as i, self._if_there(i, count):
+                own = builder.name("own", Op("cast", i64, (Read(orders[1], (i,), None),)))  # type: ignore[arg-type]
+                d = builder.name("digit", Op("cast", i64, (Read(digits, (own,), None),)))  # type: ignore[arg-type]
+                place = self._within(Op("add", i64, (Read(moves, (d,), None), i)), ZERO, self.count)  # type: ignore[arg-type]
+                at = self._within(ix.add(first, own), first, ix.add(first, count))
+                each.store(place, [Read(b, (own,), None) for b in staged] if staged else each.load(at))
+
+    def _load(self, each: Pass, staged: Sequence[Buffer], digits: Buffer, first: Expr, count: Expr, i: Var) -> None:
+        """An element of a block, and its digit; where there is none, the largest digit, behind all elements."""
+        builder, there = self.builder, Op("lt", bool_, (i, count))
+        with builder.block(builder.facts.with_known(ix.sub(ix.sub(count, i), 1)), branch=True) as some:
+            values = each.load(builder.name("at", ix.add(first, i)))
+            self._keep(staged, i, values)
+            key = digit_of(sortable(values[each.key]), each.low, BITS_OF_A_DIGIT)
+            builder.add(Store(digits, (i,), Op("cast", u8, (key,))))
+        with builder.block(branch=True) as none:
+            builder.add(Store(digits, (i,), const(u8, KEYS - 1)))
+        builder.add(If(there, closed(some), closed(none)))
+
+    def _if_there(self, i: Var, count: Expr) -> AbstractContextManager[object]:
+        """A test for an element of a block that has so many."""
+        return self.builder.when(Op("lt", bool_, (i, count)), ix.sub(ix.sub(count, i), 1))
+
+    def _note_ends(self, order: Buffer, digits: Buffer, begins: Buffer, ends: Buffer, i: Var, count: Expr) -> None:
+        """Where the elements with a digit begin and end among those of a block in their order."""
+        builder, there = self.builder, Op("lt", bool_, (ZERO, i))
+
+        def digit_at(place: Expr, predicate: Expr | None) -> Var:
+            element = Op("cast", i64, (Read(order, (place,), predicate),))  # type: ignore[arg-type]
+            return builder.name("digit", Op("cast", i64, (Read(digits, (element,), None),)))  # type: ignore[arg-type]
+
+        own, previous = digit_at(i, None), digit_at(ix.sub(i, 1), there)
+        here = builder.name("here", Op("cast", u16, (i,)))
+        with builder.when(Op("logical_and", bool_, (there, Op("ne", bool_, (own, previous))))):
+            builder.add(Store(begins, (own,), here))
+            builder.add(Store(ends, (previous,), here))
+        with builder.when(Op("eq", bool_, (i, ix.sub(count, 1)))):
+            builder.add(Store(ends, (own,), Op("cast", u16, (count,))))
+
+    # Parts of both
+
+    @contextmanager
+    def _each_block(self, count: Expr, certificates: tuple[Certificate, ...] = ()) -> Iterator[Var]:
+        """A loop over blocks."""
+        how = {"level": "block.x", "certificates": certificates, **self._names("parallel")}
+        with self.builder.loop(block := fresh("block"), ZERO, count, 1, **how):
+            yield block
+
+    def _names(self, kind: str) -> dict[str, Any]:
+        """A loop of the stage as fields of a `For`."""
+        return {"kind": kind, "stage": self.row.job.stage.name, "loop": self.axis.name}
+
+    def _bits(self, k: int, low: Expr) -> Op:
+        """The number of a bit, as a shift of key number `k` takes it."""
+        return Op("cast", self.keys[k], (low,))
+
+    @contextmanager
+    def _part(self, block: Expr, size: int) -> Iterator[tuple[Expr, Expr]]:
+        """The first element of a block, and how many it has, at most `size`."""
+        first = self.builder.name("first", ix.mul(block, size))
+        yield first, self.builder.name("count", ix.minimum(ix.sub(self.count, first), size))
+
+    def _stage(self) -> tuple[Buffer, ...]:
+        """Shared memory for the elements of a block, where the schedule has it."""
+        size = (ix.as_index(self.block),)
+        return tuple(self.builder.alloc("staged", d, size, "shared") for d in self.dtypes) if self.staged else ()
+
+    def _keep(self, staged: Sequence[Buffer], i: Expr, values: Sequence[NestExpr]) -> None:
+        for buffer, value in zip(staged, values, strict=False):
+            self.builder.add(Store(buffer, (i,), value))
+
+    def _store(self, buffers: Sequence[Buffer], place: tuple[Expr, ...], values: Sequence[NestExpr]) -> None:
+        for buffer, value in zip(buffers, values, strict=True):
+            self.builder.add(Store(buffer, place, value))
+
+    def _within(self, value: NestExpr, low: Expr, high: Expr) -> Var:
+        """A name for an index that is known to be one of low..high."""
+        var = self.builder.name("place", value)
+        self.builder.scope.facts = self.builder.facts.with_range(var, low, ix.sub(high, 1))
+        return var
+
+    def _counters(self, name: str, dtype: DType, count: int = KEYS) -> Buffer:
+        """Counters, one for each value of a digit unless told, all 0."""
+        buffer = self.builder.alloc(name, dtype, (ix.as_index(count),), "shared")
+        with self.threads.in_turn(ix.as_index(count)) as d:
+            self.builder.add(Store(buffer, (d,), const(dtype, 0)))
+        return buffer
+
+    def _count(self, counters: Buffer, at: NestExpr, more: NestExpr) -> None:
+        """So many more at a place."""
+        dtype = counters.dtype
+        left, right = fresh("left", dtype), fresh("right", dtype)
+        added = Op("add", dtype, (left, right))
+        amount = const(dtype, 1) if more is ONE else more
+        self.builder.add(AtomicUpdate(counters, (at,), amount, left, right, added, "add"))
+
+    def _scan(self, count: Expr, buffer: Buffer, place: Callable[[Expr], tuple[Expr, ...]]) -> NestExpr:
+        """The elements of an array, by their number, give way to the sums of those before; returns that of all."""
+        piece = self.builder.name_bound("piece", ix.ceildiv(count, self.threads.count))
+
+        def at(t: Expr, k: Expr) -> tuple[Expr, ...]:
+            return place(ix.add(ix.mul(t, piece), k))
+
+        def write(t: Expr, k: Expr, before: NestExpr) -> None:
+            self.builder.add(Store(buffer, at(t, k), before))
+
+        certificates = (Certificate("radix", (buffer,)),)
+        return self.threads.scan(
+            i64, count, piece, lambda t, k: Read(buffer, at(t, k), None), write, certificates=certificates
+        )

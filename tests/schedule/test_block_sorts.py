@@ -1,0 +1,162 @@
+"""Sorts by blocks of a GPU: of every type and number of elements they have the results of the interpreter, whoever comes first."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+from random_programs import leaves_of
+from scheduled_programs import TABLES
+
+import raido as rd
+from raido.algo.errors import ScheduleError
+from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.interpret import interpret_program
+from raido.schedule.kernels.limits import limits_of
+from raido.schedule.lower import lower
+from raido.schedule.machine import Gpu, Machine
+from raido.schedule.nest.checker import check_nest
+from raido.schedule.nest.interpret import interpret_nest, sizes_of
+from raido.schedule.nest.nodes import Nest
+from raido.schedule.nest.races import find_races
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
+
+GPU = Gpu(threads=8, along=(8, 8, 8), subgroup=2, exchange=2, resident=8, ordered=True)
+MACHINE = Machine(task=64, gpu=GPU)
+WAYS = ("three_phase", "chain")
+
+
+def nest_of(algorithm: Any, arguments: Any, strategy: str, **numbers: Any) -> Nest:
+    """The nest of a program whose sorts go by blocks of a few elements."""
+    schedule = Schedule(form_stages(algorithm.trace(*arguments)), (), MACHINE)
+    for stage in schedule.stages:
+        if strategy in schedule[stage].strategies():
+            try:
+                schedule[stage].strategy(
+                    strategy, **{"block": 8, "threads": 4, "subgroup": 2, "staged": True, **numbers}
+                )
+            except ScheduleError:
+                continue
+    complete = schedule.complete()
+    assert complete.complete().steps == complete.steps
+    return check_nest(lower(complete.graph, complete.variants(), MACHINE), "scalar")
+
+
+def hold(nest: Nest, algorithm: Any, arguments: Any, seeds: int = 2) -> None:
+    """Nest and kernels have the results of the program, blocks and threads in any order."""
+    arrays, sizes = algorithm.flatten(arguments)
+    want = interpret_nest(nest, arrays, sizes)
+    for a, b in zip(want, leaves_of(algorithm.interpret(*arguments)), strict=True):
+        assert a.tobytes() == b.tobytes()
+    program = cut(nest, limits_of(GPU))
+    for seed in range(seeds):
+        got = interpret_program(program, arrays, sizes_of(nest, arrays, sizes), shapes=nest.shapes, seed=seed)
+        for a, b in zip(got, want, strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+def drawn(dtype: str, n: int) -> np.ndarray:
+    """Numbers of which some are equal, and some special."""
+    draw = np.random.default_rng(n)
+    if dtype[0] in "fb" and dtype != "bool":
+        special = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -2.0, 300.0])
+        return draw.choice(special, n)
+    if dtype == "bool":
+        return draw.integers(0, 2, n)
+    few = draw.integers(0, 5, n)
+    bits = int(dtype[1:])
+    low, high = (0, 1 << bits) if dtype[0] == "u" else (-(1 << bits - 1), 1 << bits - 1)
+    return np.where(few == 0, few, draw.integers(low, high, n, dtype="u8" if dtype[0] == "u" else "i8").astype(object))
+
+
+def numpys(dtype: str, values: np.ndarray) -> np.ndarray:
+    """The values as elements of a type."""
+
+    @rd.algorithm(a=f"{dtype}[n]")
+    def same(a: rd.Array) -> rd.Array:
+        return a
+
+    return values.astype(same.trace().parameters[0].dtype.numpy)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["bool", "i8", "u16", "f16", "bf16", "i32", "u32", "f32", "i64", "f64"])
+def test_every_type_is_sorted(dtype: str, way: str) -> None:
+    @rd.algorithm(a=f"{dtype}[n]")
+    def both(a: rd.Array) -> tuple[rd.Array, rd.Array]:
+        return rd.sort(a, descending=True, name="s"), rd.argsort(a, name="places")
+
+    for n in (0, 8, 27):
+        arguments = (numpys(dtype, drawn(dtype, n)),)
+        hold(nest_of(both, arguments, way), both, arguments)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "numbers", [{"staged": False}, {"subgroup": 1}, {"block": 16, "threads": 8}, {"block": 4, "threads": 1}]
+)
+def test_blocks_of_any_number_of_threads_sort(way: str, numbers: dict[str, Any]) -> None:
+    @rd.algorithm
+    def ordered(a: rd.i16["n"], b: rd.f16["n"]):
+        places = rd.argsort(a % 7, name="s")
+        return rd.sort((a % 7, b), name="t"), places
+
+    draw = np.random.default_rng(0)
+    for n in (5, 39):
+        arguments = (draw.integers(-99, 99, n).astype("i2"), draw.random(n).astype("f2"))
+        hold(nest_of(ordered, arguments, way, **numbers), ordered, arguments, seeds=1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", TABLES["sorts"])
+def test_programs_that_sort_keep_their_results(name: str, way: str) -> None:
+    algorithm, inputs = TABLES["sorts"][name]
+    for n in (3, 21):
+        arguments = inputs(np.random.default_rng(n), n, 5)
+        nest = nest_of(algorithm, arguments, way)
+        assert all(race.loop.stage.startswith("scan") for race in find_races(nest))
+        hold(nest, algorithm, arguments, seeds=1)
+
+
+@rd.algorithm
+def tens(a: rd.f64["n"], b: rd.i64["n"], c: rd.u32["n"]):
+    return rd.sort((a, b, c), name="s"), rd.argsort(c, name="t")
+
+
+@pytest.mark.parametrize("shared", [16, 32, 64, 99, 163, 227])
+@pytest.mark.parametrize("exchange", [0, 32])
+def test_default_blocks_fit_into_shared_memory(shared: int, exchange: int) -> None:
+    machine = Machine(task=1024, gpu=Gpu(shared=shared << 10, exchange=exchange, ordered=exchange > 0))
+    schedule = Schedule(form_stages(tens.trace()), (), machine).complete()
+    assert str(schedule).count('strategy("chain"' if exchange else 'strategy("three_phase"') == 2
+    lower(schedule.graph, schedule.variants(), machine)
+
+
+def test_blocks_that_no_device_has_are_refused() -> None:
+    @rd.algorithm
+    def rows(a: rd.f32["n", "m"]):
+        return rd.sort(a, axis=1, name="s")
+
+    cpu, gpu, small = (
+        Schedule(form_stages(a.trace()), (), m) for a, m in ((tens, Machine()), (rows, MACHINE), (tens, MACHINE))
+    )
+    with pytest.raises(ScheduleError, match="its blocks are those of a GPU"):
+        cpu["s"].strategy("chain")
+    with pytest.raises(ScheduleError, match='iterations of "y" would have some each'):
+        gpu["s"].strategy("three_phase", threads=4).parallel("y")
+    with pytest.raises(ScheduleError, match="would have 16 threads, and it may have 8"):
+        small["s"].strategy("three_phase", threads=16)
+    unordered = Schedule(form_stages(tens.trace()), (), Machine(gpu=Gpu()))
+    with pytest.raises(ScheduleError, match="blocks wait for one another"):
+        unordered["s"].strategy("chain")
+
+
+def test_devices_whose_subgroups_take_turns_keep_chunks() -> None:
+    machine = Machine(task=1024, gpu=Gpu(in_turn=True))
+    assert 'strategy("radix"' in str(Schedule(form_stages(tens.trace()), (), machine).complete())
