@@ -3,8 +3,8 @@
     v = q[h];  loop: q with [t] = w[v]      →      v = q[h], made;  loop: q with [t] = w[v]
 
 The loop takes over the memory of `q` if nobody reads the old contents once it runs: an iteration that looked `v` up again would, and all
-of `q` would be copied. What can fail is made early where every iteration evaluates it, for a number of the state or for the elements of
-an array, if it has any; that there is an iteration is asked afterwards (`guard`).
+of `q` would be copied. What can fail is made early where every iteration evaluates it, or the loop's count does: for a number of the
+state, to choose a branch, or for the elements of an array, if it has any; that there is an iteration is asked afterwards (`guard`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from raido.algo.graph.expr import (
     Array,
+    ArrayCond,
     ArrayLoop,
     ArrayWhile,
     Expr,
@@ -46,7 +47,9 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
     if not any(begun.values()):
         return roots
     homes, hosts = loops_around(nodes), host_variables(nodes)
-    within = {form: homes[form].intersection(begun) for form in nodes if isinstance(form, (Generate, *DEPENDENT))}
+    within = {
+        form: homes[form].intersection(begun) for form in nodes if isinstance(form, (Generate, ArrayCond, *DEPENDENT))
+    }
     early: dict[Node, dict[Node, tuple[Expr, ...]]] = {}
     for loop in loops:
         inside = [form for form, around in within.items() if loop in around]
@@ -64,12 +67,13 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
                     early.setdefault(form, {})[e] = sure.get(e, ())
     if not early:
         return roots
+    parts = {e for form, found in early.items() for e in _largest(form, found)}
     memo: dict[Node, Node] = {}
     for node in nodes:
         memo[node] = rebuild(node, memo.__getitem__)
         tables.carry(node, memo[node])
         if node in early:
-            new = _with_invariants(node, early[node], memo, tables)
+            new = _with_invariants(node, early[node], parts, memo, tables)
             tables.carry(node, new)
             memo[node] = new
     return rewritten(roots, memo)
@@ -77,14 +81,19 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
 
 def expressions_of_form(form: Node) -> tuple[Node, ...]:
     """The expressions that a form evaluates, or the arrays and expressions that it is made of."""
+    if isinstance(form, ArrayCond):
+        return (form.predicate,)
     return form.bodies if isinstance(form, Generate) else tuple(children(form))
 
 
 def always_evaluated(loop: ArrayLoop | ArrayWhile) -> set[Node]:
-    """The scalars that every iteration evaluates, whatever it finds: those of the states of one number."""
+    """The scalars that every iteration evaluates, whatever it finds: those of the states of one number, of what decides between branches,
+    and of the loop's count, which comes before."""
     own = [result.form for result in loop.results if isinstance(result, Result)]
-    single = [form for form in own if isinstance(form, Generate) and not form.axes]
-    return set(evaluated_nodes([body for form in single for body in form.bodies]))
+    single = [body for form in own if isinstance(form, Generate) and not form.axes for body in form.bodies]
+    deciding = [form.predicate for form in own if isinstance(form, ArrayCond)]
+    counted = [loop.count] if isinstance(loop, ArrayLoop) else []
+    return set(evaluated_nodes([*single, *deciding, *counted]))
 
 
 def evaluated_for_elements(loop: ArrayLoop | ArrayWhile) -> dict[Node, tuple[Expr, ...]]:
@@ -120,16 +129,27 @@ def _reads(e: Node, arrays: Collection[Node], sure: Collection[Node]) -> bool:
     return reads and (e in sure or not any(map(can_fault, nodes)))
 
 
-def _with_invariants(form: Node, early: Mapping[Node, Sequence[Expr]], memo: dict[Node, Node], tables: Tables) -> Node:
-    """A form that reads its invariants where they are made, each if the array of that shape which asks for it has elements."""
+def _largest(form: Node, early: Collection[Node]) -> list[Node]:
+    """The invariants of a form that are no parts of others."""
+    return [e for e in scalar_nodes(*expressions_of_form(form), stop=early) if e in early]
+
+
+def _with_invariants(
+    form: Node, early: Mapping[Node, Sequence[Expr]], parts: Collection[Node], memo: dict[Node, Node], tables: Tables
+) -> Node:
+    """A form that reads its invariants where they are made, each if the array of that shape which asks for it has elements.
+
+    parts: those invariants of any form that are made by themselves, and that larger ones read: made once, they stand before the loop for
+    all who read them, in branches too.
+    """
     instead: dict[Node, Node] = {}
     for node in scalar_nodes(form):
-        if node in early:
-            value, shape = memo[node], tuple(memo[n] for n in early[node])
-            made = Generate((), (made_for_elements(value, shape),))  # type: ignore[arg-type]
+        new = rebuild(node, lambda child: instead.get(child, memo.get(child, child)))
+        if node in early and node in parts:
+            shape = tuple(memo[n] for n in early[node])
+            made = Generate((), (made_for_elements(new, shape),))  # type: ignore[arg-type]
             tables.kinds[made] = "scalar"
-            instead[node] = Load(Result(made, 0), (), False)
-        else:
-            instead[node] = rebuild(node, lambda child: instead.get(child, memo.get(child, child)))
-        tables.carry(node, instead[node])
+            new = Load(Result(made, 0), (), False)
+        instead[node] = new
+        tables.carry(node, new)
     return instead[form]

@@ -53,6 +53,27 @@ def distances(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
 
 
 @rd.algorithm
+def in_branches(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
+    """As `queue`, with branches: what decides between them and the number of edges ask for the node as well."""
+    n = starts.shape[0] - 1
+
+    def visit(s):
+        head, tail, waiting, far = s
+        here = waiting[head]
+
+        def edge(j, s):
+            tail, waiting, far = s
+            there = ends[starts[here] + j]
+            put = lambda: (tail + 1, waiting.at[tail].set(there), far.at[there].set(far[here] + 1))
+            return rd.cond(far[there] < 0, put, lambda: (tail, waiting, far))
+
+        return head + 1, *rd.loop(starts[here + 1] - starts[here], edge, (tail, waiting, far))
+
+    far = rd.full(n, -1).at[0].set(0)
+    return rd.while_loop(lambda s: s[0] < s[1], visit, (0, 1, rd.zeros(n, rd.i64), far))[3]
+
+
+@rd.algorithm
 def marked(m: rd.i64["n"], rows: rd.i64["h", "w"], at: rd.i64):
     """A number that is asked for by the elements of an array alone, of which there may be none."""
     changed = lambda j, s: (s[0].at[0].set(j), s[1] + m[at])
@@ -80,7 +101,7 @@ def graph(n: int, seed: int) -> list[np.ndarray]:
     return [starts, np.random.default_rng(seed + 1).integers(0, n, starts[-1])]
 
 
-@pytest.mark.parametrize("algorithm", (queue, distances, rows_by_pivots))
+@pytest.mark.parametrize("algorithm", (queue, distances, in_branches, rows_by_pivots))
 def test_the_loop_takes_over_what_it_begins_as(algorithm):
     complete = algorithm.schedule().complete()
     assert not lower(complete.graph, complete.variants()).copies
@@ -92,6 +113,7 @@ def test_results_are_the_same(n):
         arguments = graph(n, seed)
         assert (queue(*arguments) == queue.interpret(*arguments)).all()
         assert (distances(*arguments) == queue(*arguments)).all()
+        assert (in_branches(*arguments) == queue(*arguments)).all()
         assert (distances.interpret(*arguments) == queue(*arguments)).all()
         places, counts = np.random.default_rng(seed).integers(0, n, (2, 6))
         arguments = [np.arange(n), places, counts]
