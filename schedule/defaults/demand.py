@@ -329,13 +329,20 @@ def evaluations(reader: Stage, point: Point) -> int:
 
 
 def repeats(stage: Stage, reader: Stage, point: Point) -> int:
-    """How often, on average, a reader of more elements than a stage has comes to each by an index that several axes make."""
+    """How often, on average, a reader of more elements than a stage has comes to each by an index that several axes make, or by a quotient
+    or remainder of one."""
     axes = {axis.var: axis.extent for axis in reader.all_axes}
     made = [{node for node in scalar_nodes(e) if node in axes} for e in point if e is not None]
-    if all(len(variables) < 2 for variables in made):
+    divided = any(
+        isinstance(node, Op) and node.name in _DIVIDING for e in point if e is not None for node in scalar_nodes(e)
+    )
+    if not divided and all(len(variables) < 2 for variables in made):
         return 1
     extents = (axes[var] for var in set().union(*made))  # type: ignore[index]
     return prod(map(_usual, extents)) // prod(_usual(axis.extent) for axis in stage.axes)
+
+
+_DIVIDING = ("floordiv", "floormod", "mod")
 
 
 def _usual(extent: Expr) -> int:
