@@ -6,7 +6,8 @@ after    for chunk: for i of the chunk: counts[chunk, k[i]] += 1
          for chunk: for i of the chunk: p = counts[chunk, k[i]]++; out[p] = values[i]
 
 Chunks are contiguous and each goes through its steps in order, so steps of equal keys keep theirs (Knuth, The Art of Computer Programming
-3, 5.2). Keys are the digits of a radix sort, and the ranges of bins of an update whose steps are sorted.
+3, 5.2). Keys are the digits of a radix sort, the ranges of bins of an update whose steps are sorted, and the sides of parts that a pivot
+splits: of these, lanes count and move many at once.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 ZERO = ix.as_index(0)
-Take: TypeAlias = Callable[[NestExpr], Var]
-"""Emits that the next place of a key is taken; the name of the place."""
+Take: TypeAlias = Callable[..., Var]
+"""`take(key, number=1)` emits that so many places of a key are taken; the name of the first of them."""
 
 
 def append_by_key(
@@ -33,30 +34,33 @@ def append_by_key(
     counts: Buffer,
     steps: Callable[[Expr, Expr, Take, bool], None],
     certificate: Certificate,
+    keys: Expr | None = None,
     **how: Any,
 ) -> None:
     """`steps(first, end, take, moves)` emits the loop over the steps of a chunk, which take places, and store there if it `moves` them. In
-    the end counts[chunk, key] is the place behind the last one of a chunk's key."""
+    the end counts[chunk, key] is the place behind the last one that a chunk took. `keys`: how many there are, if not as many as counters."""
+    keys = counts.shape[1] if keys is None else keys
     for moves in (False, True):
         with each_chunk(builder, chunks, certificates=(certificate,) if moves else (), **how) as (chunk, first, end):
             if not moves:
-                with builder.loop(key := fresh("key"), ZERO, counts.shape[1], 1):
+                with builder.loop(key := fresh("key"), ZERO, keys, 1):
                     builder.add(Store(counts, (chunk, key), ZERO))
 
-            def take(key: NestExpr, chunk: Expr = chunk) -> Var:
+            def take(key: NestExpr, number: Expr | int = 1, chunk: Expr = chunk) -> Var:
                 place = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]
-                builder.add(Store(counts, (chunk, key), ix.add(place, 1)))  # type: ignore[arg-type]
+                if number != 0:
+                    builder.add(Store(counts, (chunk, key), ix.add(place, number)))  # type: ignore[arg-type]
                 return place
 
             steps(first, end, take, moves)
         if not moves:
-            _counts_to_places(builder, counts, chunks.many)
+            _counts_to_places(builder, counts, keys, chunks.many)
 
 
-def _counts_to_places(builder: Builder, counts: Buffer, many: bool) -> None:
+def _counts_to_places(builder: Builder, counts: Buffer, keys: Expr, many: bool) -> None:
     """counts[chunk, key] give way to how many elements have smaller keys, or are in chunks before. Where chunks may be `many`, threads have
     keys each, once it is known how many elements have smaller ones."""
-    chunks, keys = counts.shape
+    chunks, _ = counts.shape
     total = builder.register("total", ZERO)
     smaller = builder.alloc("smaller", i64, (keys,), "heap") if many else None
     if smaller is not None:
@@ -66,14 +70,14 @@ def _counts_to_places(builder: Builder, counts: Buffer, many: bool) -> None:
                 builder.add(Store(own, (), Op("add", i64, (Read(own, (), None), Read(counts, (chunk, key), None)))))
             builder.add(Store(smaller, (key,), Read(own, (), None)))
         with builder.loop(key := fresh("key"), ZERO, keys, 1):
-            take_in(builder, total, smaller, (key,))
+            _take_in(builder, total, smaller, (key,))
     with builder.loop(key := fresh("key"), ZERO, keys, 1, kind="parallel" if many else "serial"):
         running = total if smaller is None else builder.register("running", Read(smaller, (key,), None))
         with builder.loop(chunk := fresh("chunk"), ZERO, chunks, 1):
-            take_in(builder, running, counts, (chunk, key))
+            _take_in(builder, running, counts, (chunk, key))
 
 
-def take_in(builder: Builder, running: Buffer, counts: Buffer, at: tuple[Expr, ...]) -> None:
+def _take_in(builder: Builder, running: Buffer, counts: Buffer, at: tuple[Expr, ...]) -> None:
     """A count gives way to the sum of those before it, to which it is added."""
     own = builder.name("own", Read(counts, at, None))
     before = builder.name("before", Read(running, (), None))

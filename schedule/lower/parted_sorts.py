@@ -1,21 +1,18 @@
 """Sorts by comparison whose elements threads split by so many pivots that each part is one thread's own.
 
     bounds    0         9         a part, then two, then four, …: each has a pivot, the median of some of its keys
-    chunks    1 1 0 1 | 0 1 1     count, and then move, what comes before the pivot of every part that they meet, and the rest
+    chunks    1 1 0 1 | 0 1 1     append what comes before the pivot of every part that they meet, and the rest (`append_by_key`)
 
-Both sides keep the order of their elements, as in one part (`quicksorts`).
-(Blelloch, Prefix sums and their applications, 1990: the split.)
+A part has two keys, of which lanes count and append a chunk's elements at once. Both sides keep the order of their elements, as in one
+part (`quicksorts`). (Blelloch, Prefix sums and their applications, 1990: the split.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, fresh
-from raido.schedule.lower.append_by_key import take_in
+from raido.schedule.lower.append_by_key import Take, append_by_key
 from raido.schedule.lower.builder import closed
 from raido.schedule.lower.chunks import each_chunk
 from raido.schedule.lower.quicksorts import ONE, ZERO, Part, Quicksort, Test, chosen
@@ -44,7 +41,7 @@ class PartedQuicksort(Quicksort):
         most = ix.mul(chunks.count, 2)
         bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
         pivots = builder.alloc("pivots", self.these[0].dtype, (most,), "heap")
-        counts = builder.alloc("counts", i64, (chunks.count, most), "heap")
+        counts = builder.alloc("counts", i64, (chunks.count, ix.mul(most, 2)), "heap")
         parts = builder.register("parts", ONE)
         with builder.block(loop=True) as setup:
             number = builder.name("number", Read(parts, (), None))
@@ -90,51 +87,38 @@ class PartedQuicksort(Quicksort):
         part = fresh("part")
         with builder.loop(part, ZERO, number, 1):
             builder.add(Store(pivots, (part,), self._pivot(self._part(bounds, part, whole))))
-        with self._pieces(bounds, whole, number) as (chunk, part, _, piece):
-            pivot = builder.name("pivot", Read(pivots, (part,), None))
-            before = builder.register("before", ZERO)
-            self._count(piece, before, lambda key: precedes(key, pivot))
-            builder.add(Store(counts, (chunk, part), Read(before, (), None)))
-        part, chunk = fresh("part"), fresh("chunk")
-        with builder.loop(part, ZERO, number, 1):
-            first = ix.mul(part, whole)
-            running = builder.register("running", Read(bounds, (first,), None))
-            with builder.loop(chunk, ZERO, self.chunks.count, 1):
-                take_in(builder, running, counts, (chunk, part))
-            builder.add(Store(bounds, (ix.add(first, half),), Read(running, (), None)))
-        certificates = (Certificate("quicksort", self.others),)
-        with self._pieces(bounds, whole, number, certificates) as (chunk, part, first, piece):
-            pivot = builder.name("pivot", Read(pivots, (part,), None))
-            middle = builder.name("middle", Read(bounds, (ix.add(first, half),), None))
-            place = builder.name("place", Read(counts, (chunk, part), None))
-            front, behind = (
-                builder.register("front", place),
-                builder.register("behind", ix.sub(ix.add(middle, piece.low), place)),
-            )
-            self._split(
-                self.these, piece, lambda key: precedes(key, pivot), (self.others, front), (self.others, behind)
-            )
+
+        def in_chunk(low: Expr, high: Expr, take: Take, moves: bool) -> None:
+            with builder.loop(part := fresh("part"), ZERO, number, 1):
+                pivot, own = builder.name("pivot", Read(pivots, (part,), None)), self._part(bounds, part, whole)
+                begin = builder.name("begin", ix.maximum(low, own.low))
+                end = builder.name("end", ix.maximum(begin, ix.minimum(high, own.high)))
+                piece, sides = Part(begin, end), (ix.mul(part, 2), ix.add(ix.mul(part, 2), 1))
+
+                def goes_before(key: NestExpr) -> NestExpr:
+                    return precedes(key, pivot)
+
+                if moves:
+                    front, behind = (builder.register("next", take(side, 0)) for side in sides)
+                    self._split(self.these, piece, goes_before, (self.others, front), (self.others, behind))
+                else:
+                    before = self._count(piece, goes_before)
+                    for side, found in zip(sides, (before, ix.sub(ix.sub(end, begin), before)), strict=True):
+                        take(side, found)
+
+        keys = ix.mul(number, 2)
+        append_by_key(builder, self.chunks, counts, in_chunk, Certificate("quicksort", self.others), keys)
+        with builder.loop(part := fresh("part"), ZERO, number, 1):
+            middle = Read(counts, (ZERO, ix.add(ix.mul(part, 2), 1)), None)
+            builder.add(Store(bounds, (ix.add(ix.mul(part, whole), half),), middle))
         with self._elements() as (_, at):
             for these, other in zip(self.these, self.others, strict=True):
                 builder.add(Store(these, (at,), Read(other, (at,), None)))
 
-    @contextmanager
-    def _pieces(
-        self, bounds: Buffer, whole: Expr, number: Expr, certificates: tuple[Certificate, ...] = ()
-    ) -> Iterator[tuple[Var, Var, Expr, Part]]:
-        """Loops over chunks and the parts that they may meet, as a context: their numbers, the first smallest part, and what both have."""
-        builder, part = self.builder, fresh("part")
-        with (
-            each_chunk(builder, self.chunks, certificates=certificates) as (chunk, low, high),
-            builder.loop(part, ZERO, number, 1),
-        ):
-            whole_part = self._part(bounds, part, whole)
-            begin = builder.name("begin", ix.maximum(low, whole_part.low))
-            end = builder.name("end", ix.maximum(begin, ix.minimum(high, whole_part.high)))
-            yield chunk, part, ix.mul(part, whole), Part(begin, end)
-
-    def _count(self, part: Part, register: Buffer, test: Test) -> None:
-        """Adds the number of elements of a part for which a test of the key holds."""
+    def _count(self, part: Part, test: Test) -> Var:
+        """The number of elements of a part for which a test of the key holds."""
+        count = self.builder.register("count", ZERO)
         with self._along(part) as at:
             key = self.builder.name("key", Read(self.these[0], (at,), None))
-            self._add(register, chosen(test(key), ONE, ZERO))
+            self._add(count, chosen(test(key), ONE, ZERO))
+        return self.builder.name("count", Read(count, (), None))

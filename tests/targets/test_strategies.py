@@ -86,6 +86,7 @@ CASES = {
         lambda n: (np.arange(n, dtype="i4") * 7 % 103 - 1, numbers(n)),
     ),
     "sort of many chunks": (in_order, "order", "radix", {"chunks": 100}, lambda n: (numbers(n),)),
+    "sort of many chunks by pivots": (in_order, "order", "quicksort", {"chunks": 100}, lambda n: (numbers(n),)),
     "sorted writes": (
         last_values,
         "put",
