@@ -25,7 +25,7 @@ from raido.schedule.state import (
     readers_of,
     shared_count,
 )
-from raido.schedule.strategies import check_flat, check_scan, check_sort, check_update, strategy_name
+from raido.schedule.strategies import check_flat, check_scan, check_sort, check_triangle, check_update, strategy_name
 from raido.schedule.strategy_parts import check_parts
 
 INSIDE_NO_OTHERS = (
@@ -57,6 +57,7 @@ def check_state(state: State, before: State) -> None:
         check_update(state, name)
         check_sort(state, name)
         check_flat(state, name)
+        check_triangle(state, name)
         check_parts(state, name)
         check_branches(state, name)
         check_alignment(state, name)

@@ -375,7 +375,7 @@ class StageView(Directives):
         return legal_steps(self._schedule.state, self.name)
 
     def strategies(self) -> dict[str, Strategy]:
-        """The strategies that `strategy` accepts for the stage, each with its numbers, axes and parts; maps, stencils and reductions have none.
+        """The strategies that `strategy` accepts for the stage, each with its numbers, axes and parts; maps and stencils have none.
         Array loops have two: their rows stay "whole" in each iteration, or go through all of them one by one, "rows".
 
         >>> running.schedule()["scan_1"].strategies()["chain"]

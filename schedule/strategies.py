@@ -22,6 +22,7 @@ from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.boxes import box_of
 from raido.schedule.stages.segments import ragged_folds, segments_of
 from raido.schedule.stages.stage import Stage
+from raido.schedule.stages.symmetry import is_reduction_alone
 from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position, stages_read
 
 PHASES = ("three_phase", "count_write")
@@ -53,7 +54,8 @@ class Strategy:
 
 
 def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]:
-    """The strategies of a stage by name, the plainest first, with the numbers that suit a machine; maps, stencils and reductions have none.
+    """The strategies of a stage by name, the plainest first, with the numbers that suit a machine; maps and stencils have none, and of
+    reductions those whose result is a symmetric matrix have one beside their loops.
 
     A block that is gone over twice by the same thread (`chain`, `flat`) fills half of L2, beside what else is read and written. Where all
     blocks are gone over before the first of them is again, it fills L2: none of it is left there by then. Steps of `sorted` meet
@@ -94,6 +96,8 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
             by_comparisons["quickselect"] = Strategy({"ranked": ranked}, own)
         return {**by_digits, **by_comparisons}
     if stage.scan is None and stage.filter is None:
+        if stage.symmetric:
+            return {"triangle": Strategy({}, tuple(axis.name for axis in stage.all_axes))}
         return _of_segments(stage, machine)
     axes = tuple(axis.name for axis in stage.axes)
     x = stage.reduction_axes[0].name
@@ -181,7 +185,7 @@ def strategy_name(state: State, name: str) -> str:
     plan = state.plans[name]
     return (
         ""
-        if not strategies_of(state.stage(name))
+        if not strategies_of(state.stage(name)) or (plan.strategy is None and is_reduction_alone(state.stage(name)))
         else plan.strategy[0]
         if plan.strategy
         else next(iter(strategies_of(state.stage(name))))
@@ -285,6 +289,19 @@ def flat_axis(state: State, name: str) -> Axis | None:
     strategy = state.plans[name].strategy
     segments = segments_of(state.stage(name)) if strategy is not None and strategy[0] == "flat" else None
     return None if segments is None else state.stage(name).axes[segments.axis]
+
+
+def check_triangle(state: State, name: str) -> None:
+    """Refuses to mirror a triangle that is not made whole, or whose sums are made in chunks, of which those of the other are missing."""
+    stage, plan = state.stage(name), state.plans[name]
+    if plan.strategy is None or plan.strategy[0] != "triangle":
+        return
+    if isinstance(plan.compute, At) or state.gpu is not None:
+        where = "on a GPU" if state.gpu is not None else "in loops of other stages"
+        raise Refusal(f'"{name}" is mirrored once its triangle is made, {where} never', f's["{name}"].root()')
+    first = next((loop for loop in plan.loops if is_reduction(stage, plan, loop.name)), None)
+    if first is not None and first.kind == "parallel":
+        raise Refusal(f'chunks of "{first.name}" make results of which the others are copies', "parallel rows")
 
 
 def check_flat(state: State, name: str) -> None:

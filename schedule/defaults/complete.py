@@ -15,12 +15,13 @@ across its rows would lie far apart; where elements are read at quotients of it,
 axis is parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a
 block of its own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sums
 stays in registers, and what is read along rows is packed in panels, those of as many columns at a time as half of L2 holds; in products of
-rows with rows the right factor is, too (`products`). Results of no more rows than a tile read the right factor where it is, in chunks of
-it, or with lanes along the reduction. Few tiles of a long reduction are made in chunks of it. Convolutions make several channels at
-a time; where all results share functions of an iteration, as in back projection, four rows are made at a time. Sums down columns run
-along the rows, one at a time where L1 holds the row of sums, else eight; what is read across rows is turned in registers, square by
-square (`transposes`); a stencil that reads neighbouring rows makes as many rows at a time as the model of cost chooses (`rows`), up to
-four, or twelve where they are stored past the caches, and two of a long weighted sum (`latency`).
+rows with rows the right factor is, too (`products`). Of symmetric results, as x.T @ x is, a triangle is made. Results of no more rows
+than a tile read the right factor where it is, in chunks of it, or with lanes along the reduction. Few tiles of a long reduction are made
+in chunks of it. Convolutions make several channels at a time; where all results share functions of an iteration, as in back projection,
+four rows are made at a time. Sums down columns run along the rows, one at a time where L1 holds the row of sums, else eight; what is read
+across rows is turned in registers, square by square (`transposes`); a stencil that reads neighbouring rows makes as many rows at a time
+as the model of cost chooses (`rows`), up to four, or twelve where they are stored past the caches, and two of a long weighted sum
+(`latency`).
 Reductions, elements with loops of their own, and those with long chains of operations run several gangs side by side (`latency`), and
 what takes differently long is handed to threads piece by piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are

@@ -191,10 +191,15 @@ def say_sums(draft: Draft, stage: Stage, row: str, column: str) -> None:
 def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> bool:
     """Loops over tiles inside those over blocks of columns, whose panels are packed first; whether all is legal.
 
-    Of many products side by side that have factors of their own, each is a task; else threads share what is packed, and then the rows.
+    Of symmetric results a triangle is made. Of many products side by side that have factors of their own, each is a task; else threads
+    share what is packed, and then the rows.
     """
     trial, name, (i, j) = draft.trial(), stage.name, (axis.name for axis in stage.axes[-2:])
     rows = even_part(draft, stage.axes[-2], rows_of_tile(stage, draft.machine))
+    if stage.symmetric and prod(extent(draft, axis.extent) for axis in stage.reduction_axes) >= FEWEST_STEPS:
+        trial.say(
+            name, "strategy", name="triangle"
+        )  # an element that is copied takes as long as some dozen steps of its sum
     if not trial.say(name, "split", axis=i, factor=rows):
         return False
     block, width = columns_of_block(draft, stage), width_of_tile(stage, draft.machine)

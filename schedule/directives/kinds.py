@@ -18,6 +18,7 @@ from raido.schedule.directives.recorder import Name, Number, Recorder, Self, one
 from raido.schedule.lanes_along_folds import lanes_of_blocks
 from raido.schedule.plan import EDGE, LoopPlan, Split
 from raido.schedule.refusal import Refusal
+from raido.schedule.stages.symmetry import is_reduction_alone
 from raido.schedule.state import State, is_reduction, loop_of, put, trip_count, with_loop
 from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_numbers import grain_of_partials
@@ -126,7 +127,7 @@ def apply_tail(state: State, stage: str, axis: str, kind: str) -> State:
     refuse_shared(state, stage, [loop.name for loop in here])
     reduction = state.stage(stage).reduction
     folds = reduction is not None and is_reduction(state.stage(stage), plan, name)
-    stepwise = bool(strategies_of(state.stage(stage)))
+    stepwise = not is_reduction_alone(state.stage(stage)) and bool(strategies_of(state.stage(stage)))
     if kind == "shift" and folds and reduction is not None and (stepwise or reduction.monoid not in IDEMPOTENT):
         raise Refusal("an overlapping strip would fold some values twice", 'tail "mask"')
     relations = tuple(replace(r, tail=kind) if r in splits else r for r in plan.relations)

@@ -1,4 +1,4 @@
-"""`strategy`: what loop directives cannot say. Maps, stencils and reductions leave nothing over for it; scans and updates do."""
+"""`strategy`: what loop directives cannot say. Maps and stencils leave nothing over for it; scans and updates do, and symmetric reductions."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class StrategyDirectives(Recorder):
         insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to `ranked`
         elements; "quickselect", where stages read some places alone, sorts no part that holds none of them. An array loop's "rows" has
         the loop over rows outside its iterations; `depth` axes say which row.
+        A reduction's "triangle" makes the lower triangle of a result that is a symmetric matrix, and copies the other.
         "gather" makes a map of an update that sets a box: it has the axes of the result, and takes the directives of maps.
         Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
         `chunks="min(64, r // (8 * x))"`. There are never more than 4096 chunks.
@@ -48,7 +49,7 @@ class StrategyDirectives(Recorder):
         >>> blur.schedule()["cols"].strategies()
         {}
 
-        Refuses maps, stencils and reductions, which have none: vectorizing or parallelizing a reduction axis makes partials; a
+        Refuses maps, stencils and other reductions, which have none: vectorizing or parallelizing a reduction axis makes partials; a
         second strategy; a strategy after loop directives on the axis that it splits, "gather" after any; and indivisible steps of
         several values that depend on one another.
         """

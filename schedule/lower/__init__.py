@@ -8,6 +8,7 @@
     placement     producers inside loops: regions, memory                            (regions)
     sliding       producers kept further out than they are computed
     reductions    accumulators, partials                                              (lane_blocks, thread_folds)
+    mirror        symmetric results by their lower triangle
     unread        what nobody reads is not stored
     rows_outside  array loops run row by row where the schedule says so
     rows_together successive changes of one array are made row by row in one loop

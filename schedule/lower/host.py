@@ -34,6 +34,7 @@ from raido.algo.graph.limits import DECIDED_BY_DATA, sized_arrays
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import loads_in, scalar_nodes, transform
 from raido.algo.graph.size_numbers import SizeNumber, numbers_of, size_numbers
+from raido.schedule.lower import mirror
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.control import Control
 from raido.schedule.lower.convert import Converter, Sites, Storage
@@ -337,6 +338,12 @@ class Host:
             box = tuple((ix.as_index(0), ix.sub(axis.extent, 1)) for axis in job.stage.axes)
             self.loops.nest(job, box)
         self.builder.add(Produce(job.stage.name, closed(scope), self.builder.site_of_loop()))
+        if mirror.is_triangle(job):
+            with self.builder.block() as scope:
+                mirror.copy_triangle(
+                    self.builder, job, [self.storages[Result(job.form, k)] for k in range(len(job.bodies))]
+                )
+            self.builder.add(Produce(job.stage.name, closed(scope), self.builder.site_of_loop()))
 
     def learn(self, form: Node) -> None:
         """The host reads the sizes that a stage has decided, and leaves them for the caller."""

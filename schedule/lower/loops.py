@@ -16,6 +16,7 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
 from raido.algo.graph.facts import interval
 from raido.schedule.levels import bound
+from raido.schedule.lower import mirror
 from raido.schedule.lower.block_scans import BlockScans
 from raido.schedule.lower.blocks import Blocks
 from raido.schedule.lower.builder import Builder, Scope, as_planned, closed
@@ -149,7 +150,8 @@ class Loops:
         elif stage.update:
             self.updates.update(work, position)
         else:
-            self.reductions.reduce(work, position)
+            with mirror.unless_copied(self.builder, work):
+                self.reductions.reduce(work, position)
         return True
 
     # One loop

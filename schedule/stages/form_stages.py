@@ -68,6 +68,7 @@ from raido.schedule.stages.stage import (
     StageGraph,
 )
 from raido.schedule.stages.step_stages import filter_stage, pure_axis_names, scan_stage, sort_stage, update_stage
+from raido.schedule.stages.symmetry import is_symmetric
 from raido.schedule.stages.tables import Tables, merge_names
 
 NORMALISE = (
@@ -345,7 +346,8 @@ def _stages_at(
 def _stage(form: Generate, names: dict[Node, tuple[str, ...]], tables: Tables, site: object) -> Stage:
     reduction = reduction_of(form)
     name, *_ = names[form]
-    return Stage(name, names[form], form, form.axes, reduction, form.bodies, tables.outer.get(form, 0), None, site)  # type: ignore[arg-type]
+    made = Stage(name, names[form], form, form.axes, reduction, form.bodies, tables.outer.get(form, 0), None, site)  # type: ignore[arg-type]
+    return replace(made, symmetric=is_symmetric(made))
 
 
 def _control(form: Node, names: tuple[str, ...], inner: dict[str, tuple[AnyStage, ...]], site: object) -> ControlStage:

@@ -113,7 +113,7 @@ class Stage(Lasting):
 
     `axes` are the pure axes (names are display names, unique within the stage together with those of `reduction.axes`).
     With a `reduction`, `bodies` may mention `Item(reduction, k)`; they are what is stored once the reduction is done, or, with `scan`,
-    at each of its steps.
+    at each of its steps. `symmetric`: the results of a reduction along the last two axes are a symmetric matrix.
     """
 
     name: str
@@ -129,6 +129,7 @@ class Stage(Lasting):
     update: UpdateStep | None = None
     filter: FilterStep | None = None
     sort: SortStep | None = None
+    symmetric: bool = False
 
     @property
     def reduction_axes(self) -> tuple[Axis, ...]:

@@ -1,0 +1,70 @@
+"""Symmetric results by their lower triangle (strategy "triangle"): tiles that lie above it are not made, and copied afterwards.
+
+for yo, xo: if x of some element of the tile <= y of some: tile of sums
+for y: for x > y: out[y, x] = out[x, y]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Op, fresh
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.convert import Storage
+from raido.schedule.lower.jobs import Job
+from raido.schedule.lower.versions import as_comparison
+from raido.schedule.lower.work import Work
+from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import Read
+
+ROWS = 16  # side by side: each line of the cache that they read has an element for each of them
+
+
+def is_triangle(job: Job) -> bool:
+    """Whether a stage makes the lower triangle of its result, and copies the other."""
+    return job.plan.strategy is not None and job.plan.strategy[0] == "triangle"
+
+
+@contextmanager
+def unless_copied(builder: Builder, work: Work) -> Iterator[None]:
+    """What is added meanwhile, only where some element of the tile at hand is on or below the diagonal."""
+    lanes = any(loop.kind == "vector" for loop in work.job.plan.loops[: work.job.first_reduction])
+    if not is_triangle(work.job) or lanes or len(work.copies) > 1:
+        yield
+        return
+    row, column = (axis.name for axis in work.job.stage.axes[-2:])
+    last, first = work.copies[0].box(row)[1], work.copies[0].box(column)[0]
+    with builder.when(Op("le", bool_, (first, last))):
+        yield
+
+
+def copy_triangle(builder: Builder, job: Job, storages: Sequence[Storage]) -> None:
+    """The elements above the diagonal, copied of those below it, some rows at a time."""
+    *outer, rows, columns = job.stage.axes
+    size, how = rows.extent, {"stage": job.stage.name, "tail": "default"}
+    around, top, other = [fresh(axis.name) for axis in outer], fresh(rows.name), fresh(columns.name)
+    with ExitStack() as loops:
+        for var, axis in zip(around, outer, strict=True):
+            loops.enter_context(builder.loop(var, ix.as_index(0), axis.extent, **how))
+        loops.enter_context(builder.loop(top, ix.as_index(0), size, ROWS, kind="parallel", **how))
+        end = ix.minimum(ix.add(top, ROWS), size)
+        row, column = fresh(rows.name), fresh(columns.name)
+        with builder.loop(row, top, end, **how), builder.loop(column, ix.add(row, 1), end, **how):
+            _copy(builder, storages, (*around, row, column), (*around, column, row))
+        below = ix.sub(size, ix.add(top, ROWS + 1))
+        with (
+            builder.when(as_comparison(below), below),
+            builder.loop(other, ix.add(top, ROWS), size, kind="vector", **how),
+        ):
+            for k in range(ROWS):
+                row_k = ix.add(top, k)
+                _copy(builder, storages, (*around, row_k, other), (*around, other, row_k))
+
+
+def _copy(builder: Builder, storages: Sequence[Storage], to: Sequence[object], of: Sequence[object]) -> None:
+    for each in storages:
+        value = Read(each.buffer, each.place(tuple(of), builder.facts), None)  # type: ignore[arg-type]
+        builder.add(Store(each.buffer, each.place(tuple(to), builder.facts), value))  # type: ignore[arg-type]
