@@ -8,10 +8,10 @@ stores of steps, which wait for one another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Cond, Expr, Load, Loop, Op, Var, While
+from raido.algo.graph.expr import Array, Cond, Expr, Load, Loop, Op, Result, Var, While
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.cost.divergent_loops import is_faster_alone
 from raido.schedule.cost.operations import cost_of
@@ -23,25 +23,33 @@ HANDED = 2 * ACCESS
 """A value stored, and loaded again."""
 
 
-def is_faster_in_strips(stage: Stage, lane: Var, inlined: Sequence[Expr], machine: Machine) -> bool:
-    """Whether the steps of an update are taken sooner if lanes make their values and indices first. inlined: what is made inside them."""
+def is_faster_in_strips(stage: Stage, lane: Var, inlined: Sequence[Stage], machine: Machine) -> bool:
+    """Whether the steps of an update are taken sooner if lanes make their values and indices first. inlined: maps that are made inside them."""
     assert stage.reduction is not None
     if is_faster_alone(stage, lane, machine):
         return False
-    made = [e for e in stage.reduction.values if index.constant_value(e) is None and not isinstance(e, Load)]
-    alone, in_lanes = (_cycles((*made, *inlined), lane, machine, lanes) for lanes in (False, True))
+    own = {axis.var for each in (stage, *inlined) for axis in each.all_axes}
+    there = {Result(each.form, k) for each in inlined for k in range(len(each.bodies))}
+    made = [e for e in stage.reduction.values if index.constant_value(e) is None and not _is_only_read(e, there)]
+    roots = (*made, *(body for each in inlined for body in each.bodies))
+    alone, in_lanes = (_cycles(roots, own, machine, lanes) for lanes in (False, True))
     return alone > in_lanes + HANDED * len(made)
 
 
-def _cycles(roots: Sequence[Expr], lane: Var, machine: Machine, in_lanes: bool) -> float:
-    """The cycles of some values of one step; each iteration of a loop counts once."""
+def _is_only_read(e: Expr, inlined: Collection[Array]) -> bool:
+    return isinstance(e, Load) and e.array not in inlined
+
+
+def _cycles(roots: Sequence[Expr], own: set[Var], machine: Machine, in_lanes: bool) -> float:
+    """The cycles of some values of one step; each iteration of a loop counts once. own: the variables of axes, along which lanes read
+    neighbours."""
     total = 0.0
     for node in scalar_nodes(*roots):
         if isinstance(node, Op):
             cost = cost_of(node.name, node.dtype, node.args[0].dtype)
             total += cost.vector * node.args[0].dtype.bits / machine.vector_bits if in_lanes else cost.scalar
         elif isinstance(node, Load):
-            near = all(set(index.linear(i)[1]) <= {lane} for i in node.indices)
+            near = all(own >= index.linear(i)[1].keys() for i in node.indices)
             total += ACCESS if near or not in_lanes else GATHERED
         elif isinstance(node, (Cond, Loop, While)) and not in_lanes:
             total += UNFORESEEN

@@ -318,7 +318,10 @@ def iterations(reader: Stage, point: Point) -> int:
     inside = {node for e in point if e is not None for node in scalar_nodes(e)}
     if SEGMENTS in inside:
         return 1
-    left_out = (index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside)
+    chosen = reader.whole_axes if reader.update else ()  # by each step, which does not run through them
+    left_out = (
+        index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside and axis not in chosen
+    )
     return prod(MANY if count is None else max(1, count) for count in left_out)
 
 

@@ -96,7 +96,7 @@ def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
     if steps is not None and steps < STRIP // 2:
         return False
     inlined = [draft.state.stage(name) for name in draft.demand.reads(stage.name) if name in draft.demand.inlined]
-    return is_faster_in_strips(stage, last.var, [body for made in inlined for body in made.bodies], draft.machine)
+    return is_faster_in_strips(stage, last.var, inlined, draft.machine)
 
 
 def say_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:

@@ -122,3 +122,17 @@ def test_rows_lanes_and_other_stages_in_the_loop_are_refused():
         in_strips(exponentials, "serial")["sums"].vectorize("r")
     with pytest.raises(rd.ScheduleError, match="made in order or in lanes"):
         exponentials.schedule()["sums"].strategy("serial").part("values").parallel("step")
+
+
+def test_what_steps_of_a_plane_read_is_read_once_for_each_step():
+    """A step does not run through the places that it chooses among: what it reads at its own place may be made in it."""
+
+    @rd.algorithm
+    def deposited(x: rd.f32["n"], y: rd.f32["n"]):
+        row, column = (y * 7).astype(int).named("row"), (x * 7).astype(int).named("column")
+        grid = rd.zeros((8, 8), rd.f32)
+        return grid.at[row, column].add(x).at[row + 1, column].add(y)
+
+    text = str(deposited.schedule().complete())
+    assert 's["row"].inline()' in text and 's["column"].inline()' in text
+    assert text.count('.part("values").vectorize("step"') == 2
