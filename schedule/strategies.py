@@ -28,6 +28,7 @@ from raido.schedule.state import State, axes_of, enclosing, is_reduction, places
 PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
 STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take longer than the steps
+COPIED_ROWS = 16  # of `triangle`, side by side: each line of the cache that they read has an element for each of them
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
 BY_COMPARISONS = ("quicksort", "quickselect")
@@ -97,7 +98,7 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         return {**by_digits, **by_comparisons}
     if stage.scan is None and stage.filter is None:
         if stage.symmetric:
-            return {"triangle": Strategy({}, tuple(axis.name for axis in stage.all_axes))}
+            return {"triangle": Strategy({"rows": COPIED_ROWS}, tuple(axis.name for axis in stage.all_axes), ("copy",))}
         return _of_segments(stage, machine)
     axes = tuple(axis.name for axis in stage.axes)
     x = stage.reduction_axes[0].name

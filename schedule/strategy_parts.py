@@ -6,9 +6,10 @@
     chain        totals     a block is totalled before it is scanned                          places in a block
     count_write  count      the first pass: what blocks keep is counted                       blocks, and places in one
     chain        count      what a block keeps is counted before it is written                places in a block (of a partition: both)
-    private      values     the values and indices of a strip of steps are made; of serial, too  steps of a strip
+    private      values     the values and indices of a strip of steps are made; of serial, too  steps, split
     sorted       ranges     every range of bins takes its steps, in order                     ranges
     rows         fold       the values of a segment are folded                                values of a segment
+    triangle     copy       what lies above the diagonal is copied                            blocks of rows, and columns
     flat         check      offsets are in order                                              segments
     flat         search     where blocks begin                                                blocks, and the end
     flat         fold       the pieces of segments in blocks are folded                       blocks, and values of a piece
@@ -32,9 +33,8 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, placed_at, plain_plan, position
 from raido.schedule.steps import PART
 
-STRIP = 512  # steps of an update: values and indices of 8 bytes fill a quarter of L1
 # Loops over blocks or ranges, and inside a block: they can be given threads and lanes, and nothing else.
-OF_BLOCKS = ("totals", "count", "fold", "join", "ranges", "values")
+OF_BLOCKS = ("totals", "count", "fold", "join", "ranges", "copy")
 
 
 def is_of_blocks(name: str) -> bool:
@@ -74,7 +74,7 @@ def part_plan(stage: Stage, plan: StagePlan, part: str) -> StagePlan:
 def has_values_in_lanes(stage: Stage, plan: StagePlan) -> bool:
     """Whether the values and indices of an update's steps are made in lanes before the steps are taken."""
     name = part_name(stage.name, "values")
-    return any(part.stage == name and part.loops[0].kind == "vector" for part in plan.parts)
+    return any(part.stage == name and part.loops[-1].kind == "vector" for part in plan.parts)
 
 
 def part_loop(stage: Stage, plan: StagePlan, part: str, axis: int) -> LoopPlan:
@@ -93,7 +93,13 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
         return stage.axes
     assert plan.strategy is not None
     if part == "values":
-        return (Axis(fresh("step"), ix.as_index(STRIP)),)
+        return (Axis(fresh("step"), stage.reduction_axes[-1].extent),)
+    if part == "copy":
+        rows, columns = stage.axes[-2:]
+        side_by_side = int(str(dict(plan.strategy[1])["rows"]))
+        return Axis(fresh(rows.name + "o"), ix.ceildiv(rows.extent, side_by_side)), Axis(
+            fresh(columns.name), columns.extent
+        )
     if part == "ranges":
         outer = stage.all_axes.index(stage.reduction_axes[0])
         bins = ix.as_index(1)
@@ -123,6 +129,8 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
 
 def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
     """Refuses what loops over blocks and inside of them cannot be given."""
+    if part == "values":
+        _check_strips(whole, directive, arguments, gpu)
     if part not in OF_BLOCKS:
         return
     *outer, inner = (each.name for each in whole.axes)
@@ -133,15 +141,6 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
                 "each of its ranges goes through its steps" if part == "ranges" else "each of its blocks takes pieces"
             )
             raise Refusal(f"{goes} in order", directives="parallel")
-        return
-    if part == "values":
-        if directive != "vectorize" or gpu:
-            why = (
-                "a thread of a GPU takes its steps one by one"
-                if gpu
-                else "a strip's values are made in order or in lanes"
-            )
-            raise Refusal(why, directives="none" if gpu else "vectorize")
         return
     if not outer and part == "fold" and directive != "vectorize":
         raise Refusal("one iteration folds the values of a segment, in order or in lanes", directives="vectorize")
@@ -164,6 +163,19 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
         )
     if directive == "vectorize" and axis in outer:
         raise Refusal(f'lanes of "{axis}" would each have a block of their own', f'vectorize("{inner}")')
+
+
+def _check_strips(whole: Stage, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
+    """Refuses what the loop over the steps of an update whose values are made cannot be given."""
+    if gpu:
+        raise Refusal("a thread of a GPU takes its steps one by one", directives="none")
+    steps, axis = whole.axes[0].name, arguments.get("axis")
+    if directive not in ("split", "vectorize"):
+        raise Refusal("a strip's values are made in order or in lanes", directives="split, vectorize")
+    if axis != (steps if directive == "split" else steps + "i"):
+        raise Refusal(
+            "values are made in lanes for one strip of steps at a time", f'split("{steps}", 512), vectorize("{steps}i")'
+        )
 
 
 def check_parts(state: State, name: str) -> None:

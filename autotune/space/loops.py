@@ -37,6 +37,7 @@ LINE_TILE = 1 << 9  # the least tile of a stage that has one long loop
 GRAINS = {0: 8.0, **{1 << k: 1.0 if k < 5 else 0.3 for k in range(1, 12)}}
 BLOCKED = 0.15  # how often a tile is cut into blocks
 BISECTION = f"{PART}search"  # few elements, each of which takes many iterations: for threads, hardly for lanes
+STRIPS = f"{PART}values"
 MANY_ROUNDS = 40.0  # how good no lanes are for it
 
 
@@ -66,6 +67,9 @@ def ask_loops(walk: Walk, stage: str) -> None:
     own = 0.1 if walk.is_copy(stage) else 0.3 if PART in stage else 0.5 if placed else 3.0
     if walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=own)]) == DEFAULT:
         return
+    if stage.endswith(STRIPS):
+        ask_strip(walk, stage, loops[0])
+        return
     sketch = Sketch(stage, loops, rows={loop: loop for loop in loops})
     ask_vector(walk, sketch)
     if not is_of_blocks(stage):
@@ -76,6 +80,14 @@ def ask_loops(walk: Walk, stage: str) -> None:
         ask_tail(walk, sketch, loop)
     if not has_loops_said(walk.state, stage):
         raise DeadEnd(f"{stage}: nothing was said of its loops after all")
+
+
+def ask_strip(walk: Walk, stage: str, steps: str) -> None:
+    """In strips of how many steps lanes make an update's values, and how many gangs side by side."""
+    sizes = [Option(n, (make_step(stage, "split", axis=steps, factor=n),)) for n in powers(128, 2048)]
+    walk.choose(stage, "strip", sizes)
+    gangs = {k: make_step(stage, "vectorize", axis=steps + "i", interleave=k) for k in INTERLEAVE}
+    walk.choose(stage, "interleave", [Option(k, (step,), INTERLEAVE[k]) for k, step in gangs.items()])
 
 
 def ask_vector(walk: Walk, sketch: Sketch) -> None:

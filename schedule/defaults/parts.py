@@ -20,12 +20,13 @@ from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_inlined, is_reduction, loop_of
-from raido.schedule.strategies import strategies_of
-from raido.schedule.strategy_parts import STRIP, part_name, part_stage
+from raido.schedule.strategies import block_of, strategies_of
+from raido.schedule.strategy_parts import part_name, part_stage
 
 COUNTED, FEW = 6, 8
 GANGS_OF_SEGMENTS = 2  # side by side, where each segment is folded by one thread
 GANGS_OF_VALUES = 2  # side by side, of values and indices of an update's steps
+VALUE_AND_INDEX = 16  # bytes of each step of a strip
 GANGS = 4  # side by side, where elements are only totalled
 
 
@@ -48,7 +49,12 @@ def say_parts(draft: Draft, name: str) -> None:
             draft.say(whole, "parallel", axis=axes[0])
         elif part == "values":
             if are_values_sooner_in_lanes(draft, stage):
-                draft.say(whole, "vectorize", axis=axes[0], interleave=GANGS_OF_VALUES)
+                draft.say(whole, "split", axis=axes[0], factor=strip_of_steps(draft))
+                draft.say(whole, "vectorize", axis=axes[0] + "i", interleave=GANGS_OF_VALUES)
+        elif part == "copy":
+            if free:
+                draft.say(whole, "parallel", axis=axes[0])
+            draft.say(whole, "vectorize", axis=axes[1])
         elif part == "ranges" and free:
             draft.say(whole, "parallel", axis=axes[0], dynamic=True)
         elif part == "fold" and len(axes) == 1:
@@ -89,11 +95,16 @@ def has_lanes_around(draft: Draft, stage: Stage) -> bool:
     return False
 
 
+def strip_of_steps(draft: Draft) -> int:
+    """Steps of an update whose values and indices a quarter of L1 holds."""
+    return block_of(draft.machine.l1 // 4, VALUE_AND_INDEX)
+
+
 def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
     """Whether the values and indices of an update's many steps, with what is inlined in them, are made sooner in lanes."""
     last = stage.reduction_axes[-1]
     steps = index.constant_value(known(draft, last.extent))
-    if steps is not None and steps < STRIP // 2:
+    if steps is not None and steps < strip_of_steps(draft) // 2:
         return False
     inlined = [draft.state.stage(name) for name in draft.demand.reads(stage.name) if name in draft.demand.inlined]
     return is_faster_in_strips(stage, last.var, inlined, draft.machine)

@@ -12,15 +12,14 @@ from contextlib import ExitStack, contextmanager
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Op, fresh
-from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Read
-
-ROWS = 16  # side by side: each line of the cache that they read has an element for each of them
+from raido.schedule.strategy_parts import part_plan
 
 
 def is_triangle(job: Job) -> bool:
@@ -44,22 +43,25 @@ def unless_copied(builder: Builder, work: Work) -> Iterator[None]:
 def copy_triangle(builder: Builder, job: Job, storages: Sequence[Storage]) -> None:
     """The elements above the diagonal, copied of those below it, some rows at a time."""
     *outer, rows, columns = job.stage.axes
-    size, how = rows.extent, {"stage": job.stage.name, "tail": "default"}
+    assert job.plan.strategy is not None
+    count = int(str(dict(job.plan.strategy[1])["rows"]))
+    by_blocks, along = part_plan(job.stage, job.plan, "copy").loops
+    size, name = rows.extent, job.stage.name
     around, top, other = [fresh(axis.name) for axis in outer], fresh(rows.name), fresh(columns.name)
     with ExitStack() as loops:
         for var, axis in zip(around, outer, strict=True):
-            loops.enter_context(builder.loop(var, ix.as_index(0), axis.extent, **how))
-        loops.enter_context(builder.loop(top, ix.as_index(0), size, ROWS, kind="parallel", **how))
-        end = ix.minimum(ix.add(top, ROWS), size)
+            loops.enter_context(builder.loop(var, ix.as_index(0), axis.extent, stage=name))
+        loops.enter_context(builder.loop(top, ix.as_index(0), size, count, **as_planned(by_blocks, name)))
+        end = ix.minimum(ix.add(top, count), size)
         row, column = fresh(rows.name), fresh(columns.name)
-        with builder.loop(row, top, end, **how), builder.loop(column, ix.add(row, 1), end, **how):
+        with builder.loop(row, top, end, stage=name), builder.loop(column, ix.add(row, 1), end, stage=name):
             _copy(builder, storages, (*around, row, column), (*around, column, row))
-        below = ix.sub(size, ix.add(top, ROWS + 1))
+        below = ix.sub(size, ix.add(top, count + 1))
         with (
             builder.when(as_comparison(below), below),
-            builder.loop(other, ix.add(top, ROWS), size, kind="vector", **how),
+            builder.loop(other, ix.add(top, count), size, **as_planned(along, name)),
         ):
-            for k in range(ROWS):
+            for k in range(count):
                 row_k = ix.add(top, k)
                 _copy(builder, storages, (*around, row_k, other), (*around, other, row_k))
 

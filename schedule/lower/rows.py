@@ -22,7 +22,9 @@ def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> R
     if level or job.blocked or name in job.fused or len(axes) != 1 or not work.phase.reads:
         return None
     (axis,) = axes
-    if any(rows.axis == axis for rows in work.rows) or any(axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]):
+    if any(rows.axis == axis for rows in work.rows) or any(
+        axis in job.axis_of[loop.name] for loop in job.plan.loops[position + 1 :]
+    ):
         return None
     found = job.rows_along(job.variables[axis], work.identity)
     if found is None:

@@ -22,8 +22,9 @@ from raido.schedule.lower.index_checks import is_affine
 from raido.schedule.lower.work import Phase, Work, over_results
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.plan import Split
 from raido.schedule.state import with_loop
-from raido.schedule.strategy_parts import STRIP, has_values_in_lanes, part_loop
+from raido.schedule.strategy_parts import has_values_in_lanes, part_plan
 
 if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates
@@ -64,10 +65,12 @@ class StepStrips:
             return
         fold, handed = job.reduction, self._handed_on(work, position)
         assert fold is not None
-        strip = fresh("strip")
-        with builder.loop(strip, low, high, STRIP):
-            made = {k: builder.alloc("made", fold.values[k].dtype, (ix.as_index(STRIP),), "stack") for k in handed}
-            work.copies[0].narrow(loop.name, strip, ix.minimum(ix.add(strip, STRIP), high))
+        (split,) = part_plan(job.stage, job.plan, "values").relations
+        assert isinstance(split, Split)
+        strip, count = fresh("strip"), split.factor
+        with builder.loop(strip, low, high, count, stage=job.stage.name, loop=split.outer):
+            made = {k: builder.alloc("made", fold.values[k].dtype, (ix.as_index(count),), "stack") for k in handed}
+            work.copies[0].narrow(loop.name, strip, ix.minimum(ix.add(strip, count), high))
 
             def at(inner: Work) -> Expr:
                 value = inner.copies[0].ranges[loop.name].value
@@ -86,7 +89,7 @@ class StepStrips:
     def _make(self, work: Work, position: int, made: Mapping[int, Buffer], at: Callable[[Work], Expr]) -> None:
         """The loop in lanes that makes what is handed on."""
         updates, job = self.updates, work.job
-        lanes = part_loop(job.stage, job.plan, "values", 0)
+        lanes = part_plan(job.stage, job.plan, "values").loops[-1]
         loop = replace(job.plan.loops[position], kind="vector", lanes=lanes.lanes, interleave=lanes.interleave)
         inner = replace(job, plan=with_loop(job.plan, loop))
 

@@ -47,8 +47,8 @@ def test_every_part_of_every_strategy_is_scheduled_by_some_candidate() -> None:
                     said[stage.rpartition(PART)[2]].add(question.split()[0])
     assert set(said) == parts
     for part, questions in said.items():
-        assert {"loops", "vector" if part == "values" else "parallel"} <= questions, part
-        assert ("tile" in questions) == (part not in OF_BLOCKS), part
+        assert {"loops", "strip" if part == "values" else "parallel"} <= questions, part
+        assert ("tile" in questions) == (part not in (*OF_BLOCKS, "values")), part
     assert all({"vector", "interleave", "grain", "dynamic"} <= said[part] for part in ("totals", "count", "check"))
 
 

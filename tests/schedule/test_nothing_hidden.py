@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 sys.path += [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent.parent / "laws")]
@@ -82,6 +82,16 @@ def affine_maps(a: rd.i64["n"], b: rd.i64["n"]):
     return rd.reduce(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1, 0), a, b)
 
 
+@rd.algorithm
+def products_of_columns(x: rd.f32["n", "m"]):
+    return x.T @ x
+
+
+@rd.algorithm
+def weighted_histogram(i: rd.i32["n"], x: rd.f32["n"]):
+    return rd.zeros(64, rd.f32).at[i].add(rd.exp(x))
+
+
 @dataclass(slots=True)
 class Stated:
     """What a schedule says of the loops of one stage, over all variants."""
@@ -128,6 +138,7 @@ def _stated(variants: Iterable[Variant]) -> dict[str, Stated]:
             for each in (part for way in (plan, *(b.plan for b in plan.instead)) for part in (way, *way.parts)):
                 for stated in {plan.stage: own, each.stage: found.setdefault(each.stage, Stated(own.label))}.values():
                     stated.loops += each.loops
+                    stated.loops += _with_names_of_steps(each, stages[plan.stage])
                     stated.own += each.loops if stated is found[each.stage] else ()
                     for loop, step in _steps(each).items():
                         stated.steps.setdefault(loop, set()).add(step)
@@ -140,6 +151,12 @@ def _stated(variants: Iterable[Variant]) -> dict[str, Stated]:
                 own.chunks |= {value for name, value in numbers if name == "chunks"}  # type: ignore[misc]
             own.tests |= {branch.test for branch in plan.instead}
     return found
+
+
+def _with_names_of_steps(part: StagePlan, stage: Stage) -> list[LoopPlan]:
+    """Loops in lanes that make values of an update's steps bear the names of the loops over steps."""
+    lanes = [loop for loop in part.loops if loop.kind == "vector" and part.stage.endswith(PART + "values")]
+    return [replace(loop, name=axis.name) for loop in lanes for axis in stage.reduction_axes]
 
 
 def _stages(stages: Iterable[object]) -> Iterator[Stage]:
@@ -286,7 +303,10 @@ def random_ones(seeds: Iterable[int]) -> Iterator[tuple[str, Schedule]]:
 
 
 def test_nests_do_nothing_that_the_schedule_does_not_state_but_for_what_is_listed() -> None:
-    own = (iterations_of_rows, iterations_of_elements, sums_of_columns, product, affine_maps)
+    own = (
+        *(iterations_of_rows, iterations_of_elements, sums_of_columns, product, affine_maps),
+        *(products_of_columns, weighted_histogram),
+    )
     plain = [(each.name, Schedule(form_stages(each.trace()))) for each in own]
     found = report([*plain, *((name, scheduled(name)) for name in PROGRAMS)])
     assert found == {}, "these are stated nowhere"

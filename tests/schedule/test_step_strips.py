@@ -13,8 +13,8 @@ from raido.algo.graph.rewrite import topological
 from raido.schedule.lower import lower
 from raido.schedule.nest.nodes import Fold, For
 from raido.schedule.nest.walk import expressions_of, statements_within
-from raido.schedule.strategy_parts import STRIP
 
+STRIP = 512
 LENGTHS = (0, 1, STRIP - 1, STRIP, STRIP + 1, 3 * STRIP + 7)
 rng = np.random.default_rng(0)
 
@@ -65,7 +65,7 @@ PROGRAMS = (exponentials, cells, last_of_each, in_rounds, planes)
 def in_strips(algorithm: Any, strategy: str, **numbers: Any) -> rd.Schedule:
     schedule = algorithm.schedule()
     (name,) = (stage for stage in schedule.stages if stage.rpartition("/")[2] == "sums")
-    schedule[name].strategy(strategy, **numbers).part("values").vectorize("step")
+    schedule[name].strategy(strategy, **numbers).part("values").split("step", STRIP).vectorize("stepi")
     return schedule
 
 
@@ -101,8 +101,8 @@ def operations(statements: list[Any]) -> set[str]:
 
 
 def test_defaults_make_in_lanes_what_takes_operations_and_nothing_else():
-    assert '.part("values").vectorize("step"' in str(exponentials.schedule().complete())
-    assert '.part("values").vectorize("step"' in str(last_of_each.schedule().complete())
+    assert '.part("values").split("step", 512).vectorize("stepi"' in str(exponentials.schedule().complete())
+    assert '.part("values").split("step", 512).vectorize("stepi"' in str(last_of_each.schedule().complete())
     for algorithm in (plain, rows):
         assert "values" not in str(algorithm.schedule().complete())
 
@@ -122,6 +122,8 @@ def test_rows_lanes_and_other_stages_in_the_loop_are_refused():
         in_strips(exponentials, "serial")["sums"].vectorize("r")
     with pytest.raises(rd.ScheduleError, match="made in order or in lanes"):
         exponentials.schedule()["sums"].strategy("serial").part("values").parallel("step")
+    with pytest.raises(rd.ScheduleError, match="one strip of steps at a time"):
+        exponentials.schedule()["sums"].strategy("serial").part("values").vectorize("step")
 
 
 def test_what_steps_of_a_plane_read_is_read_once_for_each_step():
@@ -135,4 +137,4 @@ def test_what_steps_of_a_plane_read_is_read_once_for_each_step():
 
     text = str(deposited.schedule().complete())
     assert 's["row"].inline()' in text and 's["column"].inline()' in text
-    assert text.count('.part("values").vectorize("step"') == 2
+    assert text.count('.part("values").split("step", 512).vectorize("stepi"') == 2

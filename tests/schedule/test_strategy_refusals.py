@@ -193,15 +193,24 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
     ),
     "a part of no strategy": (histogram, lambda s: s["bins"].part("combine")),
     "a part of a stage without strategies": (table, lambda s: s["out"].part("combine")),
-    "values of rows in lanes": (histogram, lambda s: s["bins"].strategy("serial").part("values").vectorize("step")),
+    "values of rows in lanes": (
+        histogram,
+        lambda s: s["bins"].strategy("serial").part("values").split("step", 8).vectorize("stepi"),
+    ),
     "values by threads": (last, lambda s: s["put"].strategy("serial").part("values").parallel("step")),
     "values in lanes of lanes": (
         last,
-        lambda s: s["put"].strategy("serial").vectorize("r").part("values").vectorize("step"),
+        lambda s: s["put"].strategy("serial").vectorize("r").part("values").split("step", 8).vectorize("stepi"),
     ),
     "values in lanes on a GPU": (
         last,
-        lambda s: Schedule(s.graph, (), Machine(gpu=Gpu()))["put"].strategy("serial").part("values").vectorize("step"),
+        lambda s: (
+            Schedule(s.graph, (), Machine(gpu=Gpu()))["put"]
+            .strategy("serial")
+            .part("values")
+            .split("step", 8)
+            .vectorize("stepi")
+        ),
     ),
     "a part that is not there": (histogram, lambda s: s["bins"].strategy("private").part("split")),
     "a place for a part": (histogram, lambda s: s["bins"].strategy("private").part("combine").root()),
