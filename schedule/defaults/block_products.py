@@ -9,6 +9,8 @@ compute:
 
     block.y, block.x: for ro: copy a, copy b;  thread.y, thread.x: for ri: t × t multiply-adds
 
+Of large results blocks are tiles of a group of rows, column by column, then those of the next one (block.z over groups, block.x over the
+tiles of a group), so that those that are there at a time read what fits into the second-level cache (`group_of_tiles`).
 Where a device ends the loops of a thread, blocks have chunks of long sums.
 """
 
@@ -43,7 +45,7 @@ def is_in_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> bool:
 def say_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     """The loops of such a stage; False where its axes are not to be split."""
     name, folds, tile = stage.name, [axis.name for axis in stage.reduction_axes], square_side(gpu.registers)
-    loops = split_tiles(draft, stage, gpu)
+    loops = split_tiles(draft, stage, gpu, grouped=True)
     if loops is None:
         return False
     copied, steps = arrays_to_copy(draft, stage), list[str]()
@@ -87,8 +89,18 @@ def say_long_tiles(draft: Draft, stage: Stage, most: int, gpu: Gpu) -> None:
         draft.accept(long.when(name, f"{r} > {most}"))
 
 
-Tiles: TypeAlias = "tuple[tuple[str, str], tuple[str, str], tuple[str, str]]"
-"""The loops of tiles along both axes: over tiles, over the threads of a block, over the results of a thread."""
+def group_of_tiles(draft: Draft, stage: Stage, gpu: Gpu, threads: int, tile: tuple[int, int]) -> int:
+    """How many rows of tiles are a group, whose tiles are blocks one below the other before those beside them: as many as a square has that
+    all processors hold at a time, so that its blocks find the most of what others read in the second-level cache. 1 where the result is
+    known to have fewer either way, where blocks have other axes, and on a CPU."""
+    group = square_side(gpu.processors * gpu.resident // threads)
+    counts = (index.constant_value(known(draft, axis.extent)) for axis in stage.axes[-2:])
+    few = any(n is not None and n <= group * length for n, length in zip(counts, tile, strict=True))
+    return 1 if gpu.in_turn or few or len(stage.axes) > 2 else group
+
+
+Tiles: TypeAlias = "tuple[tuple[str, ...], tuple[str, str], tuple[str, str]]"
+"""The loops of tiles along both axes: over tiles and their groups, over the threads of a block, over the results of a thread."""
 
 
 def tile_of_block(gpu: Gpu) -> int:
@@ -96,17 +108,24 @@ def tile_of_block(gpu: Gpu) -> int:
     return (square_side(min(THREADS, gpu.threads)) * square_side(gpu.registers)) ** 2
 
 
-def split_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> Tiles | None:
+def split_tiles(draft: Draft, stage: Stage, gpu: Gpu, grouped: bool = False) -> Tiles | None:
     """The loops over tiles of the results; None where they are refused."""
     name, side, tile = stage.name, square_side(min(THREADS, gpu.threads)), square_side(gpu.registers)
     i, j = stage.axes[-2:]
-    for axis in (i, j):
-        side_here, tile_here = fitting_tile(draft, axis, side, tile)
-        if not draft.say(name, "split", axis=axis.name, factor=side_here * tile_here):
-            return None
-        draft.say(name, "split", axis=axis.name + "i", factor=side_here)
+    (rows, own_rows), (columns, own_columns) = (fitting_tile(draft, axis, side, tile) for axis in (i, j))
+    lengths = (rows * own_rows, columns * own_columns)
+    group = group_of_tiles(draft, stage, gpu, rows * columns, lengths) if grouped else 1
     y, x = i.name, j.name
-    return (y + "o", x + "o"), (y + "ii", x + "ii"), (y + "io", x + "io")
+    if group > 1:
+        if not draft.say(name, "split", axis=y, factor=group * lengths[0]):
+            return None
+        y += "i"
+    for axis, threads, length in ((y, rows, lengths[0]), (x, columns, lengths[1])):
+        if not draft.say(name, "split", axis=axis, factor=length):
+            return None
+        draft.say(name, "split", axis=axis + "i", factor=threads)
+    outer = (i.name + "o", x + "o", y + "o") if group > 1 else (y + "o", x + "o")
+    return outer, (y + "ii", x + "ii"), (y + "io", x + "io")
 
 
 def order_tiles(

@@ -17,7 +17,14 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
-from raido.schedule.defaults.block_products import BUFFERS, arrays_to_copy, lanes_of_copy, say_store, square_side
+from raido.schedule.defaults.block_products import (
+    BUFFERS,
+    arrays_to_copy,
+    group_of_tiles,
+    lanes_of_copy,
+    say_store,
+    square_side,
+)
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.machine import Gpu
@@ -44,6 +51,10 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
     subgroups = max(1, min(SUBGROUPS, (lengths[0] or SUBGROUPS * rows) // rows))
     trial = draft.trial()
     y, x, ro, ri = i.name, j.name, r.name + "o", r.name + "i"
+    group = group_of_tiles(draft, stage, gpu, subgroups * ALONG_Y * ALONG_X, (rows * subgroups, columns))
+    if group > 1:
+        trial.say(name, "split", axis=y, factor=group * rows * subgroups)
+        y += "i"
     own = [y + "i", y + "ii"][subgroups > 1]
     trial.say(name, "split", axis=y, factor=rows * subgroups)
     if subgroups > 1:
@@ -56,9 +67,10 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
     planes = [axis.name for axis in stage.axes[:-2]]
     threads = [*([y + "io"] if subgroups > 1 else []), own + "i", x + "iio"]
     inside = [own + "o", x + "io", x + "iii"]
-    trial.say(name, "reorder", axes=(*planes, y + "o", x + "o", ro, *threads, ri, *inside))
+    outer = (i.name + "o", x + "o", y + "o") if group > 1 else (y + "o", x + "o")
+    trial.say(name, "reorder", axes=(*planes, *outer, ro, *threads, ri, *inside))
     bind_planes(trial, name, planes)
-    bind(trial, name, (y + "o", x + "o"), "block")
+    bind(trial, name, outer, "block")
     bind(trial, name, threads, "thread")
     for loop in inside:
         trial.say(name, "unroll", axis=loop)

@@ -29,7 +29,7 @@ from raido.schedule.lower.flat_segments import FlatSegments
 from raido.schedule.lower.folds import in_order
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.lane_blocks import LaneBlocks
-from raido.schedule.lower.moved_tiles import ends_of, lengths_of_tiles, moved_back
+from raido.schedule.lower.moved_tiles import ends_of, moved_back, tiles_of
 from raido.schedule.lower.partials import PartialFolds
 from raido.schedule.lower.partition import Boundary, Interior
 from raido.schedule.lower.phases import strips_of
@@ -480,7 +480,7 @@ class Loops:
 
     def _general(self, work: Work, position: int) -> None:
         """The body for any tile; where tiles may be moved back, for those of results that are shorter than a tile."""
-        tiles, facts = lengths_of_tiles(work, position), self.builder.facts
+        tiles, facts = tiles_of(work, position), self.builder.facts
         ends = ends_of(work, tiles)
         if not ends or any(facts.nonnegative(ix.sub(-1, end)) for end in ends):
             self.level(work, position)

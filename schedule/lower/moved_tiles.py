@@ -8,6 +8,7 @@ Elements that two tiles have are made twice, with the same bits, and stored once
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
@@ -21,47 +22,55 @@ if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
 
-def lengths_of_tiles(work: Work, position: int) -> dict[str, int]:
-    """The lengths of a block's tile along the axes that the edge may cut off, by the loops over blocks; none where tiles stay."""
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A block's part of an axis: its loop over blocks, the innermost along the axis, makes tiles of so many indices of `parent`."""
+
+    axis: str
+    parent: str
+    length: int
+
+
+def tiles_of(work: Work, position: int) -> dict[str, Tile]:
+    """The tiles of a block along the axes that the edge may cut off, by their loops; none where tiles stay."""
     plan, outer = work.job.plan, work.job.plan.loops[:position]
     if matrix_loop(plan) is None or len(work.copies) > 1 or work.job.fused:
         return {}
     if not all(loop.level.startswith("block") for loop in outer):
         return {}
     (coordinates,), names = work.copies, {loop.name for loop in outer}
-    found: dict[str, int] = {}
-    for relation in plan.relations:
-        if isinstance(relation, Split) and relation.parent in coordinates.whole and relation.outer in names:
-            r = coordinates.ranges[relation.parent]
-            if r.value is None and ix.constant_value(ix.sub(r.high, r.low)) is None:
-                found[relation.outer] = relation.factor
+    splits = {r.parent: r for r in plan.relations if isinstance(r, Split) and r.outer in names}
+    found: dict[str, Tile] = {}
+    for axis in coordinates.whole:
+        r, last = coordinates.ranges[axis], splits.get(axis)
+        if last is None or r.value is not None or ix.constant_value(ix.sub(r.high, r.low)) is not None:
+            continue
+        while last.inner in splits:  # groups of tiles
+            last = splits[last.inner]
+        found[last.outer] = Tile(axis, last.parent, last.factor)
     return found
 
 
-def ends_of(work: Work, tiles: dict[str, int]) -> list[Expr]:
+def ends_of(work: Work, tiles: dict[str, Tile]) -> list[Expr]:
     """Where the last whole tile begins, along each axis: at least 0 where there is one."""
-    return [
-        ix.sub(work.copies[0].whole[relation.parent][1], tiles[relation.outer])
-        for relation in work.job.plan.relations
-        if isinstance(relation, Split) and relation.outer in tiles
-    ]
+    return [ix.sub(work.copies[0].whole[tile.axis][1], tile.length) for tile in tiles.values()]
 
 
-def moved_back(loops: Loops, work: Work, position: int, tiles: dict[str, int]) -> Work:
+def moved_back(loops: Loops, work: Work, position: int, tiles: dict[str, Tile]) -> Work:
     """The work on the tile that ends inside the result, whose facts say that there is one."""
     (old,), plan, builder = work.copies, work.job.plan, loops.builder
     made = Coordinates([(name, *old.whole[name]) for name in old.axes], plan.relations, old.most)
-    parents = {r.outer: r.parent for r in plan.relations if isinstance(r, Split)}
     own: list[tuple[str, Expr]] = []
     for loop in plan.loops[:position]:
-        value = old.ranges[loop.name].value
+        value, tile = old.ranges[loop.name].value, tiles.get(loop.name)
         assert value is not None
-        if loop.name in tiles:
-            axis, length = parents[loop.name], tiles[loop.name]
-            end = ix.sub(old.whole[axis][1], length)
-            own.append((axis, value))
-            value = loops.bind(axis, ix.minimum(value, end), ix.as_index(0), end)
+        if tile is not None:
+            end = ix.sub(old.whole[tile.axis][1], tile.length)
+            own.append((tile.axis, value))
+            value = loops.bind(tile.axis, ix.minimum(value, end), ix.as_index(0), end)
             builder.scope.facts = builder.facts.with_known(ix.sub(end, value))
+            if tile.parent != tile.axis:  # a tile may begin in the group before its own
+                made.narrow(tile.parent, value, ix.add(value, tile.length))
         made.choose(loop.name, value, loops.bind)
     made.simplify(builder.facts.decided)
     return Work(work.job, [made], work.phase, work.identity, work.versioned, own=tuple(own))
