@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from copy import copy as copied
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates
 
 ZERO = ix.as_index(0)
-Set = tuple[Axis, Expr, Expr]
+Set: TypeAlias = tuple[Axis, Expr, Expr]
 """An axis of sets of bins, and the range of sets that a stage runs over."""
 
 
@@ -55,7 +55,7 @@ class PrivateBins:
         """The steps in chunks; in order, if there is but one. Results that start as constants are not set before their bins are folded."""
         updates, builder, job = self.updates, self.builder, copied(work.job)
         job.plan = replace(job.plan, strategy=("atomic" if _deals_out(job) else "serial", ()))
-        work, fold = replace(work, job=job), _fold(job)
+        work, fold = replace(work, job=job), _reduction(job)
         constants = not job.in_place and all(isinstance(v, Const) for v in initial_values(fold))
         if not (job.in_place or constants):
             updates.run(work, position, updates.setting)
@@ -76,21 +76,14 @@ class PrivateBins:
             sets = Axis(chunk, chunks), Axis(copy, ix.as_index(replicas))
             bins = self._allocate(work, "bins", sets, "heap")
             self._fill(work, position, sets, bins)
-            whole = [(axis, ZERO, axis.extent) for axis in sets]
-            place = tuple(axis.var for axis in job.stage.axes)
-            starts = initial_values(fold) if constants else _loads(job.form, place, fold)
-            values = _loads(bins, tuple(axis.var for axis in (*sets, *job.stage.axes)), fold)
-            parts = (sets, fold.left, fold.right, fold.combine, fold.neutral, values, fold.commutative, fold.monoid)
-            plan = without_threads(part_plan(job.stage, job.plan, "combine"), builder.threaded > 0)
-            plan = replace(plan, loops=(*plan.loops, *(LoopPlan(axis.name) for axis in sets)))
-            stage = replace(job.stage, bodies=job.bodies, reduction=StageFold(*parts, starts))
-            self._run(work, whole, stage, plan)
+            starts = initial_values(fold) if constants else _loads(job.form, job.stage.axes, fold)
+            self._fold(work, sets, bins, starts)
         builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
 
     def _fill(self, work: Work, position: int, sets: tuple[Axis, Axis], bins: Generate) -> None:
         """Every chunk takes its steps into its bins."""
         job, builder = work.job, self.builder
-        (chunk, copy), loop, fold = sets, job.plan.loops[position], _fold(job)
+        (chunk, copy), loop, fold = sets, job.plan.loops[position], _reduction(job)
         how, (axis, *_) = {"stage": job.stage.name, "loop": loop.name}, job.axis_of[loop.name]
         low, high, _ = work.copies[0].bounds(loop.name)
         on_threads = _deals_out(job)
@@ -111,8 +104,17 @@ class PrivateBins:
                 part.copies[0].narrow(loop.name, first, end)
                 self._by_one_thread(part, position, copy)
             if own is not bins:
-                place = tuple(axis.var for axis in (copy, *job.stage.axes))
-                self._map(work, here, bins, _loads(own, place, fold))
+                self._map(work, here, bins, _loads(own, (copy, *job.stage.axes), fold))
+
+    def _fold(self, work: Work, sets: tuple[Axis, Axis], bins: Generate, starts: tuple[Expr, ...]) -> None:
+        """Every element of the results takes its bins in, from these values on, in the loops of part "combine"."""
+        job, fold = work.job, _reduction(work.job)
+        values = _loads(bins, (*sets, *job.stage.axes), fold)
+        parts = (sets, fold.left, fold.right, fold.combine, fold.neutral, values, fold.commutative, fold.monoid)
+        plan = without_threads(part_plan(job.stage, job.plan, "combine"), self.builder.threaded > 0)
+        plan = replace(plan, loops=(*plan.loops, *(LoopPlan(axis.name) for axis in sets)))
+        stage = replace(job.stage, bodies=job.bodies, reduction=StageFold(*parts, starts))
+        self._run(work, [(axis, ZERO, axis.extent) for axis in sets], stage, plan)
 
     # Steps
 
@@ -163,7 +165,7 @@ class PrivateBins:
 
     def _allocate(self, work: Work, name: str, sets: Sequence[Axis], scope: str) -> Generate:
         """Memory for sets of bins along these axes, as the results of a form: one for each element that no loop has chosen yet."""
-        fold, open_, axes = _fold(work.job), self.updates.open_axes(work), (*sets, *work.job.stage.axes)
+        fold, open_, axes = _reduction(work.job), self.updates.open_axes(work), (*sets, *work.job.stage.axes)
         form = Generate(axes, tuple(Item(fold, k) for k in range(len(fold.left))))
         along = [d for d, axis in enumerate(axes) if axis in (*sets, *open_)]
         storages: dict[Array, Storage] = self.loops.converter.storages  # type: ignore[assignment]
@@ -175,7 +177,7 @@ class PrivateBins:
     def _is_small(self, work: Work, copy: Axis) -> bool:
         """Whether the bins of a chunk fit into a block's shared memory."""
         counts = [ix.constant_value(axis.extent) for axis in (copy, *self.updates.open_axes(work))]
-        itemsize = sum(v.dtype.itemsize for v in _fold(work.job).left)
+        itemsize = sum(v.dtype.itemsize for v in _reduction(work.job).left)
         return None not in counts and prod(count or 0 for count in counts) * itemsize <= SHARED_BYTES
 
     def _map(self, work: Work, sets: Sequence[Set], form: Generate, bodies: tuple[Expr, ...]) -> None:
@@ -203,14 +205,14 @@ class PrivateBins:
         self.loops.level(Work(part, [Coordinates(ranges, plan.relations)], self.loops.compute, versioned=True), 0)
 
 
-def _fold(job: Job) -> Reduce:
+def _reduction(job: Job) -> Reduce:
     assert job.reduction is not None
     return job.reduction
 
 
-def _loads(form: Node, place: tuple[Expr, ...], fold: Reduce) -> tuple[Expr, ...]:
-    """The elements of a form's results at a place."""
-    return tuple(Load(Result(form, k), place, False) for k in range(len(fold.left)))
+def _loads(form: Node, axes: Sequence[Axis], fold: Reduce) -> tuple[Expr, ...]:
+    """The elements of a form's results, one by one along axes."""
+    return tuple(Load(Result(form, k), tuple(axis.var for axis in axes), False) for k in range(len(fold.left)))
 
 
 def _into(work: Work, sets: Sequence[Set], form: Generate) -> Work:
