@@ -13,6 +13,7 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Op, SizeVar
 from raido.algo.graph.facts import greatest
+from raido.algo.graph.reduction import is_exact
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known
@@ -57,9 +58,29 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     elif others and all(loop.kind == "serial" for loop in draft.state.plan(name).loops):
         say_rows(draft, stage, others, vector if strips else None)
         return
+    if vector is axis and not others:
+        say_parts_of_blocks(draft, stage)
     if vector is not None:
         inner = loops_from(draft.state.plan(name), vector.name)[-1]
         draft.say(name, "vectorize", axis=inner, **(wide(draft, stage) if vector is axis else {}))
+
+
+def say_parts_of_blocks(draft: Draft, stage: Stage) -> None:
+    """Parts of the blocks of a chain, for one thread alone: it totals a part, or makes what a part reads, and goes through it while the
+    first-level cache holds it, beside what is made for it and what it stores."""
+    assert stage.reduction is not None
+    strategy, (along,) = draft.state.plan(stage.name).strategy, stage.reduction_axes
+    made = any(array in draft.state.uses.stages for array in draft.demand.reads(stage.name))
+    if strategy is None or strategy[0] != "chain" or not (made or needs_totals(stage)):
+        return
+    part = block_of(draft.machine.l1 // 4, sum(body.dtype.itemsize for body in results_of(stage)))
+    if part < int(str(dict(strategy[1])["block"])):
+        draft.say(stage.name, "split", axis=along.name + "i", factor=part)
+
+
+def needs_totals(stage: Stage) -> bool:
+    """Whether blocks are totalled by one thread alone, too: where grouping changes bits."""
+    return stage.scan is not None and stage.reduction is not None and not is_exact(*stage.reduction.combine)
 
 
 def wide(draft: Draft, stage: Stage) -> dict[str, int]:
@@ -85,6 +106,8 @@ def say_filter_loops(draft: Draft, stage: Stage) -> None:
     name, axis, last = stage.name, stage.axes[0], stage.axes[-1]
     if draft.state.plan(name).strategy is None:
         draft.say(name, "strategy", name="chain", block=filter_block(draft, stage))
+    if last is axis:
+        say_parts_of_blocks(draft, stage)
     draft.say(name, "vectorize", axis=loops_from(draft.state.plan(name), (last if last is not axis else axis).name)[-1])
 
 

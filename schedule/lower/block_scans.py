@@ -14,15 +14,16 @@ On a GPU the threads of a block may have pieces of it (`piece_scans`). Where the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, fresh
+from raido.algo.graph.expr import Expr, Op, fresh
 from raido.algo.graph.reduction import is_arithmetic, is_exact
-from raido.schedule.lower.blocks import Blocks, LastPass, carried, is_chain
+from raido.schedule.lower.blocks import Blocks, LastPass, carried, is_chain, lanes_of_total, loops_along
 from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.piece_scans import PieceScans
 from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.versions import as_comparison
@@ -30,6 +31,8 @@ from raido.schedule.lower.work import Accumulators, Work
 from raido.schedule.nest.nodes import If, Ordered, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.strategy_parts import part_loop, totals_part
+
+MOST_LANES = 64  # bytes in the widest registers that there are
 
 
 class BlockScans:
@@ -54,54 +57,82 @@ class BlockScans:
 
     def _chain(self, work: Work, position: int, last: LastPass) -> None:
         """One loop over blocks, each of which is totalled, takes its turn to learn what came before it, and is gone through."""
-        loop, values = work.job.plan.loops[position], self.blocks.values
-        carry = last.end or self.blocks.initial(work, position, "before")
-        exact = loop.kind == "parallel" and is_exact(*carried(work).combine)
-        alone = fresh("alone", bool_) if exact else None
+        loop, blocks = work.job.plan.loops[position], self.blocks
+        carry = last.end or blocks.initial(work, position, "before")
+        exact, made = is_exact(*carried(work).combine), blocks.loops.placer.places(work.job, position)
+        in_parts = (made or not exact) and self._in_parts(work, position)
+        alone = fresh("alone", bool_) if loop.kind == "parallel" and (exact or in_parts) else None
+        apart = alone is not None and in_parts and made
 
         def block(inner: Work, at: int) -> None:
-            own = values(inner, at, "total")
-            if alone is None:
-                in_turn(inner, at, own)
+            own = blocks.values(inner, at, "total")
+            if alone is None or not apart:
+                go_through(inner, at, own, alone or False)
                 return
             with self.builder.block(branch=True) as one_thread:
-                at_once(inner, at)
+                go_through(inner, at, own, True)
             with self.builder.block(branch=True) as others:
-                in_turn(inner, at, own)
+                blocks.loops.produce(inner, position)
+                go_through(inner, at, own, False)
             self.builder.add(If(alone, closed(one_thread), closed(others)))
 
-        def at_once(inner: Work, at: int) -> None:
-            with self._in_order():
-                running = values(inner, at, "running")
+        def go_through(inner: Work, at: int, own: Accumulators, one: Expr | bool) -> None:
+            """A block; `one`: whether one thread is at work."""
+            running, parts = blocks.values(inner, at, "running"), in_parts and one is not False
+            several = not one if isinstance(one, bool) else Op("logical_not", bool_, (one,))
+            more = ix.sub(blocks.left(inner), 1) if last.end is None else None  # the last total is nobody's but `end`'s
+            hand_on = partial(self.reductions.merge, inner, carry, own)
+            total_of = blocks.total_of
+            if parts and not exact:
+                blocks.begin_total(inner, own)
+                total_of = blocks.add_to_total
+            self._where(several, more, lambda: total_of(inner, at, own))
+            with self.builder.block(branch=True) as section:
                 self._load(running, carry.buffers)
+                self._where(several, more, hand_on)
+            self.builder.add(Ordered(closed(section)))
+
+            def part(each: Work, first: int) -> None:
+                if apart:
+                    blocks.loops.produce(each, position)
+                if not exact:
+                    self._where(one, more, lambda: total_of(each, first, own))
+                last.follow(each, first, running)
+
+            if parts:
+                blocks.each(inner, at, part)
+            else:
                 last.follow(inner, at, running)
-                self._load(carry, running.buffers)
+            if exact:
+                self._where(one, None, lambda: self._load(carry, running.buffers))
+            else:
+                self._where(one, more, hand_on)
 
-        def in_turn(inner: Work, at: int, own: Accumulators) -> None:
-            running = values(inner, at, "running")
-            with self._if_followed(inner, last):
-                self.blocks.total_of(inner, at, own)
-            with self._in_order():
-                self._load(running, carry.buffers)
-                with self._if_followed(inner, last):
-                    self.reductions.merge(inner, carry, own)
-            last.follow(inner, at, running)
+        blocks.each(work, position, block, reads=not apart, certificates=last.certificates, alone=alone)
 
-        self.blocks.each(work, position, block, certificates=last.certificates, alone=alone)
+    def _where(self, who: Expr | bool, more: Expr | None, emit: Callable[[], None]) -> None:
+        """Emits something under a test, as far as it is not known, of who is at work, and one that `more`, if given, is at least 0."""
+        tests = [] if isinstance(who, bool) else [who]
+        known = [] if more is None else [more]
+        tests += map(as_comparison, known)
+        if who is not False and tests:
+            with self.builder.when(conjunction(tests), *known):
+                emit()
+        elif who is not False:
+            emit()
 
-    @contextmanager
-    def _in_order(self) -> Iterator[None]:
-        """The section of a loop over blocks that its iterations go through one after the other."""
-        with self.builder.block(branch=True) as section:
-            yield
-        self.builder.add(Ordered(closed(section)))
-
-    def _if_followed(self, work: Work, last: LastPass) -> AbstractContextManager[object]:
-        """A test for a block behind this one, whose total nothing else asks for."""
-        if last.end is not None:
-            return nullcontext()
-        more = ix.sub(self.blocks.left(work), 1)
-        return self.builder.when(as_comparison(more), more)
+    def _in_parts(self, work: Work, position: int) -> bool:
+        """Whether the loop inside that over blocks, at `position`, runs over parts of them that one thread may total and go through in turn:
+        whatever lanes there are, each has the same elements of a block as if they were totalled as a whole."""
+        job, inside = work.job, loops_along(work.job, position + 1)
+        if len(inside) < 2 or inside[0] is not job.plan.loops[position + 1] or inside[0].kind != "serial":
+            return False
+        if self.blocks.loops.placer.keeps(job, position):
+            return False
+        lanes = lanes_of_total(job, position)
+        together = (lanes.lanes or MOST_LANES) * lanes.interleave if lanes is not None else 1
+        length = work.copies[0].bounds(inside[0].name)[2]
+        return is_exact(*carried(work).combine) or (bool(carried(work).neutral) and length % together == 0)
 
     def _three_phase(self, work: Work, position: int, last: LastPass) -> None:
         """A loop that totals blocks, one over the totals, and one that goes through the blocks."""

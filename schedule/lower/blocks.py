@@ -48,10 +48,16 @@ class Blocks:
         self.total = Phase(self._total_element, _along_rows, self._totalled)
 
     def each(
-        self, work: Work, position: int, body: Callable[[Work, int], None], loop: LoopPlan | None = None, **fields: Any
+        self,
+        work: Work,
+        position: int,
+        body: Callable[[Work, int], None],
+        loop: LoopPlan | None = None,
+        reads: bool = True,
+        **fields: Any,
     ) -> None:
-        """The loop over blocks at `position`, as `loop` says if that is given; `body` emits a block, where its loops begin. `fields`: more of
-        the loop's."""
+        """The loop over blocks at `position`, as `loop` says if that is given; `body` emits a block, where its loops begin, and what is placed
+        there unless it `reads`. `fields`: more of the loop's."""
         plan = work.job.plan.loops[position]
         loop = replace(loop or plan, name=plan.name)
         low, high, step = work.copies[0].bounds(plan.name)
@@ -60,7 +66,9 @@ class Blocks:
             body(inner, at)
             return True
 
-        part = replace(work, copies=[c.copy() for c in work.copies], phase=Phase(takes_over=block), origin_of=[0])
+        part = replace(
+            work, copies=[c.copy() for c in work.copies], phase=Phase(takes_over=block, reads=reads), origin_of=[0]
+        )
         fields |= as_planned(loop, work.job.stage.name, "parallel" if loop.kind == "parallel" else "serial")
         with self.builder.loop(var := fresh(plan.name), low, high, step, **fields):
             self.loops.choose(part, position, [[var]])
@@ -120,13 +128,20 @@ class Blocks:
 
     def total_of(self, work: Work, position: int, own: Accumulators) -> None:
         """The fold of the block's values."""
-        neutral = carried(work).neutral
-        if not neutral:
+        if carried(work).neutral:
+            self.begin_total(work, own)
+        else:
             if own.axes:  # elements between those of this iteration are combined with the others, and never looked at
                 self.reductions.clear(work, own)
             self.reductions.part(work, position, self.first, own)
-        else:
-            self.reductions.set_all(own, neutral)
+        self.add_to_total(work, position, own)
+
+    def begin_total(self, work: Work, own: Accumulators) -> None:
+        """The fold of no values, of an operator with a neutral element."""
+        self.reductions.set_all(own, carried(work).neutral)
+
+    def add_to_total(self, work: Work, position: int, own: Accumulators) -> None:
+        """Takes the values of a block in, or of a part of one; but for the first one where there is no neutral element."""
         self.reductions.part(work, position, self.total, own)
 
     def _at_first(self, work: Work, position: int) -> bool:
@@ -139,7 +154,7 @@ class Blocks:
     def _totalled(self, work: Work, position: int) -> bool:
         """The scanned loops inside a block as one over its values, whose order of loops nobody sees. False where there are none."""
         skipped = 0 if carried(work).neutral else 1
-        return self.along(work, position, _lanes_of_total(work.job, position), self.loops.inside, skipped)
+        return self.along(work, position, lanes_of_total(work.job, position), self.loops.inside, skipped)
 
     def _first_element(self, work: Work) -> None:
         """The first value of a block, with which its total begins."""
@@ -177,7 +192,7 @@ def carried(work: Work) -> Reduce:
     return work.job.carried
 
 
-def _lanes_of_total(job: Job, position: int) -> LoopPlan | None:
+def lanes_of_total(job: Job, position: int) -> LoopPlan | None:
     """The loop whose lanes total a block, if any do: that of the strategy's part, or the stage's own where it has none."""
     blocks = job.plan.strategy is not None and job.plan.strategy[0] != "serial"
     loop = part_loop(job.stage, job.plan, totals_part(job.stage), -1) if blocks else vector_loop(job, position)

@@ -445,10 +445,14 @@ class Loops:
     def inside(self, work: Work, position: int) -> None:
         """Producers placed at the loop, then the loops further in."""
         if work.phase.reads:
-            prefetch(self.builder, self.converter, self.names, work, position)
-            self.placer.inside(work, position)
+            self.produce(work, position)
         self.level(work, position + 1)
         self.sharing.inside(work, position)
+
+    def produce(self, work: Work, position: int) -> None:
+        """What is placed at the loop at `position`: prefetches and producers."""
+        prefetch(self.builder, self.converter, self.names, work, position)
+        self.placer.inside(work, position)
 
     def bind(self, name: str, value: Expr, low: Expr, high: Expr) -> Expr:
         """A name for a computed coordinate, which is known to lie in low … high."""

@@ -64,6 +64,11 @@ class Placement:
         own = self.jobs[job.stage.name].plan if job.stage.name in self.jobs else job.plan
         return [each for each in found if takes_copy(each.plan, own, job.plan)] if own.instead else found
 
+    def keeps(self, job: Job, position: int) -> bool:
+        """Whether a producer that is computed at the loop is kept further out."""
+        here = self.computed.get((job.stage.name, job.plan.loops[position].name), ())
+        return any(each.plan.store is not None for each in here)
+
     def begin_pass(self) -> None:
         """Lets what slides along a stage's loops start anew, where they run once more."""
         self.sliding.start_anew()

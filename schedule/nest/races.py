@@ -26,7 +26,7 @@ from raido.algo.graph.facts import Facts, Interval, interval
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.nest.effects import Access, bound_within, writes
 from raido.schedule.nest.nodes import Block, Carry, For, If, Let, Nest, Ordered, Statement
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.nest.walk import blocks_of
 
 _Index = tuple[Expr, ...] | None
@@ -72,7 +72,7 @@ def _is_index(e: Node) -> bool:
 
 
 def _races_of(loop: For, known: Mapping[Node, Expr], around: Mapping[Var, Interval]) -> Iterator[Race]:
-    survey = _Survey()
+    survey = _Survey(loop.alone)
     survey.visit(loop.body, dict(known), (), ordered=False)
     certified = {buffer for certificate in loop.certificates for buffer in certificate.buffers}
     own = bound_within(loop.body)
@@ -95,8 +95,10 @@ def _has_own(places: Sequence[_Index], var: Var) -> bool:
 
 @dataclass(slots=True)
 class _Survey:
-    """The writes in the body of a loop, by buffer, in terms of loops' variables; and the ranges of those inside."""
+    """The writes in the body of a loop, by buffer, in terms of loops' variables; and the ranges of those inside. `alone`: says whether the loop
+    has one thread, whose writes are in order."""
 
+    alone: Var | None = None
     writes: dict[Buffer, list[tuple[Access, bool]]] = field(default_factory=dict)
     ranges: dict[Var, Interval] = field(default_factory=dict)
     strides: dict[Node, Expr] = field(default_factory=dict)
@@ -115,7 +117,14 @@ class _Survey:
             here = holds
             if isinstance(s, If):
                 here += tuple(_nonnegative(substitute(s.condition, known), each is s.then))
-            self.visit(each, inner, here, ordered or isinstance(s, Ordered))
+            alone = isinstance(s, If) and each is s.then and self._is_alone(s.condition)
+            self.visit(each, inner, here, ordered or alone or isinstance(s, Ordered))
+
+    def _is_alone(self, condition: NestExpr) -> bool:
+        """Whether a condition holds for one thread alone."""
+        if isinstance(condition, Op) and condition.name == "logical_and":
+            return any(map(self._is_alone, condition.args))
+        return condition is self.alone
 
     def _enter(self, loop: For, known: dict[Node, Expr], holds: tuple[Expr, ...]) -> None:
         """Notes the range of a loop inside, whose ends what holds there may bring closer, and its variable in terms of a counter."""

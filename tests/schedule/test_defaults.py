@@ -388,6 +388,28 @@ def test_blocks_of_scans_segments_and_filters_fit_half_of_the_second_level_cache
     assert "block=131072)" in default_of(kept, Machine(l2=1280 << 10))  # a power of two
 
 
+def test_blocks_that_one_thread_alone_totals_or_makes_something_for_have_parts_that_the_first_level_cache_holds():
+    def sums(a: rd.f32["n"]):
+        return rd.scan(rd.add, 0.0, a, name="s")
+
+    def counts(a: rd.i32["n"]):
+        return rd.scan(rd.add, 0, a, name="s")
+
+    def highest(a: rd.f32["n"]):
+        return rd.scan(rd.maximum, 0.0, rd.exp(a), name="s")
+
+    def kept(a: rd.f32["n"]):
+        return rd.filter(lambda x: x > 2, rd.exp(a), name="s")
+
+    def large(a: rd.f32["n"]):
+        return rd.filter(lambda x: x > 2, a, name="s")
+
+    for l1, part in ((32 << 10, 2048), (48 << 10, 2048), (64 << 10, 4096)):
+        for function, split in ((sums, True), (counts, False), (highest, True), (kept, True), (large, False)):
+            assert (f'.split("xi", {part})' in default_of(function, Machine(l1=l1))) == split
+    assert ".split(" not in default_of(sums, Machine(l2=8 << 10)), "blocks are as short as parts would be"
+
+
 def test_counts_run_six_gangs_at_a_time_where_the_predicate_is_short():
     def cheap(a: rd.f32["n"]):
         return rd.filter(lambda x: x > 0, a, name="s")

@@ -1,4 +1,4 @@
-"""Chains whose operator rounds nothing: one thread alone goes through each block once, several total it first; results are the same."""
+"""Chains where one thread alone goes through each block once, or part by part, and several total it first; results are the same."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import pytest
 import raido as rd
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import fresh
+from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
 from raido.schedule.nest.checker import NestError, check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Block, For, Nest
+from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import statements_within
 from raido.targets.native import set_threads
 
@@ -42,6 +44,10 @@ def sums(a: rd.f32["n"]) -> Any:
 
 def products(a: rd.f64["n"]) -> Any:
     return rd.scan(lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1]), (1.0, 0.0), (a, a), name="chained")
+
+
+def sums_of_roots(a: rd.f32["n"]) -> Any:
+    return rd.scan(rd.add, 0, rd.sqrt(a).named("roots"), name="chained")
 
 
 EXACT = (highest, counts, last_number, kept)
@@ -91,3 +97,50 @@ def test_only_loops_for_threads_have_one_alone():
     wrong = replace(loop, alone=fresh("alone", i64))
     with pytest.raises(NestError, match="alone"):
         check_nest(replace(nest, body=Block((wrong,))), "scalar")
+
+
+def in_parts(function: Any, part: int = 512) -> rd.Schedule:
+    """Blocks of 1024 elements, which one thread alone goes through part by part."""
+    schedule = rd.algorithm(function).schedule()
+    schedule["chained"].strategy("chain", block=1024).split("xi", part).vectorize("xii", interleave=2)
+    if function is sums_of_roots:
+        schedule["roots"].compute_at("chained", "xo")
+    return schedule.complete(Machine())
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("function", [sums, sums_of_roots])
+def test_sums_have_the_same_bits_whoever_runs_a_block(function, bits):
+    schedule = in_parts(function)
+    nest = form_gangs(check_nest(lower(schedule.graph, schedule.variants()), "scalar"), bits)
+    row = np.random.default_rng(0).random(3001).astype("f4")
+    wanted = interpret_nest(nest, [row])[0]
+    for seed in range(4):
+        np.testing.assert_array_equal(interpret_nest(nest, [row], seed=seed)[0], wanted)
+
+
+@pytest.mark.parametrize("function", [sums, sums_of_roots])
+def test_compiled_sums_have_the_same_bits_on_any_number_of_threads(function):
+    exe = rd.algorithm(function).compile(schedule=in_parts(function))
+    row, found = np.random.default_rng(0).random(30001).astype("f4"), []
+    try:
+        for threads in (1, 2, 8):
+            set_threads(threads)
+            found.append(exe(row))
+    finally:
+        set_threads(None)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_allclose(found[0], rd.algorithm(function).interpret(row), rtol=1e-4)
+
+
+def test_sums_are_taken_in_parts_that_all_lanes_divide():
+    for function, part, may in ((sums, 512, True), (sums, 500, False), (counts, 500, True), (products, 512, False)):
+        schedule = in_parts(function, part)
+        assert bool(loops_of(lower(schedule.graph, schedule.variants()))) == may
+
+
+def test_what_a_part_reads_is_made_for_it_alone():
+    schedule = in_parts(sums_of_roots)
+    text = print_nest(lower(schedule.graph, schedule.variants()))
+    assert "roots: f32[512]" in text and "roots: f32[1024]" in text

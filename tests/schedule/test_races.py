@@ -24,11 +24,11 @@ from random_programs import random_program
 from scheduled_programs import scheduled, scheduled_programs
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import f32, i64
+from raido.algo.graph.dtypes import bool_, f32, i64
 from raido.algo.graph.expr import fresh
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.nodes import AtomicUpdate, Block, Certificate, For, Let, Nest, Ordered
+from raido.schedule.nest.nodes import AtomicUpdate, Block, Certificate, For, If, Let, Nest, Ordered
 from raido.schedule.nest.races import Race, find_races
 from raido.schedule.nest.walk import statements_within
 from raido.schedule.schedule import Schedule
@@ -36,6 +36,7 @@ from raido.schedule.schedule import Schedule
 v, x = fresh("v"), fresh("x")
 one, two, most = ix.as_index(1), ix.as_index(2), ix.as_index(32)
 y, grid, places = parameter("y", f32, n), parameter("grid", f32, n, w), parameter("places", i64, n)
+flags = parameter("flags", bool_, n)
 
 
 def parallel(*body, high=n, step=1, certificates=()) -> Nest:
@@ -122,6 +123,15 @@ def test_writes_in_an_ordered_section_do_not_race():
     section = Ordered(Block((add_up(total, (), f(1)),)))
     assert not list(find_races(nest([], [y], *made, loop(v, n, section, kind="parallel"))))
     assert list(find_races(nest([], [y], *made, loop(v, n, section, add_up(total, (), f(1)), kind="parallel"))))
+
+
+def test_writes_of_one_thread_alone_do_not_race():
+    total, *made = scalar_register("total", f(0))
+    alone = fresh("alone", bool_)
+    for condition, races in ((alone, False), (op("logical_and", alone, at(flags, v)), False), (at(flags, v), True)):
+        inside = If(condition, Block((add_up(total, (), f(1)),)))
+        threads = replace(loop(v, n, inside, kind="parallel"), alone=alone)
+        assert bool(list(find_races(nest([flags], [y], *made, threads)))) == races
 
 
 def test_a_certificate_is_believed_for_its_buffers_alone():
