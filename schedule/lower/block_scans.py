@@ -6,8 +6,11 @@
                  (Merrill & Garland, Single-pass parallel prefix scan with decoupled look-back, 2016)
 
 Filters call the first of the two `count_write`. Blocks are fixed by schedule and sizes, and what came before one is combined block by block
-in order, so threads change no bit. Where the operator rounds nothing, no grouping does: one thread alone goes through the blocks of a chain
-at once, each from where the last one ended. The initial value takes part once and need not be neutral.
+in order, so threads change no bit. The initial value takes part once and need not be neutral.
+
+One thread alone need not go over the blocks of a chain twice. Where the operator rounds nothing, no grouping changes bits, and each block
+begins where the last one ended. Else it totals them as several threads do, but where the schedule splits the loop inside, part by part, each
+just before it goes through that part; and it makes what a part reads for that part.
 
 On a GPU the threads of a block may have pieces of it (`piece_scans`). Where they have none, nothing waits: a chain goes in three phases.
 """
@@ -32,7 +35,7 @@ from raido.schedule.nest.nodes import If, Ordered, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.strategy_parts import part_loop, totals_part
 
-MOST_LANES = 64  # bytes in the widest registers that there are
+MOST_LANES = 64  # bytes in the widest registers that there are: lanes divide it
 
 
 class BlockScans:

@@ -65,9 +65,9 @@ class Placement:
         return [each for each in found if takes_copy(each.plan, own, job.plan)] if own.instead else found
 
     def keeps(self, job: Job, position: int) -> bool:
-        """Whether a producer that is computed at the loop is kept further out."""
-        here = self.computed.get((job.stage.name, job.plan.loops[position].name), ())
-        return any(each.plan.store is not None for each in here)
+        """Whether a producer is kept at the loop, or computed at it and kept further out."""
+        key = (job.stage.name, job.plan.loops[position].name)
+        return key in self.kept or any(each.plan.store is not None for each in self.computed.get(key, ()))
 
     def begin_pass(self) -> None:
         """Lets what slides along a stage's loops start anew, where they run once more."""
