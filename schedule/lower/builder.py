@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from raido.algo.graph import index as ix
@@ -261,15 +260,10 @@ def begin_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
 
 
 def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:
-    """A bound of the index in a loop: its last value where the number of iterations is known, or would be if the loop ended at some
-    member of `high`."""
-    return reduce(ix.minimum, (_last_before(low, end, step) for end in ix.members_of(high)))
-
-
-def _last_before(low: Expr, end: Expr, step: int) -> Expr:
-    length = ix.constant_value(ix.sub(end, low))
+    """A bound of the index in a loop: its last value where the number of iterations is known."""
+    length = ix.constant_value(ix.sub(high, low))
     beyond = 1 if length is None else (length - 1) % step + 1
-    return ix.sub(end, beyond)
+    return ix.sub(high, beyond)
 
 
 def only_sizes(e: Expr) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
@@ -21,9 +20,7 @@ from raido.schedule.plan import Fuse, Split
 
 @dataclass(slots=True)
 class Range:
-    """`low`, `low + step`, … below `high`; `value` once a loop has chosen one. `offset`: counted from the outer loop's value. `exact`: the
-    outer loop's steps are whole, or would be if it ended at one of `met`.
-    """
+    """`low`, `low + step`, … below `high`; `value` once a loop has chosen one. `offset`: counted from the outer loop's value."""
 
     low: Expr
     high: Expr
@@ -31,7 +28,6 @@ class Range:
     value: Expr | None = None
     offset: bool = False
     exact: bool = False
-    met: tuple[Expr, ...] = ()
     narrowed: bool = False
     base: Expr | int = 0
 
@@ -82,7 +78,7 @@ class Coordinates:
         new = object.__new__(Coordinates)
         new.most = self.most
         new.ranges = {
-            n: Range(r.low, r.high, r.step, r.value, r.offset, r.exact, r.met, r.narrowed, r.base)
+            n: Range(r.low, r.high, r.step, r.value, r.offset, r.exact, r.narrowed, r.base)
             for n, r in self.ranges.items()
         }
         new.whole, new.axes, new.owner, new.below, new.counts = (
@@ -148,9 +144,7 @@ class Coordinates:
         r = self.ranges[loop]
         relation = self.owner.get(loop)
         if isinstance(relation, Split) and loop == relation.outer:
-            inner, ends = self.ranges[relation.inner], ix.members_of(r.high)
-            inner.exact = Facts().divisible(ix.sub(r.high, r.low), r.step)
-            inner.met = tuple(e for e in ends if Facts().divisible(ix.sub(e, r.low), r.step))
+            self.ranges[relation.inner].exact = Facts().divisible(ix.sub(r.high, r.low), r.step)
         r.value = value
         r.low, r.high = value, ix.add(value, 1)
         self._moved(loop, bind)
@@ -193,8 +187,7 @@ class Coordinates:
         reach = ix.add(outer.value, ix.sub(inner.high, inner.base))
         delta = ix.sub(low, inner.low)
         inner.offset = False
-        ends = () if inner.exact else (e for e in ix.members_of(parent.high) if e not in inner.met)
-        inner.low, inner.high = low, reduce(ix.minimum, ends, reach)
+        inner.low, inner.high = low, reach if inner.exact else ix.minimum(reach, parent.high)
         parent.low, parent.high = inner.low, inner.high
         if relation.inner in self.below:
             self._rebase(self.below[relation.inner], delta)

@@ -188,14 +188,3 @@ def test_a_scope_that_cannot_hold_what_a_round_needs_is_refused() -> None:
         scheduled(PROGRAMS["blur"](), kept_at("yo", 8))
     with pytest.raises(ScheduleError, match="more than 256 KiB"):
         scheduled(PROGRAMS["blur"](), kept_at("xo", 512))
-
-
-def test_parts_of_strips_end_with_their_strip_where_whole_parts_do() -> None:
-    def nest(part: int) -> Nest:
-        splits = [("cols", "split", {"axis": "x", "factor": 12}), ("cols", "split", {"axis": "xi", "factor": part})]
-        return scheduled(PROGRAMS["blur"](), splits)
-
-    assert "for xii in xio..min(w, xio + 4):" in print_nest(nest(4))
-    assert "for xii in xio..min(w, xio + 5, xo + 12):" in print_nest(nest(5))
-    for part in (4, 5):
-        check_same(nest(part), PROGRAMS["blur"](), *random_arguments(PROGRAMS["blur"](), random.Random(part)))
