@@ -1,21 +1,25 @@
 """Contraction: float `a*b + c`, `a*b - c` and `c - a*b` become fused multiply-adds, once, in the graph.
 
 "Written in one expression": the product is used nowhere else, and no name stands between it and the sum. A product of arrays is
-followed into the sum of arrays that reads it, when the product is read once; so arrays and elements are treated alike. With
-several candidates the left operand is taken. Nothing else is ever contracted.
+followed into the sum of arrays that reads it, when the product is read once; so arrays and elements are treated alike. Of two
+products the left one is taken, unless the right one alone depends on a number that a loop carries: in `y = a * x[i] + b * y` the next
+iteration then waits for one operation, not for two. Nothing else is ever contracted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Expr, Generate, Load, Node, Op, Result
+from raido.algo.graph.expr import ArrayLoop, ArrayWhile, Expr, Generate, Load, Loop, Node, Op, Result, While
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, rebuild, topological
 from raido.algo.graph.scopes import substitute_variables
 from raido.algo.trace.context import canonical_indices
+
+LOOPS = (ArrayLoop, ArrayWhile, Loop, While)
 
 
 def contract_products(program: Program) -> Program:
@@ -28,7 +32,7 @@ def contract_products(program: Program) -> Program:
     uses: Counter[Node] = Counter(program.results)
     for node in nodes:
         uses.update(children(node))
-    whole = Contraction(program, uses)
+    whole = Contraction(program, uses, _carried(nodes))
     memo: dict[Node, Node] = {}
     for node in nodes:
         memo[node] = whole.contracted(node, rebuild(node, memo.__getitem__))
@@ -37,12 +41,34 @@ def contract_products(program: Program) -> Program:
     return follow_tables(program, memo, results)
 
 
-class Contraction:
-    """The state of one pass: use counts of nodes, and the products that have moved into their sums."""
+def _carried(nodes: Sequence[Node]) -> set[Node]:
+    """The nodes that depend on a float of a loop's state, inside of the loop."""
+    loops = [node for node in nodes if isinstance(node, LOOPS)]
+    bits: dict[Node, int] = {}
+    for loop in loops:
+        for state in loop.state:
+            if state.dtype.is_float and not getattr(state, "shape", ()):
+                bits.setdefault(state, 1 << len(bits))
+    if not bits:
+        return set()
+    masks: dict[Node, int] = {}
+    for node in nodes:
+        mask = bits.get(node, 0)
+        for child in children(node):
+            mask |= masks.get(child, 0)
+        for own in node.state if isinstance(node, LOOPS) else ():
+            mask &= ~bits.get(own, 0)
+        masks[node] = mask
+    return {node for node, mask in masks.items() if mask}
 
-    def __init__(self, program: Program, uses: Counter[Node]) -> None:
+
+class Contraction:
+    """The state of one pass: use counts of nodes, what loops carry, and the products that have moved into their sums."""
+
+    def __init__(self, program: Program, uses: Counter[Node], carried: Collection[Node]) -> None:
         self.program = program
         self.uses = uses
+        self.carried = carried
         self.sites = dict(program.sites)
 
     def contracted(self, old: Node, new: Node) -> Node:
@@ -54,7 +80,8 @@ class Contraction:
             or not old.dtype.is_float
         ):
             return new
-        for side in (0, 1):
+        left, right = (arg in self.carried for arg in old.args)
+        for side in (1, 0) if right and not left else (0, 1):
             product = self._product(old.args[side], new.args[side])
             if product is None:
                 continue

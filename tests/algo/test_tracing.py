@@ -120,6 +120,28 @@ def test_a_product_written_with_a_sum_is_contracted_once() -> None:
     assert count(elements, "fma") == 1
 
 
+def test_of_two_products_the_one_that_a_loop_carries_on_is_contracted() -> None:
+    """The next iteration waits for a multiply-add, not for a product and a sum; what no loop carries goes by the left operand."""
+
+    def smoothed(x, a):
+        step = lambda i, s: (a * x[i] + (1 - a) * s[0], s[1].at[i].set(s[0]))
+        return rd.loop(x.shape[0], step, (rd.f32(0), x))
+
+    def in_map(x, a):
+        return rd.map(lambda v: rd.loop(9, lambda k, y: a * v + (1 - a) * y, rd.f32(0)), x)
+
+    for function in (smoothed, in_map):
+        program = traced(function, F, rd.f32)
+        (fused,) = (node for node in topological(*program.results) if isinstance(node, Op) and node.name == "fma")
+        assert isinstance(fused.args[2], Op) and fused.args[2].name == "mul", function
+        x, a = np.float32([1, 2, 4]), np.float32(0.3)
+        assert not any(isinstance(n, Op) and n.name == "sub" for n in topological(fused.args[2])), function
+        rd.algorithm(function).interpret(x, a)
+    plain = traced(lambda a, b: a * a + 3 * b, F, F)
+    (fused,) = (node for node in topological(*plain.results) if isinstance(node, Op) and node.name == "fma")
+    assert fused.args[0] is fused.args[1]
+
+
 def test_a_product_with_a_name_or_another_use_is_not_contracted() -> None:
     def kept(a, b, c):
         named, used = (a * b).named("m"), a * c
