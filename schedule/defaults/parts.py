@@ -17,6 +17,7 @@ from raido.algo.graph.reduction import identities_of
 from raido.schedule.cost.values_of_steps import is_faster_in_strips
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.latency import gangs_of_rounds
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_inlined, is_reduction, loop_of
@@ -25,7 +26,9 @@ from raido.schedule.strategy_parts import part_name, part_stage
 
 COUNTED, FEW = 6, 8
 GANGS_OF_SEGMENTS = 2  # side by side, where each segment is folded by one thread
-GANGS_OF_VALUES = 2  # side by side, of values and indices of an update's steps
+GANGS_OF_VALUES = (
+    2  # side by side, of values and indices of an update's steps; more where these have loops of their own
+)
 VALUE_AND_INDEX = 16  # bytes of each step of a strip
 GANGS = 4  # side by side, where elements are only totalled
 
@@ -49,8 +52,9 @@ def say_parts(draft: Draft, name: str) -> None:
             draft.say(whole, "parallel", axis=axes[0])
         elif part == "values":
             if are_values_sooner_in_lanes(draft, stage):
+                gangs = max(GANGS_OF_VALUES, gangs_of_rounds(stage, stage.reduction_axes[-1], draft.machine))
                 draft.say(whole, "split", axis=axes[0], factor=strip_of_steps(draft))
-                draft.say(whole, "vectorize", axis=axes[0] + "i", interleave=GANGS_OF_VALUES)
+                draft.say(whole, "vectorize", axis=axes[0] + "i", interleave=gangs)
         elif part == "copy":
             if free:
                 draft.say(whole, "parallel", axis=axes[0])

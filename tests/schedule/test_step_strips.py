@@ -11,8 +11,11 @@ import raido as rd
 from raido.algo.graph.expr import Op
 from raido.algo.graph.rewrite import topological
 from raido.schedule.lower import lower
+from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Fold, For
 from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.schedule import Schedule
+from raido.schedule.stages.form_stages import form_stages
 
 STRIP = 512
 LENGTHS = (0, 1, STRIP - 1, STRIP, STRIP + 1, 3 * STRIP + 7)
@@ -138,3 +141,14 @@ def test_what_steps_of_a_plane_read_is_read_once_for_each_step():
     text = str(deposited.schedule().complete())
     assert 's["row"].inline()' in text and 's["column"].inline()' in text
     assert text.count('.part("values").split("step", 512).vectorize("stepi"') == 2
+
+
+def test_searches_in_steps_have_several_gangs_on_their_way():
+    """Each halving waits for what the one before has read: lanes of one gang would wait alone."""
+
+    @rd.algorithm
+    def merged(a: rd.f64["n"], b: rd.f64["m"]):
+        return rd.zeros(2 * a.shape[0]).at[rd.arange(a.shape[0]) + rd.searchsorted(b, a)].set(a)
+
+    text = str(Schedule(form_stages(merged.trace())).complete(Machine(vector_bits=512, registers=32)))
+    assert '.part("values").split("step", 512).vectorize("stepi", interleave=4)' in text
