@@ -14,7 +14,7 @@ where they are read: those the user said so of, and those that cost least that w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import prod
 
@@ -70,7 +70,7 @@ def find_demand(state: State) -> Demand:
     """The reads of a state, with what costs little inlined, and the stages that share loops."""
 
     def inlines(demand: Demand, stage: Stage) -> bool:
-        may = may_inline(state, stage.name)
+        may = may_inline(state, stage.name) and not reads_old_contents(state, stage, demand.readers(stage.name))
         if may and join_all_readers(state, demand, stage):
             return True
         pays = may and pays_inline(stage, demand.readers(stage.name), state)
@@ -151,15 +151,16 @@ def may_inline(state: State, name: str) -> bool:
         and checked_reader(state, name) is None
         and name not in state.guests
         and not any(state.plans[r].prefetches for r in state.uses.readers[name] if r in state.plans)
-        and not reads_old_contents(state, stage)
+        and not reads_old_contents(state, stage, state.uses.readers[name])
     )
 
 
-def reads_old_contents(state: State, stage: Stage) -> bool:
-    """Whether a stage reads an array that a stage changes, for who needs the change: where that one runs, the array has changed."""
+def reads_old_contents(state: State, stage: Stage, readers: Iterable[str]) -> bool:
+    """Whether a stage reads an array that a stage changes, for readers that need the change, or make it: where they run, the array has
+    changed."""
     read = {load.array for load in loads_of(stage)}
     changes = [name for name, changed in changes_of(state.graph) if not read.isdisjoint(changed)]
-    return any(reaches(state, reader, name) for name in changes for reader in state.uses.readers[stage.name])
+    return any(reader == name or reaches(state, reader, name) for name in changes for reader in readers)
 
 
 @remembered

@@ -26,9 +26,7 @@ from raido.schedule.strategy_parts import part_name, part_stage
 
 COUNTED, FEW = 6, 8
 GANGS_OF_SEGMENTS = 2  # side by side, where each segment is folded by one thread
-GANGS_OF_VALUES = (
-    2  # side by side, of values and indices of an update's steps; more where these have loops of their own
-)
+GANGS_OF_VALUES = 2  # side by side, of an update's values and indices; more where these have loops of their own
 VALUE_AND_INDEX = 16  # bytes of each step of a strip
 GANGS = 4  # side by side, where elements are only totalled
 
