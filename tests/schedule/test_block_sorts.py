@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,13 @@ from raido.algo.errors import ScheduleError
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import limits_of
+from raido.schedule.kernels.thread_code import map_statements
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest, sizes_of
-from raido.schedule.nest.nodes import Nest
+from raido.schedule.nest.memory import NestError
+from raido.schedule.nest.nodes import Barrier, Nest, Publish, Statement
 from raido.schedule.nest.races import find_races
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
@@ -35,14 +39,13 @@ WAYS = ("three_phase", "chain")
 def nest_of(algorithm: Any, arguments: Any, strategy: str, **numbers: Any) -> Nest:
     """The nest of a program whose sorts go by blocks of a few elements."""
     schedule = Schedule(form_stages(algorithm.trace(*arguments)), (), MACHINE)
+    chosen = {"block": 8, "threads": 4, "subgroup": 2, "staged": True, **numbers}
     for stage in schedule.stages:
-        if strategy in schedule[stage].strategies():
+        if "radix" in schedule[stage].strategies():
             try:
-                schedule[stage].strategy(
-                    strategy, **{"block": 8, "threads": 4, "subgroup": 2, "staged": True, **numbers}
-                )
-            except ScheduleError:
-                continue
+                schedule[stage].strategy(strategy, **chosen)
+            except ScheduleError as error:
+                assert "would have some each" in str(error)
     complete = schedule.complete()
     assert complete.complete().steps == complete.steps
     return check_nest(lower(complete.graph, complete.variants(), MACHINE), "scalar")
@@ -160,3 +163,22 @@ def test_blocks_that_no_device_has_are_refused() -> None:
 def test_devices_whose_subgroups_take_turns_keep_chunks() -> None:
     machine = Machine(task=1024, gpu=Gpu(in_turn=True))
     assert 'strategy("radix"' in str(Schedule(form_stages(tens.trace()), (), machine).complete())
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"), [(Publish, "wait for one another"), (Barrier, "race|before it is written|out of bounds")]
+)
+def test_what_is_left_out_of_a_block_is_found(kind: type, why: str) -> None:
+    @rd.algorithm
+    def ordered(a: rd.u8["n"]):
+        return rd.sort(a, name="s")
+
+    arguments = (np.arange(20, dtype="u1")[::-1],)
+    program = cut(nest_of(ordered, arguments, "chain"), limits_of(GPU))
+
+    def kept(s: Statement) -> Iterator[Statement]:
+        yield from () if isinstance(s, kind) else (s,)
+
+    kernels = tuple(replace(k, body=map_statements(k.body, kept)) for k in program.kernels)
+    with pytest.raises(NestError, match=why):
+        interpret_program(replace(program, kernels=kernels), list(arguments), {"n": 20}, seed=1)
