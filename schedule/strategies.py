@@ -33,11 +33,10 @@ RANKED = 32  # elements of `quicksort` of which each is compared with all, soone
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
 BY_COMPARISONS = ("quicksort", "quickselect")
 BY_BLOCKS = ("three_phase", "chain")  # sorts on a GPU
-COUNTERS_OF_THREAD = (
-    48  # bytes of shared memory: sixteen counters, what is spare, and sums, for sorts by blocks of a GPU …
-)
-COUNTERS_OF_DIGITS = 4 << 10  # … where the elements with each digit begin, end and go …
-ORDERED = 5  # … and of an element: two orders, and a digit
+COUNTERS_OF_THREAD = 44  # bytes of shared memory of a sort by blocks: sixteen counters, a sum, and what is spare …
+SUMS_OF_THREAD = 8  # … where threads exchange no values …
+COUNTERS_OF_DIGITS = 3200  # … where the elements with each digit begin, end and go …
+ORDERED = 5  # … and of an element: two orders and a digit
 ELEMENTS_OF_THREAD = 16  # at most: more make blocks fewer than a device holds
 USUAL_SHARED = 32 << 10  # bytes that most devices have for a block
 BITS_OF_A_DIGIT = 8  # of `radix`: a line of the first-level cache for each of 256 places fits into 32 KiB
@@ -118,9 +117,10 @@ def _blocks_of_sort(stage: Stage, machine: Machine) -> dict[str, Number]:
     assert stage.reduction is not None
     gpu = machine.gpu or Gpu()
     threads, total = gpu.usual_threads, max(gpu.shared // 3, min(gpu.shared, USUAL_SHARED))
-    while COUNTERS_OF_THREAD * threads + COUNTERS_OF_DIGITS > total // 2:
+    counters = COUNTERS_OF_THREAD + (0 if gpu.exchange else SUMS_OF_THREAD)
+    while counters * threads + COUNTERS_OF_DIGITS > total // 2:
         threads //= 2
-    left = total - COUNTERS_OF_THREAD * threads - COUNTERS_OF_DIGITS
+    left = total - counters * threads - COUNTERS_OF_DIGITS
     element = sum(v.dtype.itemsize for v in stage.reduction.left)
     staged = (ORDERED + element) * 2 * threads <= left
     most = left // (ORDERED + element * staged)

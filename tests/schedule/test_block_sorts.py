@@ -89,13 +89,13 @@ def numpys(dtype: str, values: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("dtype", ["bool", "i8", "u16", "f16", "bf16", "i32", "u32", "f32", "i64", "f64"])
+@pytest.mark.parametrize("dtype", ["bool", "i8", "u16", "bf16", "f32"])
 def test_every_type_is_sorted(dtype: str, way: str) -> None:
     @rd.algorithm(a=f"{dtype}[n]")
     def both(a: rd.Array) -> tuple[rd.Array, rd.Array]:
         return rd.sort(a, descending=True, name="s"), rd.argsort(a, name="places")
 
-    for n in (0, 8, 27):
+    for n in (0, 8, 19):
         arguments = (numpys(dtype, drawn(dtype, n)),)
         hold(nest_of(both, arguments, way), both, arguments)
 
@@ -120,7 +120,7 @@ def test_blocks_of_any_number_of_threads_sort(way: str, numbers: dict[str, Any])
 @pytest.mark.parametrize("name", TABLES["sorts"])
 def test_programs_that_sort_keep_their_results(name: str, way: str) -> None:
     algorithm, inputs = TABLES["sorts"][name]
-    for n in (3, 21):
+    for n in (3, 11):
         arguments = inputs(np.random.default_rng(n), n, 5)
         nest = nest_of(algorithm, arguments, way)
         assert all(race.loop.stage.startswith("scan") for race in find_races(nest))
