@@ -36,7 +36,9 @@ class StrategyDirectives(Recorder):
         indivisible, so that loops over them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then
         depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion` elements by
         insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to `ranked`
-        elements; "quickselect", where stages read some places alone, sorts no part that holds none of them. An array loop's "rows" has
+        elements; on a GPU "three_phase" and "chain" go by digits, too, in blocks of `block` elements of `threads` threads, `subgroup` of
+        which hand each other values, with elements `staged` in shared memory; "quickselect", where stages read some places alone,
+        sorts no part that holds none of them. An array loop's "rows" has
         the loop over rows outside its iterations; `depth` axes say which row.
         A reduction's "triangle" makes the lower triangle of a result that is a symmetric matrix, and copies the other.
         "gather" makes a map of an update that sets a box: it has the axes of the result, and takes the directives of maps.
