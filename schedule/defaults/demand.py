@@ -187,7 +187,9 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     reads = [(state.stage(reader), point) for reader, points in readers.items() for point in points]
     if any(turns_rows(stage, reader, point) or chooses_across(stage, reader, point) for reader, point in reads):
         return False
-    if is_chosen_by_position(stage) and any(reader.scan or reader.filter or reader.sort for reader, _ in reads):
+    if is_chosen_by_position(stage) and any(
+        reader.scan or reader.filter or reader.sort or reader.update for reader, _ in reads
+    ):
         return False  # their loops are not cut
     if times == 1 and any(goes_over_twice(state, reader) for reader in readers):
         return is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))

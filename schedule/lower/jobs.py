@@ -34,7 +34,7 @@ class Job:
     loop variables.
     `in_place`: an update that changes what it starts as. `carried`: the fold whose values go from one step to the next: of a filter the
     number of the elements that are kept. `branches`: the bodies and the reduction of each branch of the stage, which may read arrays where
-    they are that are copied in the stage's own loops.
+    they are that are copied in the stage's own loops. `origin`: the stage of which this one, with more axes in front, makes a part.
     """
 
     stage: Stage
@@ -55,6 +55,7 @@ class Job:
     blocked: bool = False
     in_place: bool = False
     branches: tuple[tuple[tuple[Expr, ...], Reduce | None], ...] = ()
+    origin: Stage | None = None
 
     def __post_init__(self) -> None:
         self.carried = _number_kept(self.reduction) if self.reduction and self.stage.filter else self.reduction

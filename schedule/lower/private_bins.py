@@ -222,6 +222,7 @@ def _into(work: Work, sets: Sequence[Set], form: Generate) -> Work:
     added = tuple(axis for axis, _, _ in sets)
     update = replace(stage.update, places=(*(None for _ in added), *stage.update.places))
     job.stage = replace(stage, axes=(*added, *stage.axes), form=form, update=update)
+    job.origin = stage
     job.variables = {**job.variables, **{axis.name: axis.var for axis in added}}
     here = work.copies[0]
     for axis, low, _ in sets:

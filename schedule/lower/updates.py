@@ -183,10 +183,10 @@ class Updates:
         assert update is not None
         if inside and checked:
             kind = unsigned_kind("index", form.values[update.places[d] or 0])
-            details = (const(i64, d), place, axis.extent)
-            self.builder.add(
-                Check(conjunction(inside), kind, self.loops.converter.sites.number(work.job.form), details)
-            )
+            told = work.job.origin or work.job.stage
+            dimension = const(i64, d - len(work.job.stage.axes) + len(told.axes))
+            site = self.loops.converter.sites.number(told.form)
+            self.builder.add(Check(conjunction(inside), kind, site, (dimension, place, axis.extent)))
         return inside
 
     def take_step(

@@ -5,6 +5,8 @@ import pytest
 
 import raido as rd
 
+LARGE = rd.Target().machine.l3
+
 
 @rd.algorithm
 def shifted(x: rd.f32["n", "m"], b: rd.f32["m"]):
@@ -24,15 +26,15 @@ def two(x: rd.f32["n", "m"]):
 
 def test_rows_ask_once_whether_results_are_large():
     text = shifted.compile().source("gang")
-    assert text.count("if 4*(m*n) > 33554432:") == 1
-    large, small = text.split("if 4*(m*n) > 33554432:")[1].split("        else:\n", 1)
+    assert text.count(f"if 4*(m*n) > {LARGE}:") == 1
+    large, small = text.split(f"if 4*(m*n) > {LARGE}:")[1].split("        else:\n", 1)
     assert "stream" in large and "stream" not in small and "min(m - " in small
 
 
 def test_chunks_of_a_line_and_rows_of_known_length_have_one_loop():
-    assert "> 33554432" not in line.compile().source("gang").replace("above 33554432", "")
+    assert f"> {LARGE}" not in line.compile().source("gang").replace(f"above {LARGE}", "")
     known = rd.algorithm(lambda x: x * 2.0, x="f32[n, 4096]").compile().source("gang")
-    assert "> 33554432" not in known
+    assert f"> {LARGE}" not in known
 
 
 def test_of_several_results_the_largest_is_asked():
