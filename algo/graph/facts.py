@@ -31,6 +31,7 @@ from raido.algo.graph.index import (
     sub,
     text,
 )
+from raido.algo.graph.models import Model, first_models
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 
 Interval: TypeAlias = tuple[Expr, Expr]
@@ -153,6 +154,7 @@ class Facts:
         "_goals",
         "_least",
         "_mentioned",
+        "_models",
         "_new",
         "_parts",
         "_proved",
@@ -173,6 +175,7 @@ class Facts:
             None  # these less those that were added last; `_new`: the variable that they are about, if only one
         )
         self._new: Var | None = None
+        self._models: tuple[Model, ...] | None = None
         bounds = (bound for each in self.ranges.values() for bound in each)
         self._mentioned: frozenset[Var] = frozenset().union(*map(free_variables, (*self.known, *bounds)))
 
@@ -219,6 +222,7 @@ class Facts:
         copy.known, copy.ranges, copy._mentioned = self.known, dict(self.ranges), self._mentioned
         copy._parts, copy._least = self._parts, self._least
         copy._proved, copy._failed, copy._decided, copy._goals, copy._fewer, copy._new = {}, {}, {}, {}, self, None
+        copy._models = None
         return copy
 
     def nonnegative(self, e: IntLike) -> bool:
@@ -246,6 +250,8 @@ class Facts:
         if failed is not None and constant <= failed:
             return False
         self._failed[key] = constant  # a proof that comes back to what it is to prove is none
+        if self._is_false_somewhere(constant, terms):
+            return False
         if not (self._is_known(constant, key) or self._prove(constant, terms, 8, 3)):
             return False
         self._proved[key] = constant
@@ -254,6 +260,24 @@ class Facts:
         else:
             self._failed[key] = failed
         return True
+
+    def _is_false_somewhere(self, constant: int, terms: dict[Expr, int]) -> bool:
+        """Whether constant + Σ c·atom is below 0 for numbers for which these facts hold: then no search would prove it."""
+        sums = (model.sum(constant, terms) for model in self.models())
+        return any(total is not None and total < 0 for total in sums)
+
+    def models(self) -> tuple[Model, ...]:
+        """Numbers for which these facts hold."""
+        if self._models is None:
+            fewer = self._fewer
+            models = first_models() if fewer is None else fewer.models()
+            ranges = {var: ends for var, ends in self.ranges.items() if fewer is None or var not in fewer.ranges}
+            for var, (low, high) in ranges.items():
+                moved = (model.with_range(var, low, high) for model in models)
+                models = tuple(model for model in moved if model is not None)
+            new = self._parts if fewer is None else self._parts[len(fewer._parts) :]
+            self._models = tuple(model for model in models if model.holds(new))
+        return self._models
 
     def _is_known(self, constant: int, key: Terms) -> bool:
         """Whether fewer facts are known to prove it."""

@@ -58,6 +58,25 @@ def test_what_is_proved_holds_whatever_was_asked_before(order):
     assert proved > 5
 
 
+def test_what_some_numbers_make_false_is_not_searched_and_nothing_else_is_lost(monkeypatch):
+    """Numbers for which facts hold only say what no search would prove."""
+    rng, searched = random.Random(3), [0, 0]
+    search = Facts._search
+    build = lambda: Facts().with_range(X, *RANGES[X]).with_known(KNOWN).with_range(Y, *RANGES[Y]).with_range(Z, 1, 3)
+    expressions, answers = [expression(rng) for _ in range(60)], []
+    for k in range(2):
+        if k:
+            monkeypatch.setattr(Facts, "models", lambda facts: ())
+        monkeypatch.setattr(
+            Facts, "_search", lambda *given, k=k: (searched.__setitem__(k, searched[k] + 1), search(*given))[1]
+        )
+        answers.append([build().nonnegative(e) for e in expressions])
+    assert answers[0] == answers[1]
+    assert 0 < 3 * searched[0] < 2 * searched[1]
+    models = build().models()
+    assert models and all(model.value(X) <= model.value(Y) and model.value(N) >= 2 for model in models)
+
+
 def test_another_range_takes_the_place_of_the_first():
     facts = Facts().with_range(X, 1, 5)
     assert facts.nonnegative(ix.sub(X, 1))
