@@ -54,8 +54,8 @@ class Model:
         known = OPERATIONS.get(e.name) or DIVISIONS.get(e.name)
         if known is None:
             return None
-        args = [self.value(a) for a in e.args]
-        if None in args or (e.name in DIVISIONS and args[1] == 0):
+        args = [value for a in e.args if (value := self.value(a)) is not None]
+        if len(args) < len(e.args) or (e.name in DIVISIONS and args[1] == 0):
             return None
         return known(*args)
 

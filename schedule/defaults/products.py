@@ -160,7 +160,7 @@ def say_few_rows(draft: Draft, stage: Stage) -> bool:
         return False
     over = reduced.name
     draft.say(name, "reorder", axes=(over + "o", i + "o", j + "o", over + "i", i + "i", j + "i"))
-    draft.say(name, "unroll", axis=i + "i", edge=2)
+    draft.say(name, "unroll", axis=i + "i")
     draft.say(name, "vectorize", axis=j + "i", interleave=gangs)
     draft.say(name, "parallel", axis=over + "o")
     return True
