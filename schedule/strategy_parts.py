@@ -82,6 +82,12 @@ def part_loop(stage: Stage, plan: StagePlan, part: str, axis: int) -> LoopPlan:
     return part_plan(stage, plan, part).loops[axis]
 
 
+def rows_copied_together(plan: StagePlan) -> int:
+    """How many rows of a triangle's copy stand side by side, as the strategy says."""
+    assert plan.strategy is not None
+    return int(str(dict(plan.strategy[1])["rows"]))
+
+
 def without_threads(plan: StagePlan, threaded: bool) -> StagePlan:
     """The plan as it is where threads are at work already."""
     loops = (replace(loop, kind="serial", level="") if loop.kind == "parallel" else loop for loop in plan.loops)
@@ -96,7 +102,7 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
         return (Axis(fresh("step"), stage.reduction_axes[-1].extent),)
     if part == "copy":
         rows, columns = stage.axes[-2:]
-        side_by_side = int(str(dict(plan.strategy[1])["rows"]))
+        side_by_side = rows_copied_together(plan)
         return Axis(fresh(rows.name + "o"), ix.ceildiv(rows.extent, side_by_side)), Axis(
             fresh(columns.name), columns.extent
         )

@@ -85,5 +85,5 @@ class Model:
 
 
 def first_models() -> tuple[Model, ...]:
-    """Those of no facts."""
+    """Models that no fact has narrowed yet: many sizes, each larger than the one before, or smaller; and sizes of 1."""
     return Model(1000, 37, True), Model(5003, -41, False), Model(1, 0, True)

@@ -31,7 +31,7 @@ from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.pixels import joins_colours
-from raido.schedule.defaults.products import say_packed_loops, say_product_loops
+from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_packed_loops, say_product_loops
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.short import WRITTEN_OUT, is_small
@@ -45,8 +45,6 @@ from raido.schedule.stages.stage import Stage
 FEWEST_ELEMENTS = 16
 COLUMN_GANGS = 2  # side by side, so that each store of sums does not wait for the one before
 COLUMN_JAM = 8  # rows added to a row of sums at a time: one load and one store of each sum serve them all
-FEWEST_ROWS = 64  # of a chunk of columns, or half as many: its row of sums is stored, and read again to be combined
-FEWEST_CHUNKS = 8
 AHEAD = 4  # rows
 
 
@@ -141,7 +139,7 @@ def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
     if not outer:
-        chunk = max(FEWEST_ROWS, draft.machine.task >> 7)
+        chunk = max(FEWEST_STEPS, draft.machine.task >> 7)
         many = extent(draft, reduced.extent) >= FEWEST_CHUNKS * chunk
         if not draft.say(name, "split", axis=row, factor=chunk if many else chunk // 2):
             return False

@@ -31,7 +31,7 @@ from raido.schedule.machine import Machine
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
-FEWEST_STEPS = 64  # of a chunk of the reduction: a partial result is stored for each, and read again to be combined
+FEWEST_STEPS = 64  # of a chunk of a reduction: its partial results are stored, and read again to be combined
 FEWEST_CHUNKS = 8
 LANES_FULL = 4  # of a vector of partial sums, each: combining them in the end takes as many steps
 FEW_ROWS = 4  # of two gangs each: eight sums side by side
@@ -148,7 +148,7 @@ def say_few_rows(draft: Draft, stage: Stage) -> bool:
     """The loops of a product of few rows: chunks of the right factor's rows, from end to end, for threads.
 
     Half as many rows of a tile are made at a time, in as many gangs as registers hold of them: each vector of the right factor is loaded
-    once for all of them. Where there are fewer, two are.
+    once for all of them.
     """
     name, (i, j) = stage.name, (axis.name for axis in stage.axes[-2:])
     (reduced,) = stage.reduction_axes
@@ -197,9 +197,8 @@ def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point])
     trial, name, (i, j) = draft.trial(), stage.name, (axis.name for axis in stage.axes[-2:])
     rows = even_part(draft, stage.axes[-2], rows_of_tile(stage, draft.machine))
     if stage.symmetric and prod(extent(draft, axis.extent) for axis in stage.reduction_axes) >= FEWEST_STEPS:
-        trial.say(
-            name, "strategy", name="triangle"
-        )  # an element that is copied takes as long as some dozen steps of its sum
+        # an element that is copied takes as long as some dozen steps of its sum
+        trial.say(name, "strategy", name="triangle")
     if not trial.say(name, "split", axis=i, factor=rows):
         return False
     block, width = columns_of_block(draft, stage), width_of_tile(stage, draft.machine)

@@ -47,8 +47,8 @@ def carry_of(loop: For) -> Carry | None:
 
 
 def _turn_of(block: Block) -> list[Carry]:
-    """What is carried in a block, once: by a statement of it or of its threads, or by one on each side of a test. None where it is more, or on
-    one side alone."""
+    """The statements that carry a value in a block, once: by a statement of it or of its threads, or by one on each side of a test. None where
+    it is more, or on one side alone."""
     turns: list[list[Carry]] = []
     for s in block.statements:
         if isinstance(s, Carry):

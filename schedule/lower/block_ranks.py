@@ -41,12 +41,12 @@ class BlockThreads:
 
     @property
     def builder(self) -> Builder:
-        """Where statements go."""
+        """The builder to which the statements of a block's threads are added."""
         return self.scans.builder
 
     @property
     def pieces(self) -> Pieces:
-        """One piece for each thread."""
+        """The pieces of a block, one for each of its threads."""
         plan = LoopPlan(self.loop, "parallel", level="thread.x", subgroup=self.subgroup)
         return Pieces(plan, self.stage, ix.as_index(self.count), self.count)
 
@@ -177,5 +177,5 @@ class BlockRanks:
         self.threads.scan(i32, total, ix.as_index(DIGITS), read, write, self.parts, (Certificate("radix", (counts,)),))
 
     def _place(self, number: Expr) -> Expr:
-        """Where a counter is."""
+        """The index of a counter in its array."""
         return ix.add(number, ix.mul(ix.floordiv(number, DIGITS), SPARE))

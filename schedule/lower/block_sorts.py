@@ -44,7 +44,7 @@ class Pass:
 
 
 class BlockSort:
-    """One sort, by blocks that count and move in three phases."""
+    """A sort by blocks that count and move in three phases."""
 
     def __init__(self, builder: Builder, row: Row) -> None:
         self.builder, self.row = builder, row
@@ -234,7 +234,7 @@ class BlockSort:
         return self.builder.when(Op("lt", bool_, (i, count)), ix.sub(ix.sub(count, i), 1))
 
     def _note_ends(self, order: Buffer, digits: Buffer, begins: Buffer, ends: Buffer, i: Var, count: Expr) -> None:
-        """Where the elements with a digit begin and end among those of a block in their order."""
+        """The places at which the elements with a digit begin and end among those of a block in their order."""
         builder, there = self.builder, Op("lt", bool_, (ZERO, i))
 
         def digit_at(place: Expr, predicate: Expr | None) -> Var:

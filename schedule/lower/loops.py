@@ -450,7 +450,7 @@ class Loops:
         self.sharing.inside(work, position)
 
     def produce(self, work: Work, position: int) -> None:
-        """What is placed at the loop at `position`: prefetches and producers."""
+        """Prefetches and producers that are placed at the loop at `position`."""
         prefetch(self.builder, self.converter, self.names, work, position)
         self.placer.inside(work, position)
 

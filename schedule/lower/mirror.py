@@ -19,7 +19,7 @@ from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Read
-from raido.schedule.strategy_parts import part_plan
+from raido.schedule.strategy_parts import part_plan, rows_copied_together
 
 
 def is_triangle(job: Job) -> bool:
@@ -43,8 +43,7 @@ def unless_copied(builder: Builder, work: Work) -> Iterator[None]:
 def copy_triangle(builder: Builder, job: Job, storages: Sequence[Storage]) -> None:
     """The elements above the diagonal, copied of those below it, some rows at a time."""
     *outer, rows, columns = job.stage.axes
-    assert job.plan.strategy is not None
-    count = int(str(dict(job.plan.strategy[1])["rows"]))
+    count = rows_copied_together(job.plan)
     by_blocks, along = part_plan(job.stage, job.plan, "copy").loops
     size, name = rows.extent, job.stage.name
     around, top, other = [fresh(axis.name) for axis in outer], fresh(rows.name), fresh(columns.name)

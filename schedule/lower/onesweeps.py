@@ -26,7 +26,7 @@ COUNTED = 8  # times the elements of a block: what a block that counts has, whic
 
 
 class Onesweep(BlockSort):
-    """One sort, by blocks that wait for those before them."""
+    """A sort by blocks that wait for those before them."""
 
     def _begin(self, passes: int) -> None:
         """Counts the digits of all passes, and says where the elements with each digit begin."""

@@ -25,10 +25,10 @@ from raido.targets.devices.narrow import limit_of
 from raido.targets.devices.strides import Strides, strides_of
 
 STATIC_SHARED = 48 << 10
-MOST_SHARED = (
-    227 << 10
-)  # of a processor, on any device: ptxas sees no arrays beyond the static ones, and keeps registers for more blocks than fit
 """Bytes of shared memory that a kernel declares itself; one with more is given it by the launch (CUDA C++ Programming Guide, 5.3)."""
+MOST_SHARED = 227 << 10
+"""Bytes of shared memory that a processor has, on any device. Of those that the launch gives ptxas knows nothing: it would keep registers for
+more blocks than fit."""
 NARROW = "raido_narrow_"
 """The beginning of the name of a kernel whose indices have 32 bits, as raido_cuda.c has it, too."""
 MOST_THREADS = 1024
