@@ -10,7 +10,7 @@ Every loop of kind "vector" becomes a loop over groups of `lanes × interleave` 
   default shift where it is harmless, else mask; scalar instead of masks where those are slow
 Constant trip counts are split exactly, without a test; a loop of one group becomes straight code. `GangBody` translates bodies,
 `fold_lanes` places partial results, `Registers` remembers accumulators that became vectors (tried first; what turns out to be used
-otherwise goes to memory, and the translation starts again).
+otherwise goes to memory, and the translation starts again), `near_uses` names what a register tile needs where it is needed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, ma
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.large_streams import part_large_streams
 from raido.schedule.gang.narrow_integers import narrow_integers
+from raido.schedule.gang.near_uses import name_near_uses
 from raido.schedule.gang.registers import LanesSeen, NotRegisters, Registers
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
@@ -80,7 +81,7 @@ def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
             memory = memory | {refused.buffer}
             continue
         body = replace_buffers(body, {b: _in_memory(b) for b in memory})
-        return replace(nest, body=body)
+        return replace(nest, body=name_near_uses(body))
 
 
 def _in_memory(buffer: Buffer) -> Buffer:

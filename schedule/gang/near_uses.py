@@ -1,0 +1,65 @@
+"""Names of values in the bodies of register tiles, right before what needs them first.
+
+A body that several iterations were jammed into names all that they read, and all that they make of it, before it adds any of it to its sums.
+Registers hold the sums, and have little room beside them: in this order each of those values waits in memory for its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from raido.algo.graph.expr import Node
+from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.effects import buffers_read, written
+from raido.schedule.nest.nodes import Alloc, Block, Let, Statement, Store
+from raido.schedule.nest.values import Buffer, Read, VectorRead
+from raido.schedule.nest.walk import blocks_of, expressions_of, with_blocks
+
+
+def name_near_uses(block: Block) -> Block:
+    """The block, and those inside it, with what is read, and what sums alone need, named where it is used first."""
+    inside = [with_blocks(s, name_near_uses) for s in block.statements]
+    flat = list(_without_blocks(inside))
+    return Block(tuple(_in_order(flat))) if _updates_registers(flat) else Block(tuple(inside))
+
+
+def _without_blocks(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """The statements of blocks in place of those that end no memory's life."""
+    for s in statements:
+        if isinstance(s, Block) and not any(isinstance(each, Alloc) for each in s.statements):
+            yield from _without_blocks(s.statements)
+        else:
+            yield s
+
+
+def _updates_registers(statements: Sequence[Statement]) -> bool:
+    """Whether statements change sums in registers, after they have named something."""
+    stores = [s for s in statements if isinstance(s, Store) and s.buffer.scope == "register"]
+    return any(isinstance(s, Let) for s in statements) and any(s.buffer in buffers_read([s.value]) for s in stores)
+
+
+def _in_order(statements: Sequence[Statement]) -> list[Statement]:
+    lets = [s for s in statements if isinstance(s, Let)]
+    between = {node for s in lets for node in topological(*expressions_of(s)) if node is not s.value}
+    found: list[Statement] = []
+    waiting: dict[Node, tuple[Let, set[Node], set[Buffer]]] = {}
+
+    def name(wanted: Sequence[Node]) -> None:
+        for var in wanted:
+            if var in waiting:
+                let, used, _ = waiting.pop(var)
+                name([other for other in waiting if other in used])
+                found.append(let)
+
+    for s in statements:
+        used = set(topological(*expressions_of(s)))
+        if isinstance(s, Let) and (isinstance(s.value, (Read, VectorRead)) or s.var not in between):
+            waiting[s.var] = s, used, buffers_read([s.value])
+            continue
+        if isinstance(s, Block) or next(blocks_of(s), None) is not None:
+            name(list(waiting))
+        changed = written(s)
+        name([var for var, (_, _, read) in waiting.items() if var in used or read & changed])
+        found.append(s)
+    name(list(waiting))
+    return found
