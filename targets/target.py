@@ -389,16 +389,19 @@ def _host_with(features: frozenset[str]) -> Cpu:
     text = _read_cpuinfo()
     order = _AMD if "AuthenticAMD" in text else _INTEL if "GenuineIntel" in text else _OTHER
     cpu = next(CPUS[name] for name in order if set(CPUS[name].features) <= features)
-    return replace(cpu, **_host_caches())
+    return replace(cpu, **_host_caches(_MOST_L3_OF_INTEL if "GenuineIntel" in text else _MOST_L3))
 
 
 _MOST_L3 = 32 << 20
 """Bytes of last-level cache for each core that sees it: no processor has more (AMD EPYC 9175F). A virtual machine that shows more shares
 it with cores that it does not show."""
+_MOST_L3_OF_INTEL = 6 << 20
+"""Likewise of Intel's (Xeon 6787P), but for models of few cores that have up to 10 MiB for each."""
 
 
-def _host_caches(there: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
-    """The data caches that Linux reports, as fields of `Cpu`: their ways, and bytes (of one core; of all cores that share the last)."""
+def _host_caches(most_l3: int, there: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
+    """The data caches that Linux reports, as fields of `Cpu`: their ways, and bytes (of one core; of all cores that share the last, at most
+    `most_l3` for each that sees it)."""
     found: dict[str, int] = {}
     for folder in sorted(there.glob("index*")):
         try:
@@ -411,7 +414,7 @@ def _host_caches(there: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> di
         if kind != "Instruction" and size.rstrip("KMG").isdigit():
             found[f"l{level}"] = int(size.rstrip("KMG")) * scale
             if level == 3:
-                found["l3"] = min(found["l3"], _MOST_L3 * _count_listed(folder / "shared_cpu_list"))
+                found["l3"] = min(found["l3"], most_l3 * _count_listed(folder / "shared_cpu_list"))
             ways = _read_number(folder / "ways_of_associativity")
             if level < 3 and ways:
                 found[f"l{level}_ways"] = ways

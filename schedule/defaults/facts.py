@@ -12,7 +12,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.cost import CHEAP
-from raido.algo.graph.expr import Axis, Expr, Op, Var
+from raido.algo.graph.expr import Array, Axis, Expr, Op, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, cost
@@ -453,6 +453,11 @@ def whole_cost(draft: Draft, stage: Stage) -> int:
     """Operations for one element, those of the stages inlined into it included."""
     inlined = [(name, draft.demand.readers(name).get(stage.name, ())) for name in draft.demand.inlined]
     return cost(stage) + sum(cost(draft.state.stage(name)) * len(points) for name, points in inlined)
+
+
+def array_of(draft: Draft, name: str) -> Array:
+    """A stage's result or an argument that some stage reads, by its name."""
+    return next(loads[name] for loads in draft.state.uses.loads.values() if name in loads)[0].array
 
 
 def output_bytes(draft: Draft, name: str) -> Expr:

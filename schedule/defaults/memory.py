@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from raido.algo.graph import index
 from raido.schedule.defaults.demand import meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.facts import is_last_use, output_bytes, whole_cost
+from raido.schedule.defaults.facts import array_of, is_last_use, output_bytes, whole_cost
+from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import sums_in_pairs
 from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
 from raido.schedule.defaults.transposes import turned_axis
 from raido.schedule.machine import LINE
+from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
 STREAMED_WORK = 128
 STREAMED_ROW = 4096  # bytes
 FEWEST_LINES = 4
+PARTS = 16  # of the last-level cache
 
 
 def say_memory(draft: Draft, name: str) -> None:
@@ -26,13 +32,13 @@ def say_memory(draft: Draft, name: str) -> None:
     if may_stream(draft, name):
         size = index.constant_value(known(draft, output_bytes(draft, name)))
         if size is None:
-            draft.say(name, "stream_stores", above=draft.machine.l3)
-        elif size > draft.machine.l3:
+            draft.say(name, "stream_stores", above=most_kept(draft, name))
+        elif size > most_kept(draft, name):
             draft.say(name, "stream_stores")
 
 
 def may_stream(draft: Draft, name: str) -> bool:
-    """Whether results are stored past the caches where they are larger than those."""
+    """Whether results are stored past the caches where these do not keep them."""
     stage = draft.state.stage(name)
     kept = (stage.reduction is None or stage.scan is not None) and turned_axis(draft, stage) is None
     return (
@@ -43,7 +49,45 @@ def may_stream(draft: Draft, name: str) -> bool:
 def is_streamed(draft: Draft, name: str) -> bool:
     """Whether results are known to be stored past the caches."""
     size = index.constant_value(known(draft, output_bytes(draft, name)))
-    return size is not None and size > draft.machine.l3 and may_stream(draft, name)
+    return size is not None and size > most_kept(draft, name) and may_stream(draft, name)
+
+
+def most_kept(draft: Draft, name: str) -> int:
+    """Bytes of the largest result of a stage, and of those that share its loops, that the last-level cache keeps beside all that these loops
+    read and write.
+
+    Where it keeps less, the next call finds neither what it reads nor the lines that it writes: these are fetched only to be written. In
+    sixteenths of the cache: a row beside whole arrays makes no difference.
+    """
+    host = draft.demand.hosts.get(name, name)
+    members = [host, *guests_of(draft.demand, host)]
+    results = [
+        body.dtype.itemsize * _elements(draft, each) for each in members for body in draft.state.stage(each).bodies
+    ]
+    moved = sum(results) + sum(_bytes_read(draft, members).values())
+    return max(1, round(PARTS * max(results) / moved)) * (draft.machine.l3 // PARTS)
+
+
+def _bytes_read(draft: Draft, members: Sequence[str]) -> dict[str, int]:
+    """Bytes of the arrays that the loops of stages read, those of the stages in their strips included; of no array more than its elements
+    that are read."""
+    found: dict[str, int] = {}
+    todo = list(members)
+    for reader in todo:
+        for array, points in draft.demand.reads(reader).items():
+            if isinstance(draft.state.uses.stages.get(array), Stage) and isinstance(
+                draft.state.plan(array).compute, At
+            ):
+                todo += [array] * (array not in todo)
+            elif array not in draft.demand.inlined:
+                read = array_of(draft, array)
+                whole = prod(extent(draft, n) for n in read.shape)
+                found[array] = min(whole, _elements(draft, reader) * len(points)) * read.dtype.itemsize
+    return found
+
+
+def _elements(draft: Draft, name: str) -> int:
+    return prod(extent(draft, axis.extent) for axis in draft.state.stage(name).axes)
 
 
 def has_long_rows(draft: Draft, stage: Stage) -> bool:

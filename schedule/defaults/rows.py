@@ -18,7 +18,7 @@ from raido.schedule.cost.rows import Rows, Work, description, fits_registers, va
 from raido.schedule.cost.streams import PAGE, may_be_streamed
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.facts import chain_rows, has_chain
+from raido.schedule.defaults.facts import array_of, chain_rows, has_chain
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import gangs_of_elements, sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed, may_stream
@@ -114,7 +114,7 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
                 each = cost(draft.state.stage(array))
                 if not work.add_inlined(array, points, own, each):
                     work.operations += each * len(points)
-            elif not work.add_reads(array, points, own, itemsize_of(draft, array)):
+            elif not work.add_reads(array, points, own, array_of(draft, array).dtype.itemsize):
                 return None
             else:
                 work.far |= array not in draft.state.uses.stages
@@ -133,9 +133,3 @@ def strips_of(draft: Draft, stage: Stage) -> Stage | None:
     if isinstance(at, At):
         return draft.state.stage(at.stage)
     return stage if has_chain(draft, stage) else None
-
-
-def itemsize_of(draft: Draft, array: str) -> int:
-    """Bytes of an element of a stage's result or of an argument."""
-    loads = (loads[array] for loads in draft.state.uses.loads.values() if array in loads)
-    return next(loads)[0].dtype.itemsize

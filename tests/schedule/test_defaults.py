@@ -20,12 +20,12 @@ from raido.schedule.stages.form_stages import form_stages
 EXPECTED = {
     "blur": """
 s["cols"].root().split("y", 32).parallel("yo").vectorize("x").partition_boundaries()
-s["cols"].stream_stores(above=33554432)
+s["cols"].stream_stores(above=16777216)
 s["rows"].compute_at("cols", "yo").vectorize("x").partition_boundaries()
 """,
     "harris": """
 s["out"].root().split("y", 16).split("yi", 2).reorder("yio", "x", "yii").unroll("yii")
-s["out"].parallel("yo").vectorize("x").partition_boundaries().stream_stores(above=33554432)
+s["out"].parallel("yo").vectorize("x").partition_boundaries().stream_stores(above=10485760)
 s["sxy"].inline()
 s["xy"].inline()
 s["syy"].inline()
@@ -38,7 +38,7 @@ s["ix"].compute_at("out", "yo").vectorize("x").partition_boundaries()
 """,
     "stencil3d": """
 s["out"].root().parallel("z").vectorize("x").prefetch("a", "y", 4).partition_boundaries()
-s["out"].stream_stores(above=33554432)
+s["out"].stream_stores(above=16777216)
 """,
     "matmul": """
 s["c"].root()
@@ -68,7 +68,7 @@ s["best"].root().split("r", 65536).parallel("ro").vectorize("ri", 8)
 """,
     "jacobi": """
 s["steps/life"].root().split("y", 4).reorder("yo", "x", "yi").unroll("yi").parallel("yo")
-s["steps/life"].vectorize("x").partition_boundaries().stream_stores(above=33554432)
+s["steps/life"].vectorize("x").partition_boundaries().stream_stores(above=16777216)
 """,
     "two_reductions": """
 s["out"].root().parallel("x", grain=4).vectorize("r", interleave=4)
@@ -99,7 +99,7 @@ def test_planes_of_colour_share_strips():
         str(Schedule(graphs.unsharp()).complete(AVX2))
         == """s = unsharp.schedule()
 s["out"].root().split("y", 32).reorder("yo", "z", "yi").parallel("yo").vectorize("x").unroll("z")
-s["out"].partition_boundaries().stream_stores(above=33554432)
+s["out"].partition_boundaries().stream_stores(above=14680064)
 s["ratio"].inline()
 s["cols"].inline()
 s["rows"].compute_at("out", "yo").vectorize("x").partition_boundaries()

@@ -28,14 +28,14 @@ def test_linux_says_sizes_and_ways_of_data_caches(tmp_path: Path) -> None:
         tmp_path, 3, type="Unified", level="3", size="260M", ways_of_associativity="20", shared_cpu_list="0-11,24-35"
     )
     write_cache(tmp_path, 4, type="Unified", level="4", size="1G")
-    assert _host_caches(tmp_path) == {"l1": 48 << 10, "l1_ways": 12, "l2": 2 << 20, "l3": 260 << 20}
-    assert not _host_caches(tmp_path / "none")
+    assert _host_caches(32 << 20, tmp_path) == {"l1": 48 << 10, "l1_ways": 12, "l2": 2 << 20, "l3": 260 << 20}
+    assert not _host_caches(32 << 20, tmp_path / "none")
 
 
 def test_a_virtual_machine_has_its_share_of_the_last_cache(tmp_path: Path) -> None:
     """Two cores that see 480 MiB see those of others."""
     write_cache(tmp_path, 3, type="Unified", level="3", size="480M", shared_cpu_list="0-1")
-    assert _host_caches(tmp_path) == {"l3": 64 << 20}
+    assert _host_caches(32 << 20, tmp_path) == {"l3": 64 << 20}
 
 
 @pytest.mark.parametrize("name", CPUS)
