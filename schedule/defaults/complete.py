@@ -63,6 +63,7 @@ from raido.schedule.defaults.gpu import say_gpu_loops
 from raido.schedule.defaults.gpu_updates import say_gpu_parts
 from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
+from raido.schedule.defaults.old_contents import reads_rows_before
 from raido.schedule.defaults.parts import say_parts
 from raido.schedule.holes import holes_of
 from raido.schedule.lanes_along_folds import is_plain_fold
@@ -216,6 +217,9 @@ def say_placement(draft: Draft, name: str) -> None:
     if (name, "placement") in draft.state.asked:
         return
     if name in draft.demand.inlined and draft.say(name, "inline"):
+        return
+    if reads_rows_before(draft.state, draft.state.stage(name), draft.demand.readers(name)):
+        draft.say(name, "root")
         return
     at = nested_place(draft, name)
     if at is not None and draft.say(name, "compute_at", stage=at.stage, axis=at.loop):

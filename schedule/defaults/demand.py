@@ -14,7 +14,7 @@ where they are read: those the user said so of, and those that cost least that w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
 
@@ -22,20 +22,21 @@ from raido.algo.graph import index
 from raido.algo.graph.bind_sizes import evaluate_size
 from raido.algo.graph.cost import FUNCTION, cost_of, is_cheaper_made_twice, operations
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Array, Axis, Cond, Expr, Item, Load, Loop, Op, Update, Var, While
+from raido.algo.graph.expr import Axis, Cond, Expr, Item, Load, Loop, Op, Var, While
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_all_readers, join_readers, join_twins
+from raido.schedule.defaults.old_contents import reads_old_contents
 from raido.schedule.defaults.short import written_out_axes
 from raido.schedule.defaults.sibling_folds import join_folds_of, join_sibling_folds
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.levels import is_scanned_in_pieces
 from raido.schedule.remember import remembered
 from raido.schedule.stages.positions import chooses_by_position, is_bounded, is_chosen
-from raido.schedule.stages.reads import array_name, flatten, loads_of, scalars_of, stage_roots
+from raido.schedule.stages.reads import array_name, loads_of, scalars_of, stage_roots
 from raido.schedule.stages.segments import ragged_folds
-from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
-from raido.schedule.state import State, has_loops_said, is_inlined, reaches
+from raido.schedule.stages.stage import ControlStage, Stage
+from raido.schedule.state import State, has_loops_said, is_inlined
 from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
@@ -153,22 +154,6 @@ def may_inline(state: State, name: str) -> bool:
         and not any(state.plans[r].prefetches for r in state.uses.readers[name] if r in state.plans)
         and not reads_old_contents(state, stage, state.uses.readers[name])
     )
-
-
-def reads_old_contents(state: State, stage: Stage, readers: Iterable[str]) -> bool:
-    """Whether a stage reads an array that a stage changes, for readers that need the change, or make it: where they run, the array has
-    changed."""
-    read = {load.array for load in loads_of(stage)}
-    changes = [name for name, changed in changes_of(state.graph) if not read.isdisjoint(changed)]
-    return any(reader == name or reaches(state, reader, name) for name in changes for reader in readers)
-
-
-@remembered
-def changes_of(graph: StageGraph) -> list[tuple[str, tuple[Array, ...]]]:
-    """The stages that are updates, and the arrays that each changes."""
-    stages = (stage for stage, _ in flatten(graph.stages))
-    updates = ((stage.name, stage.form) for stage in stages if isinstance(stage, Stage) and stage.update is not None)
-    return [(name, form.dest) for name, form in updates if isinstance(form, Update)]
 
 
 def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:

@@ -256,12 +256,13 @@ class Body:
         The state's own memory comes first, which then need not change places.
         """
         result = Result(job.form, 0)  # type: ignore[arg-type]
-        if result not in self.needed or not _is_plain_map(job) or _runs_with_others(job, self.jobs):
+        final = self._final(result)
+        if final not in self.needed or not _is_plain_map(job):
             return
         own = tuple(axis.var for axis in job.stage.axes)
         shape = tuple(axis.extent for axis in job.stage.axes)
         loads = loads_in(*job.bodies)
-        own_state = [self.states[result]] if result in self.states else []
+        own_state = [self.states[final]] if final in self.states else []
         for array in dict.fromkeys((*own_state, *(load.array for load in loads))):
             alike = isinstance(array, Parameter) and array.dtype is result.dtype and array.shape == shape
             if (
@@ -272,6 +273,14 @@ class Body:
                 hands.taken[result] = array
                 gone.add(array)
                 return
+
+    def _final(self, array: Array) -> Array:
+        """What an array is after the last of the updates of this body that change it, one after the other."""
+        for stage in self.stages:
+            job = self.jobs.get(stage.name)
+            if job is not None and job.stage.update is not None and starts_of(job) == [array]:
+                array = Result(job.form, 0)  # type: ignore[arg-type]
+        return array
 
     def _why_not(self, array: Array, position: int, consumer: str, gone: set[Array], hands: Hands) -> Copied | None:
         """Why a consumer may not take over an array's memory; None where it may."""

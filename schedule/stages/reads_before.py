@@ -2,9 +2,11 @@
 
     new = m with [i] = u;  new[j] − m[i]          →   old = m[i];  new = m with [i] = u;  new[j] − old
     m with [i] = u, then with [j] ← max(·, m[i])  →   old = m[i];  m with [i] = u, then with [j] ← max(·, old)
+    m'[i, j] = m[i, j] − m[i, k] · m[k, j]        →   c = m[:, k];  r = m[k, :];  m'[i, j] = m[i, j] − c[i] · r[j]
 
 Who reads both cannot run before the change, and the array could not change where it is. What is read before is fewer elements than the
-array has: its places do not depend on all axes of the reader. This is for loops, where the copy would be made in every iteration.
+array has: its places do not depend on all axes of the reader. This is for loops, where the copy would be made in every iteration. In the
+last line m is the state of one, and m' what it becomes: each element then reads its own alone, and m' is left in the memory of m.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from raido.algo.graph.expr import (
     ArrayLoop,
     ArrayWhile,
     Axis,
-    Expr,
     Generate,
     Load,
     Node,
@@ -58,6 +59,7 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
         for form, loads in found.items():
             if form in after:
                 early |= {load for load in loads if after.isdisjoint(scalar_nodes(*load.indices))}
+    early |= _rows_of_states(nodes, order, tables)
     if not early:
         return roots
     memo: dict[Node, Node] = {}
@@ -77,6 +79,52 @@ def _changed(form: Node, order: Order, tables: Tables) -> Sequence[Array]:
         return ()
     found = updates_of(form, tables, order.facts)
     return found[0].update.dest if 0 in found else ()
+
+
+def _rows_of_states(nodes: Sequence[Node], order: Order, tables: Tables) -> set[Node]:
+    """The few old elements that maps read which make the next state of a loop, if the other ones that they read of it are their own."""
+    found: set[Node] = set()
+    for loop in nodes:
+        if not isinstance(loop, ArrayLoop | ArrayWhile):
+            continue
+        for state, result in zip(loop.state, loop.results, strict=True):
+            form = _map_of_state(result, order, tables)
+            if form is None or order.paths[form] != (*order.paths[loop], (loop, "body")):
+                continue
+            after = _depending_on(form, nodes)
+            few = [load for load in _few(form, state) if not reads_own(form, load)]
+            rest = [load for load in loads_in(form) if load.array is state and load not in few]
+            late = [other for other in order.readers.get(state, ()) if other in after and other is not form]
+            for other in late:  # what changes a part of the map's result may read the old state as well
+                few += (reads := _few(other, state) if isinstance(other, Generate | Update) else [])
+                rest += [load for load in loads_in(other) if load.array is state and load not in reads]
+            if few and makes_in_place(form, state, rest) and state not in order.kept:
+                found |= {load for load in few if after.isdisjoint(scalar_nodes(*load.indices))}
+    return found
+
+
+def _map_of_state(result: Array, order: Order, tables: Tables) -> Generate | None:
+    """The map that makes what a loop's state becomes, or what changes of a part of it begin with, which nobody else reads."""
+    while isinstance(result, Result):
+        form = result.form
+        changed = _changed(form, order, tables)
+        if not changed:
+            return form if isinstance(form, Generate) else None
+        if len(changed) > 1 or order.readers[changed[0]].keys() != {form}:
+            return None
+        (result,) = changed
+    return None
+
+
+def makes_in_place(form: Generate, state: Array, loads: Sequence[Load]) -> bool:
+    """Whether a map makes an array of a state's shape, of one element of it each: those loads are its reads of the state."""
+    same = len(form.bodies) == 1 and state.shape == tuple(axis.extent for axis in form.axes)
+    return same and state.dtype is form.bodies[0].dtype and bool(loads) and all(reads_own(form, load) for load in loads)
+
+
+def reads_own(form: Generate, load: Load) -> bool:
+    """Whether each element reads the one at its own index."""
+    return load.indices == tuple(axis.var for axis in form.axes) and not load.checked
 
 
 def _few(form: Generate | Update, array: Array) -> list[Load]:
@@ -105,9 +153,16 @@ def with_early_reads(
     """A form that has some reads made by forms of their own, of that kind."""
     assert isinstance(new, Generate | Update)
     instead: dict[Node, Node] = {}
+    made: dict[tuple[Node, ...], Node] = {}  # for reads that are alike but for the names of their axes, one form
+    alike = [fresh("x") for _ in new.axes]
     for load in loads_in(old):
         if load in early:
-            instead[memo[load]] = _made_before(memo[load], new.axes, tables, kind)
+            used = _axes_of(memo[load], new.axes)
+            names: dict[Node, Node] = {axis.var: var for axis, var in zip(used, alike, strict=False)}
+            key = (*tables.rewrite((memo[load],), lambda node: node, names), *(axis.extent for axis in used))
+            if key not in made:
+                made[key] = _made_before(memo[load], new.axes, tables, kind)
+            instead[memo[load]] = Load(Result(made[key], 0), tuple(axis.var for axis in used), False)
     if not instead:
         return new
     for node in scalar_nodes(new):
@@ -117,11 +172,16 @@ def with_early_reads(
     return instead[new]
 
 
-def _made_before(load: Node, axes: Sequence[Axis], tables: Tables, kind: str) -> Load:
-    """An element read from an array that is made of such reads alone, over the axes that they depend on."""
+def _axes_of(load: Node, axes: Sequence[Axis]) -> list[Axis]:
+    """The axes that the places of a read depend on."""
     assert isinstance(load, Load)
     mentioned = scalar_nodes(*load.indices)
-    used = [axis for axis in axes if axis.var in mentioned]
+    return [axis for axis in axes if axis.var in mentioned]
+
+
+def _made_before(load: Node, axes: Sequence[Axis], tables: Tables, kind: str) -> Generate:
+    """A map that makes such reads alone, over the axes that they depend on."""
+    used = _axes_of(load, axes)
     fresh_axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in used)
     names: dict[Node, Node] = {old.var: new.var for old, new in zip(used, fresh_axes, strict=True)}
     (value,) = tables.rewrite((load,), lambda node: node, names)
@@ -129,5 +189,4 @@ def _made_before(load: Node, axes: Sequence[Axis], tables: Tables, kind: str) ->
     made = Generate(fresh_axes, (made_for_elements(value, others),))
     if kind:
         tables.kinds[made] = kind
-    own: tuple[Expr, ...] = tuple(axis.var for axis in used)
-    return Load(Result(made, 0), own, False)
+    return made

@@ -157,3 +157,37 @@ def test_a_state_that_is_read_before_its_next_is_made_changes_in_its_own_memory(
         )
     assert np.allclose(biquads(x), expected)
     assert np.array_equal(biquads(x), biquads.interpret(x))
+
+
+@rd.algorithm
+def shortest_paths(d: rd.i64["n", "n"]):
+    return rd.loop(d.shape[0], lambda k, d: rd.minimum(d, d[:, k][:, None] + d[k][None, :]), d)
+
+
+@rd.algorithm
+def pivots(m: rd.f64["n", "n"]):
+    def step(k, m):
+        row = m[k] / m[k, k]
+        return (m - m[:, k][:, None] * row[None, :]).at[k].set(row)
+
+    return rd.loop(m.shape[0], step, m)
+
+
+@rd.algorithm
+def neighbours_of_rows(m: rd.i64["n", "n"]):
+    """Every element reads one that is not its own, of as many as there are: the next state needs memory of its own."""
+    return rd.loop(3, lambda k, m: m + rd.roll(m, 1, axis=0) + m[k][None, :], m)
+
+
+@pytest.mark.parametrize(("algorithm", "stays"), [(shortest_paths, True), (pivots, True), (neighbours_of_rows, False)])
+def test_a_state_of_which_few_old_elements_are_read_elsewhere_changes_where_it_is(algorithm, stays):
+    executable = algorithm.compile()
+    assert ("swap" not in executable.source("nest")) == stays, executable.source("nest")
+    for n in (3, 17, 40):
+        m = (
+            np.random.default_rng(n)
+            .integers(1, 99, (n, n))
+            .astype(algorithm.schedule().graph.program.parameters[0].dtype.numpy)
+        )
+        m += n * 99 * np.eye(n, dtype=m.dtype)
+        np.testing.assert_allclose(executable(m), algorithm.interpret(m), rtol=1e-9)

@@ -1,0 +1,58 @@
+"""Stages that read what other stages change where it is: those are made before the change, and whole, where defaults decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from raido.algo.graph.expr import Array, Generate, Result, Update
+from raido.algo.graph.rewrite import loads_in
+from raido.schedule.remember import remembered
+from raido.schedule.stages.reads import flatten, loads_of
+from raido.schedule.stages.reads_before import makes_in_place
+from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
+from raido.schedule.state import State, reaches
+
+
+def reads_old_contents(state: State, stage: Stage, readers: Iterable[str]) -> bool:
+    """Whether a stage reads an array that a stage changes, for readers that need the change, or make it: where they run, the array has
+    changed."""
+    read = {load.array for load in loads_of(stage)}
+    changes = [name for name, changed in changes_of(state.graph) if not read.isdisjoint(changed)]
+    if reads_rows_before(state, stage, readers):
+        return True
+    return any(reader == name or reaches(state, reader, name) for name in changes for reader in readers)
+
+
+def reads_rows_before(state: State, stage: Stage, readers: Iterable[str]) -> bool:
+    """Whether a stage reads rows of a loop's state, or columns, for readers that need the map which then changes the state where it is, or
+    make it. On a GPU a stage more would be a launch more, and the state is made elsewhere."""
+    read = {load.array for load in loads_of(stage) if len(stage.axes) < len(load.array.shape)}
+    changes = [name for name, changed in states_in_place(state.graph) if changed in read] if state.gpu is None else []
+    return any(reader == name or reaches(state, reader, name) for name in changes for reader in readers)
+
+
+@remembered
+def changes_of(graph: StageGraph) -> list[tuple[str, tuple[Array, ...]]]:
+    """The stages that are updates, and the arrays that each changes."""
+    stages = (stage for stage, _ in flatten(graph.stages))
+    updates = ((stage.name, stage.form) for stage in stages if isinstance(stage, Stage) and stage.update is not None)
+    return [(name, form.dest) for name, form in updates if isinstance(form, Update)]
+
+
+@remembered
+def states_in_place(graph: StageGraph) -> list[tuple[str, Array]]:
+    """The maps that make the next state of a loop of each element of the state alone, and that state: it changes where it is, if what
+    they read of its rows is read before."""
+    names = {stage.form: stage.name for stage, _ in flatten(graph.stages) if isinstance(stage, Stage)}
+    found: list[tuple[str, Array]] = []
+    for loop, _ in flatten(graph.stages):
+        if not isinstance(loop, ControlStage) or not loop.state:
+            continue
+        for array, result in zip(loop.state, loop.results, strict=True):
+            form = result.form if isinstance(result, Result) else None
+            while isinstance(form, Update) and len(form.dest) == 1 and isinstance(form.dest[0], Result):
+                form = form.dest[0].form
+            if isinstance(form, Generate) and form in names:
+                loads = [load for load in loads_in(form) if load.array is array]
+                found += [(names[form], array)] if makes_in_place(form, array, loads) else []
+    return found
