@@ -45,7 +45,7 @@ def is_one_sum(stage: Stage) -> bool:
     """Whether elements are one long chain of operations of a few cycles each, as weighted sums are."""
     if stage.reduction is not None or len(stage.bodies) > 1 or cost(stage) < LONG or is_divergent(stage):
         return False
-    cheap = all(_latency(node) <= 1 for node in scalar_nodes(*stage.bodies) if isinstance(node, Op))
+    cheap = all(latency(node) <= 1 for node in scalar_nodes(*stage.bodies) if isinstance(node, Op))
     return cheap and 4 * _longest_path(stage) >= 3 * cost(stage)
 
 
@@ -54,7 +54,7 @@ def _longest_path(stage: Stage) -> int:
     depth: dict[Node, int] = {}
     for node in scalar_nodes(*stage.bodies):
         before = 0 if isinstance(node, Load) else max((depth.get(e, 0) for e in children(node)), default=0)
-        depth[node] = before + _latency(node) * isinstance(node, Op)
+        depth[node] = before + latency(node) * isinstance(node, Op)
     return max(depth[body] for body in stage.bodies)
 
 
@@ -99,13 +99,22 @@ def _gangs(loop: Loop | While, lane: Var, machine: Machine) -> int:
         if free_variables(node).isdisjoint(changing):
             continue
         held |= {e for e in children(node) if free_variables(e).isdisjoint(changing) and lane in free_variables(e)}
-        cost = _latency(node)
+        cost = latency(node)
         operations += cost
         depth[node] = cost + max((depth.get(e, 0) for e in children(node)), default=0)
         longest = max(longest, depth[node])
-    wanted = 1 << (IN_FLIGHT * longest // max(operations, 1)).bit_length()
     fitting = _fitting(machine, len(states) + len(held) + 2)
-    return min(wanted, fitting if fitting > 1 else max(1, min(MOST - 1, machine.registers // (len(states) + WORK))))
+    most = fitting if fitting > 1 else max(1, min(MOST - 1, machine.registers // (len(states) + WORK)))
+    return min(_wanted(operations, longest), most)
+
+
+def gangs_in_flight(operations: int, longest: int, values: int, machine: Machine) -> int:
+    """Gangs side by side for iterations of so many operations, those on the longest path, and values that a gang keeps in registers."""
+    return min(_wanted(operations, longest), _fitting(machine, values + 2, IN_FLIGHT))
+
+
+def _wanted(operations: int, longest: int) -> int:
+    return 1 << (IN_FLIGHT * longest // max(operations, 1)).bit_length()
 
 
 def are_elements_faster_alone(draft: Draft, stage: Stage, vector: Axis) -> bool:
@@ -122,12 +131,13 @@ def are_elements_faster_alone(draft: Draft, stage: Stage, vector: Axis) -> bool:
     )
 
 
-def _fitting(machine: Machine, each: int) -> int:
+def _fitting(machine: Machine, each: int, most: int = MOST) -> int:
     """Gangs that registers hold, a power of two, where one gang needs `each`."""
-    return 1 << max(min(MOST, machine.registers // each), 1).bit_length() - 1
+    return 1 << max(min(most, machine.registers // each), 1).bit_length() - 1
 
 
-def _latency(node: Node) -> int:
+def latency(node: Node) -> int:
+    """An operation's latency, in those of an addition."""
     if isinstance(node, (Load, Element)):
         return 2
     if isinstance(node, Cond):

@@ -32,6 +32,7 @@ from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.pixels import joins_colours
 from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_packed_loops, say_product_loops
+from raido.schedule.defaults.recurrences import gangs_of_states
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.short import WRITTEN_OUT, is_small
@@ -304,6 +305,7 @@ def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     written_out = across or all(is_small(axis.extent) for axis in stage.reduction_axes)
     few = prod(extent(draft, axis.extent) for axis in stage.reduction_axes) if written_out else WRITTEN_OUT + 1
     gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
+    gangs = max(gangs, gangs_of_states(draft.state.graph, stage, draft.machine))
     if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:
         beside = sum(len(draft.state.stage(name).bodies) for name in guests_of(draft.demand, stage.name))
         gangs = gangs_of_sums(stage, vector, draft.machine, beside)

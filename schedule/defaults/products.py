@@ -261,8 +261,7 @@ def say_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Se
 def say_rows_apart(draft: Draft, stage: Stage, tasks: str) -> None:
     """Copies of the rows of a tile, of a left factor that is contiguous neither along the sum nor down the rows, as one part of complex
     numbers is: all tiles of a block of columns read them."""
-    i, j = stage.axes[-2:]
-    steps = stage.reduction_axes
+    i, steps = stage.axes[-2], stage.reduction_axes
     for array, points in draft.demand.reads(stage.name).items():
         point = next(iter(points))
         used = plain_axes(point) if len(points) == 1 else None

@@ -34,7 +34,7 @@ Place = tuple[NestExpr, ...]
 
 def row_registers(nest: Nest) -> Nest:
     """The nest in which rows keep their numbers in registers while their iterations run."""
-    body = _block(nest.body, _Kept(nest))
+    body = _block(nest.body, _Kept(nest), ())
     return nest if body is nest.body else replace(nest, body=_without_unused(body, touched(body)))
 
 
@@ -78,30 +78,33 @@ def _own(s: Statement) -> set[Buffer]:
     return found
 
 
-def _block(block: Block, kept: _Kept) -> Block:
-    statements = [_statement(s, kept) for s in block.statements]
+def _block(block: Block, kept: _Kept, around: tuple[For, ...]) -> Block:
+    """A block inside those loops."""
+    statements = [_statement(s, kept, around) for s in block.statements]
     return block if all(map(is_, statements, block.statements)) else Block(tuple(statements))
 
 
-def _statement(s: Statement, kept: _Kept) -> Statement:
+def _statement(s: Statement, kept: _Kept, around: tuple[For, ...]) -> Statement:
     if isinstance(s, Block):
-        return _block(s, kept)
+        return _block(s, kept, around)
     if isinstance(s, For):
-        loop = _with_registers(s, kept)
-        body = _block(loop.body, kept)
+        around = (*around, s)
+        loop = _with_registers(s, kept, around)
+        body = _block(loop.body, kept, around)
         return loop if body is loop.body else replace(loop, body=body)
     if isinstance(s, If):
-        then, orelse = _block(s.then, kept), None if s.orelse is None else _block(s.orelse, kept)
+        then = _block(s.then, kept, around)
+        orelse = None if s.orelse is None else _block(s.orelse, kept, around)
         return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
     if blocks := list(blocks_of(s)):
         (*_, body) = blocks
-        new = _block(body, kept)
+        new = _block(body, kept, around)
         return s if new is body else replace(s, body=new)  # type: ignore[call-arg]
     return s
 
 
-def _with_registers(loop: For, kept: _Kept) -> For:
-    """A loop over rows with the numbers that its rows keep in registers; the same loop where there are none."""
+def _with_registers(loop: For, kept: _Kept, around: Sequence[For]) -> For:
+    """A loop over rows with the numbers that its rows keep in registers; the same loop where there are none. around: it, and those outside."""
     if loop.kind == "unroll" or not any(isinstance(s, (For, While)) for s in loop.body.statements):
         return loop
     every = list(statements_within(loop.body))
@@ -113,7 +116,7 @@ def _with_registers(loop: For, kept: _Kept) -> For:
     for s in every:
         if isinstance(s, Let) and isinstance(s.value, Var):
             names[s.var] = names.get(s.value, s.value)
-    places = _places(loop, every, names, kept)
+    places = _places(loop, around, every, names, kept)
     registers: dict[Buffer, Buffer] = {}
     before: list[Statement] = []
     after: list[Statement] = []
@@ -137,7 +140,9 @@ def _with_registers(loop: For, kept: _Kept) -> For:
     return replace(loop, body=Block((*before, *body, *after)))
 
 
-def _places(loop: For, every: Sequence[Statement], names: Mapping[Node, Node], kept: _Kept) -> dict[Buffer, Place]:
+def _places(
+    loop: For, around: Sequence[For], every: Sequence[Statement], names: Mapping[Node, Node], kept: _Kept
+) -> dict[Buffer, Place]:
     """The buffers that the rows of a loop change at one index alone, which is the row's, in no other way than by plain stores."""
     inside = bound_within(loop.body) - names.keys()
     in_turn = written(*(s for s in loop.body.statements if isinstance(s, (For, While))))
@@ -163,7 +168,7 @@ def _places(loop: For, every: Sequence[Statement], names: Mapping[Node, Node], k
         and buffer not in kept.viewed
         and buffer not in made
         and loop.var in place
-        and all(_is_inside(index, extent, loop) for index, extent in zip(place, buffer.shape, strict=True))
+        and all(_is_inside(index, extent, around) for index, extent in zip(place, buffer.shape, strict=True))
         and inside.isdisjoint(topological(*place))
     }
 
@@ -174,9 +179,10 @@ def _note(found: dict[Buffer, Place | None], buffer: Buffer, indices: Place, nam
         found[buffer] = None
 
 
-def _is_inside(index: NestExpr, extent: Expr, loop: For) -> bool:
-    """Whether an index is one of an extent's in every iteration of a loop, whatever the loops inside do."""
-    if index is not loop.var:
+def _is_inside(index: NestExpr, extent: Expr, around: Sequence[For]) -> bool:
+    """Whether an index is one of an extent's in every iteration of the loops around, whatever the loops inside do."""
+    loop = next((each for each in around if each.var is index), None)
+    if loop is None:
         return isinstance(index, Const) and isinstance(extent, Const) and 0 <= index.value < extent.value
     high = loop.high
     ends = [high, *(high.args if isinstance(high, Op) and high.name == "minimum" else ())]

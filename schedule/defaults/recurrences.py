@@ -1,0 +1,77 @@
+"""How many gangs run side by side in a loop over whole arrays whose iterations make each element of its own states alone.
+
+    x, y = rd.loop(1000, lambda t, s: (s[0] + h * s[1], s[1] - h * s[0]), (x, y))
+
+Such a loop goes by rows, with its iterations inside (`array_loops`): a gang's states stay in registers, and each iteration waits for the
+one before, as those of elements with loops of their own do (`latency`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from raido.algo.graph.expr import ArrayLoop, ArrayWhile, Load, Node, Op
+from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
+from raido.schedule.defaults.latency import gangs_in_flight, latency
+from raido.schedule.machine import Machine
+from raido.schedule.remember import remembered
+from raido.schedule.stages.reads import flatten, loads_of
+from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
+
+
+def gangs_of_states(graph: StageGraph, stage: Stage, machine: Machine) -> int:
+    """Gangs side by side for a stage in an iteration of a loop over whole arrays; 1 where rows are not all that it needs."""
+    for loop, stages in _recurrences(graph):
+        if stage in stages:
+            operations, longest, held = _of_an_iteration(loop, stages)
+            return gangs_in_flight(operations, longest, 2 * len(loop.state) + held, machine)
+    return 1
+
+
+@remembered
+def _recurrences(graph: StageGraph) -> list[tuple[ControlStage, list[Stage]]]:
+    """The loops over elements that need nothing of one another, and the stages of an iteration."""
+    loops = [each for each, _ in flatten(graph.stages) if isinstance(each, ControlStage)]
+    found = []
+    for loop in loops:
+        stages = [each for each in loop.body if isinstance(each, Stage)]
+        if isinstance(loop.form, ArrayLoop | ArrayWhile) and len(stages) == len(loop.body) > 0 and not loop.setup:
+            shapes = {tuple(axis.extent for axis in each.axes) for each in stages} | {s.shape for s in loop.state}
+            made = {each.form for each in stages}
+            if len(shapes) == 1 and all(_keeps_to_elements(each, loop, made) for each in stages):
+                found.append((loop, stages))
+    return found
+
+
+def _keeps_to_elements(stage: Stage, loop: ControlStage, made: set[Node]) -> bool:
+    """Whether a stage is a map that reads what iterations make at its own index."""
+    if not stage.axes or any((stage.reduction, stage.scan, stage.filter, stage.sort, stage.update, stage.outer)):
+        return False
+    own = tuple(axis.var for axis in stage.axes)
+    return all(
+        load.indices == own
+        for load in loads_of(stage)
+        if load.array in loop.state or getattr(load.array, "form", None) in made
+    )
+
+
+def _of_an_iteration(loop: ControlStage, stages: Sequence[Stage]) -> tuple[int, int, int]:
+    """The operations of an iteration, those on its longest path, and the values from outside that differ between lanes."""
+    index = {loop.form.index} if isinstance(loop.form, ArrayLoop) else set()
+    operations, longest = 0, 0
+    depth: dict[Node, int] = {}
+    made: dict[Node, int] = {}  # the longest path to what a stage makes
+    held: set[Node] = set()
+    for stage in stages:
+        for node in scalar_nodes(*stage.bodies):
+            if isinstance(node, Load):
+                depth[node] = made.get(getattr(node.array, "form", node), 0)
+                if node.array not in loop.state and not depth[node] and free_variables(node).isdisjoint(index):
+                    held.add(node)
+                continue
+            cost = latency(node) if isinstance(node, Op) else 0
+            operations += cost
+            depth[node] = cost + max((depth.get(e, 0) for e in children(node)), default=0)
+        made[stage.form] = max(depth[body] for body in stage.bodies)
+        longest = max(longest, made[stage.form])
+    return operations, longest, len(held)
