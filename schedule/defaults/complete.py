@@ -22,8 +22,9 @@ four rows are made at a time. Sums down columns run along the rows, one at a tim
 across rows is turned in registers, square by square (`transposes`); a stencil that reads neighbouring rows makes as many rows at a time
 as the model of cost chooses (`rows`), up to four, or twelve where they are stored past the caches, and two of a long weighted sum
 (`latency`).
-Reductions, elements with loops of their own, and those with long chains of operations run several gangs side by side (`latency`), and
-what takes differently long is handed to threads piece by piece.
+Reductions, elements with loops of their own, those with long chains of operations, and those that iterations of a loop over whole arrays
+make of themselves (`recurrences`) run several gangs side by side (`latency`), and what takes differently long is handed to threads piece by
+piece.
 Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
 not known before) that nothing reads again are streamed, unless their rows are short or their elements take long. Where a stencil reads
 neighbouring planes and is not streamed, rows are fetched four ahead: there are more streams than the processor follows by itself.

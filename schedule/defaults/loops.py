@@ -32,7 +32,7 @@ from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.pixels import joins_colours
 from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_packed_loops, say_product_loops
-from raido.schedule.defaults.recurrences import gangs_of_states
+from raido.schedule.defaults.recurrences import gangs_of_states, is_recurrent
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.short import WRITTEN_OUT, is_small
@@ -209,7 +209,10 @@ def say_colours(draft: Draft, stage: Stage, vector: Axis | None) -> str:
     if vector is None:
         return ""
     last = stage.axes[-1].name if stage.axes else ""
-    joined = joins_colours(draft, stage, vector) and draft.say(stage.name, "fuse", a=vector.name, b=last)
+    stays = is_recurrent(
+        draft.state.graph, stage
+    )  # lanes keep all numbers of a row in registers from iteration to iteration
+    joined = not stays and joins_colours(draft, stage, vector) and draft.say(stage.name, "fuse", a=vector.name, b=last)
     return vector.name + last if joined else vector.name
 
 

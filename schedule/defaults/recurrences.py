@@ -9,10 +9,13 @@ one before, as those of elements with loops of their own do (`latency`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from raido.algo.graph import index
 from raido.algo.graph.expr import ArrayLoop, ArrayWhile, Load, Node, Op
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes
 from raido.schedule.defaults.latency import gangs_in_flight, latency
+from raido.schedule.defaults.short import written_out_axes
 from raido.schedule.machine import Machine
 from raido.schedule.remember import remembered
 from raido.schedule.stages.reads import flatten, loads_of
@@ -24,8 +27,15 @@ def gangs_of_states(graph: StageGraph, stage: Stage, machine: Machine) -> int:
     for loop, stages in _recurrences(graph):
         if stage in stages:
             operations, longest, held = _of_an_iteration(loop, stages)
-            return gangs_in_flight(operations, longest, 2 * len(loop.state) + held, machine)
+            short = written_out_axes(stage)
+            numbers = prod(index.constant_value(axis.extent) or 1 for axis in short if axis is not stage.axes[0])
+            return gangs_in_flight(numbers * operations, longest, numbers * (2 * len(loop.state) + held), machine)
     return 1
+
+
+def is_recurrent(graph: StageGraph, stage: Stage) -> bool:
+    """Whether a stage stands in an iteration of such a loop."""
+    return any(stage in stages for _, stages in _recurrences(graph))
 
 
 @remembered
@@ -57,7 +67,7 @@ def _keeps_to_elements(stage: Stage, loop: ControlStage, made: set[Node]) -> boo
 
 def _of_an_iteration(loop: ControlStage, stages: Sequence[Stage]) -> tuple[int, int, int]:
     """The operations of an iteration, those on its longest path, and the values from outside that differ between lanes."""
-    index = {loop.form.index} if isinstance(loop.form, ArrayLoop) else set()
+    counter = {loop.form.index} if isinstance(loop.form, ArrayLoop) else set()
     operations, longest = 0, 0
     depth: dict[Node, int] = {}
     made: dict[Node, int] = {}  # the longest path to what a stage makes
@@ -66,7 +76,7 @@ def _of_an_iteration(loop: ControlStage, stages: Sequence[Stage]) -> tuple[int, 
         for node in scalar_nodes(*stage.bodies):
             if isinstance(node, Load):
                 depth[node] = made.get(getattr(node.array, "form", node), 0)
-                if node.array not in loop.state and not depth[node] and free_variables(node).isdisjoint(index):
+                if node.array not in loop.state and not depth[node] and free_variables(node).isdisjoint(counter):
                     held.add(node)
                 continue
             cost = latency(node) if isinstance(node, Op) else 0

@@ -5,9 +5,9 @@
         s[y] = f(s[y], x[y, t])           becomes      for t in 0..k: level = f(level, x[y, t]);  out[y, t] = level
         out[y, t] = s[y]                               s[y] = level
 
-This is what `rows_outside` leaves of `rd.map(lambda row: rd.loop(…), rows)`; rows in lanes have registers with lanes. A number is kept if every
-access in the loop over rows is at one index, the row's own, and it is first read, or always stored first, in every row; what is stored first
-in an inner loop is kept if nobody needs it afterwards.
+This is what `rows_outside` leaves of `rd.map(lambda row: rd.loop(…), rows)`; rows in lanes have registers with lanes. The numbers of a
+buffer are kept if every access in the loop over rows is at the row's own index, or at that and constants, and each is first read, or always
+stored first, in every row; what is stored first in an inner loop is kept if nobody needs it afterwards.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
+from itertools import combinations
 from operator import is_
 
 from raido.algo.graph.expr import Const, Expr, Node, Op, Var
@@ -30,6 +31,7 @@ from raido.schedule.nest.walk import blocks_of, expressions_of, statements_withi
 _MOST = 16  # numbers of a row: with lanes, half of the registers of AVX-512
 
 Place = tuple[NestExpr, ...]
+Number = tuple[Buffer, Place]
 
 
 def row_registers(nest: Nest) -> Nest:
@@ -116,67 +118,85 @@ def _with_registers(loop: For, kept: _Kept, around: Sequence[For]) -> For:
     for s in every:
         if isinstance(s, Let) and isinstance(s.value, Var):
             names[s.var] = names.get(s.value, s.value)
-    places = _places(loop, around, every, names, kept)
-    registers: dict[Buffer, Buffer] = {}
+    registers: dict[Number, Buffer] = {}
     before: list[Statement] = []
     after: list[Statement] = []
-    for buffer, place in places.items():
-        first = _first(buffer, loop.body)
+    for buffer, places in _places(loop, around, every, names, kept).items():
         dead = buffer not in kept.given and sum(buffer in _own(s) for s in every) == kept.counts[buffer]
-        if first is None or (first == "stored in a loop" and not (dead and _is_in_one_loop(buffer, loop.body))):
+        numbers = [(buffer, place) for place in places]
+        firsts = [_first(number, loop.body, names) for number in numbers]
+        alone = all(_is_in_one_loop(number, loop.body, names) for number in numbers)
+        if None in firsts or ("stored in a loop" in firsts and not (dead and alone)):
             continue
-        held = replaced(buffer, shape=(), strides=(), scope="register", serial=new_serial())
-        registers[buffer] = held
-        before.append(Alloc(held))
-        if first == "read":
-            before.append(Store(held, (), Read(buffer, place, None)))
-        if not dead or first == "read":
-            after.append(Store(buffer, place, Read(held, (), None)))
-        if len(registers) == _MOST:
+        if len(registers) + len(numbers) > _MOST:
             break
+        for number, first in zip(numbers, firsts, strict=True):
+            held = replaced(buffer, shape=(), strides=(), scope="register", serial=new_serial())
+            registers[number] = held
+            before.append(Alloc(held))
+            if first == "read":
+                before.append(Store(held, (), Read(*number, None)))
+            if not dead or first == "read":
+                after.append(Store(*number, Read(held, (), None)))
     if not registers:
         return loop
-    body = [_moved(s, registers) for s in loop.body.statements]
+    body = [_moved(s, registers, names) for s in loop.body.statements]
     return replace(loop, body=Block((*before, *body, *after)))
 
 
 def _places(
     loop: For, around: Sequence[For], every: Sequence[Statement], names: Mapping[Node, Node], kept: _Kept
-) -> dict[Buffer, Place]:
-    """The buffers that the rows of a loop change at one index alone, which is the row's, in no other way than by plain stores."""
+) -> dict[Buffer, list[Place]]:
+    """The buffers that the rows of a loop change, each number of them at an index alone that is the row's, in no other way than by plain
+    stores; and those indices."""
     inside = bound_within(loop.body) - names.keys()
     in_turn = written(*(s for s in loop.body.statements if isinstance(s, (For, While))))
     made = {s.buffer for s in every if isinstance(s, Alloc)}
-    found: dict[Buffer, Place | None] = {}
+    found: dict[Buffer, list[Place]] = {}
+    lost: set[Buffer] = set()
     stored: set[Buffer] = set()
     for s in every:
         for write in writes(s):
             if isinstance(s, Store) and s.stream is None:
                 stored.add(s.buffer)
-                _note(found, s.buffer, s.indices, names)
+                _note(found, _number(s, names))
             else:
-                found[write.buffer] = None
+                lost.add(write.buffer)
         for e in topological(*expressions_of(s)):
             if isinstance(e, Read):
-                _note(found, e.buffer, e.indices, names)
+                _note(found, _number(e, names))
     return {
-        buffer: place
-        for buffer, place in found.items()
-        if place
-        and buffer in stored & in_turn
+        buffer: places
+        for buffer, places in found.items()
+        if buffer in stored & in_turn - lost - made - kept.viewed
         and buffer.scope in ("heap", "parameter")
-        and buffer not in kept.viewed
-        and buffer not in made
-        and loop.var in place
-        and all(_is_inside(index, extent, around) for index, extent in zip(place, buffer.shape, strict=True))
-        and inside.isdisjoint(topological(*place))
+        and all(_is_of_row(place, buffer, around) and inside.isdisjoint(topological(*place)) for place in places)
+        and all(_are_apart(*pair) for pair in combinations(places, 2))
     }
 
 
-def _note(found: dict[Buffer, Place | None], buffer: Buffer, indices: Place, names: Mapping[Node, Node]) -> None:
-    place: Place = tuple(names.get(index, index) for index in indices)  # type: ignore[misc]
-    if found.setdefault(buffer, place) != place:
-        found[buffer] = None
+def _is_of_row(place: Place, buffer: Buffer, around: Sequence[For]) -> bool:
+    """Whether an index says which row of a loop, and is inside of a buffer."""
+    inside = all(_is_inside(index, extent, around) for index, extent in zip(place, buffer.shape, strict=True))
+    return bool(place) and around[-1].var in place and inside
+
+
+def _are_apart(place: Place, other: Place) -> bool:
+    """Whether two indices of a buffer differ by constants."""
+    pairs = zip(place, other, strict=True)
+    return any(isinstance(a, Const) and isinstance(b, Const) and a.value != b.value for a, b in pairs)
+
+
+def _number(access: Read | Store, names: Mapping[Node, Node]) -> Number:
+    """The buffer that is read or stored, and the index, in which variables that are others go by their names."""
+    return access.buffer, tuple(names.get(index, index) for index in access.indices)  # type: ignore[misc]
+
+
+def _note(found: dict[Buffer, list[Place]], number: Number) -> None:
+    buffer, place = number
+    places = found.setdefault(buffer, [])
+    if place not in places:
+        places.append(place)
 
 
 def _is_inside(index: NestExpr, extent: Expr, around: Sequence[For]) -> bool:
@@ -189,37 +209,48 @@ def _is_inside(index: NestExpr, extent: Expr, around: Sequence[For]) -> bool:
     return any(is_equal(end, extent) for end in ends)  # type: ignore[arg-type]
 
 
-def _first(buffer: Buffer, block: Block, looped: bool = False) -> str | None:
+def _first(number: Number, block: Block, names: Mapping[Node, Node], looped: bool = False) -> str | None:
     """The first access in a block: "read", "stored", or "stored in a loop"; None where that depends on a condition."""
     for s in block.statements:
-        if isinstance(s, While) and buffer in touched(*s.setup.statements):
-            return _first(buffer, s.setup, looped)
-        reads = (e for e in topological(*expressions_of(s)) if isinstance(e, Read) and e.buffer is buffer)
+        if isinstance(s, While) and _reaches(s.setup, number, names):
+            return _first(number, s.setup, names, looped)
+        reads = (e for e in topological(*expressions_of(s)) if isinstance(e, Read) and _number(e, names) == number)
         if any(e.predicate is None for e in reads):
             return "read"
-        if isinstance(s, Store) and s.buffer is buffer:
+        if isinstance(s, Store) and _number(s, names) == number:
             return None if s.predicate is not None else "stored in a loop" if looped else "stored"
-        if buffer in touched(s):
+        if _reaches(s, number, names):
             if isinstance(s, (For, While)):
-                return _first(buffer, s.body, True)
-            return _first(buffer, s, looped) if isinstance(s, Block) else None
+                return _first(number, s.body, names, True)
+            return _first(number, s, names, looped) if isinstance(s, Block) else None
     return None
 
 
-def _is_in_one_loop(buffer: Buffer, block: Block) -> bool:
+def _reaches(s: Statement, number: Number, names: Mapping[Node, Node]) -> bool:
+    """Whether a statement reads or stores a number."""
+    if number[0] not in touched(s):
+        return False
+    every = list(statements_within(s))
+    accesses = [e for each in every for e in topological(*expressions_of(each)) if isinstance(e, Read)]
+    stores = [each for each in every if isinstance(each, Store)]
+    return any(_number(each, names) == number for each in (*accesses, *stores))
+
+
+def _is_in_one_loop(number: Number, block: Block, names: Mapping[Node, Node]) -> bool:
     """Whether all accesses are in one of the statements of a block."""
-    return sum(buffer in touched(s) for s in block.statements) == 1
+    return sum(_reaches(s, number, names) for s in block.statements) == 1
 
 
-def _moved(s: Statement, registers: Mapping[Buffer, Buffer]) -> Statement:
+def _moved(s: Statement, registers: Mapping[Number, Buffer], names: Mapping[Node, Node]) -> Statement:
     """A statement that reads and stores registers in place of a row's numbers."""
 
     def read(e: Node) -> Node:
-        return Read(registers[e.buffer], (), e.predicate) if isinstance(e, Read) and e.buffer in registers else e
+        held = registers.get(_number(e, names)) if isinstance(e, Read) else None
+        return Read(held, (), e.predicate) if held is not None else e  # type: ignore[attr-defined]
 
     def stores(s: Statement) -> Statement:
-        if isinstance(s, Store) and s.buffer in registers:
-            return replace(s, buffer=registers[s.buffer], indices=())
+        if isinstance(s, Store) and (held := registers.get(_number(s, names))) is not None:
+            return replace(s, buffer=held, indices=())
         if isinstance(s, Block):
             return Block(tuple(map(stores, s.statements)))
         if isinstance(s, While):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -67,3 +68,38 @@ def test_rows_that_end_apart_keep_what_they_end_with() -> None:
         while j < 11 and s < most:
             r[j], s, j = s, s + row[j], j + 1
         assert (i, t, k.tolist()) == (j, s, r.tolist())
+
+
+def _swings(shape: str) -> rd.Algorithm:
+    def swing(x: Any, v: Any) -> Any:
+        def step(t: Any, state: Any) -> Any:
+            x, v = state
+            v = v - (x >> 2) + t
+            return x + (v >> 1), v
+
+        return rd.loop(7, step, (x, v))
+
+    return rd.algorithm(x=f"i64[{shape}]", v=f"i64[{shape}]", name="swing")(swing)
+
+
+@pytest.mark.parametrize("shape", ["n", "m, n", "n, 3", "m, n, 2"])
+def test_whole_arrays_that_change_element_by_element_are_registers(shape: str) -> None:
+    """Iterations wait for one another, so several gangs run side by side, and none of them waits for memory."""
+    executable = _swings(shape).compile()
+    text = executable.source("nest")
+    iterations = re.findall(r"\n( *)for t in 0\.\.7:\n((?:\1  .*\n)*)", text)
+    assert len(iterations) == 1 and "[" not in iterations[0][1], text
+    assert "by vector, interleave" in text and "parallel" not in iterations[0][1], text
+
+
+@pytest.mark.parametrize("shape", ["n", "m, n", "n, 3", "m, n, 2"])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 17), (5, 300), (0, 4), (4, 0)])
+def test_whole_arrays_that_change_element_by_element_are_right(shape: str, m: int, n: int) -> None:
+    extents = [{"m": m, "n": n}.get(part) or (0 if part.isalpha() else int(part)) for part in shape.split(", ")]
+    x, v = np.random.default_rng(m + n).integers(-99, 99, (2, *extents))
+    made = _swings(shape)(x, v)
+    for t in range(7):
+        v = v - (x >> 2) + t
+        x = x + (v >> 1)
+    np.testing.assert_array_equal(made[0], x)
+    np.testing.assert_array_equal(made[1], v)
