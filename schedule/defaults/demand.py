@@ -111,7 +111,7 @@ def _add_reads(state: State, demand: Demand, stage: Stage) -> None:
         for reader, points in here.items():
             found = by_reader.setdefault(reader, set())
             demand.arrays.setdefault(reader, {})[array] = found
-            found.update(_compose(plain, stage, point) if inlined else plain for point in points)
+            found.update(compose(plain, stage, point) if inlined else plain for point in points)
 
 
 def _point(i: Expr, counters: frozenset[Var]) -> Expr | None:
@@ -127,7 +127,8 @@ def segment_counters(stage: Stage) -> frozenset[Var]:
     return frozenset(axis.var for fold in ragged_folds(stage) for axis in fold.axes)
 
 
-def _compose(indices: Point, stage: Stage, at: Point) -> Point:
+def compose(indices: Point, stage: Stage, at: Point) -> Point:
+    """The indices at which a stage reads an array where it is read itself at a point."""
     values = {axis.var: value for axis, value in zip(stage.axes, at, strict=True)}
     if None in values.values():
         return (None,) * len(indices)

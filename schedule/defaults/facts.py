@@ -5,7 +5,7 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import takewhile
 from math import prod
@@ -15,13 +15,14 @@ from raido.algo.graph.cost import CHEAP
 from raido.algo.graph.expr import Array, Axis, Expr, Op, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.private_loops import private_loops
-from raido.schedule.defaults.demand import SEGMENTS, Point, cost
+from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.neighbours import are_apart, offsets
 from raido.schedule.defaults.short import SMALL, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.plan import At
+from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
@@ -35,7 +36,7 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
     """The axis along which most accesses are contiguous; the last pure one of equals, unless results are few and long folds, or where its
     results share functions of an iteration."""
     candidates = list(stage.axes)
-    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    points = accesses_of(draft, stage)
     shared = shares_functions(draft, stage, stage.axes[-1:]) and all(
         contiguity(stage.axes[-1].var, p) >= 0 for p in points
     )
@@ -56,6 +57,24 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
     if len(pure) < len(equals) and are_few_long_folds(draft, stage):
         return equals[-1]
     return (pure or equals)[-1] if equals else None
+
+
+def accesses_of(draft: Draft, stage: Stage) -> list[Point]:
+    """The accesses of a stage: for short folds that are made for each of its elements, those of these folds."""
+    found: list[Point] = []
+    for array, points in draft.demand.reads(stage.name).items():
+        made = draft.state.uses.stages.get(array)
+        if isinstance(made, Stage) and array not in draft.demand.inlined and is_made_for_elements(draft, made, points):
+            found += [compose(load.indices, made, point) for load in loads_of(made) for point in points]
+        else:
+            found += points
+    return found
+
+
+def is_made_for_elements(draft: Draft, stage: Stage, points: Collection[Point]) -> bool:
+    """Whether a stage is a short fold, written out, that its one reader makes for each of its elements."""
+    element = stage.outer == len(stage.axes) > 0 and len(draft.demand.readers(stage.name)) == len(points) == 1
+    return element and stage.reduction is not None and all(is_small(axis.extent) for axis in stage.reduction_axes)
 
 
 def are_few_long_folds(draft: Draft, stage: Stage) -> bool:

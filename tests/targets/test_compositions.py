@@ -196,3 +196,20 @@ def test_sums_of_columns_are_read_by_rows_whatever_is_made_of_them():
 
     own = [line for line in str(alone.schedule().complete()).splitlines() if '"reduce_1"' in line]
     assert own and set(own) <= set(str(program.schedule().complete()).splitlines())
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("fold", [rd.min, rd.argmin, lambda d, axis: rd.sum(rd.exp(-d), axis=axis)])
+def test_folds_of_short_folds_have_lanes_across_results(dimensions, fold) -> None:
+    """Distances to some centres are made where they are folded: lanes along the centres would be combined for each point."""
+
+    @rd.algorithm(p=f"f64[n, {dimensions}]", c=f"f64[k, {dimensions}]")
+    def nearest(p, c):
+        return fold(rd.sum((p[:, None, :] - c[None, :, :]) ** 2, axis=2), axis=1)
+
+    executable = nearest.compile()
+    nest = executable.source("nest")
+    assert re.search(r"for xi? in [^\n]* by vector", nest) and not re.search(r"for r in [^\n]* by vector", nest), nest
+    for n, k in ((1, 1), (3, 40), (50, 3), (300, 17)):
+        p, c = rng.random((n, dimensions)), rng.random((k, dimensions))
+        np.testing.assert_allclose(executable(p, c), nearest.interpret(p, c))
