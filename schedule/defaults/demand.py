@@ -27,7 +27,7 @@ from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
 from raido.schedule.defaults.joins import join_all_readers, join_readers, join_twins
 from raido.schedule.defaults.old_contents import reads_old_contents
-from raido.schedule.defaults.short import written_out_axes
+from raido.schedule.defaults.short import shared_axes
 from raido.schedule.defaults.sibling_folds import join_folds_of, join_sibling_folds
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.levels import is_scanned_in_pieces
@@ -316,7 +316,7 @@ def iterations(reader: Stage, point: Point) -> int:
 
 def evaluations(reader: Stage, point: Point) -> int:
     """How often an element that is computed where it is read is: as often as it is read, but by a short axis that is written out once."""
-    shared = [axis.var for axis in written_out_axes(reader)]
+    shared = [axis.var for axis in shared_axes(reader)]
     return iterations(reader, (*point, *shared)) if None not in point else iterations(reader, point)
 
 

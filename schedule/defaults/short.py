@@ -25,3 +25,13 @@ def written_out_axes(stage: Stage) -> tuple[Axis, ...]:
     short = tuple(axis for axis in stage.axes if is_small(axis.extent))
     few = prod(index.constant_value(axis.extent) or 1 for axis in short) <= WRITTEN_OUT
     return short if few and len(short) < len(stage.axes) else ()
+
+
+def shared_axes(stage: Stage) -> tuple[Axis, ...]:
+    """The short axes that are written out of a stage of elements, or of folds along others: sums side by side share what an iteration makes."""
+    if stage.reduction is None or not stage.reduction.commutative:
+        return written_out_axes(stage)
+    short = tuple(axis for axis in stage.all_axes if is_small(axis.extent))
+    few = prod(index.constant_value(axis.extent) or 1 for axis in short) <= WRITTEN_OUT
+    long = any(axis not in short for axis in stage.reduction_axes)
+    return tuple(axis for axis in short if axis in stage.axes) if few and long else ()

@@ -213,3 +213,24 @@ def test_folds_of_short_folds_have_lanes_across_results(dimensions, fold) -> Non
     for n, k in ((1, 1), (3, 40), (50, 3), (300, 17)):
         p, c = rng.random((n, dimensions)), rng.random((k, dimensions))
         np.testing.assert_allclose(executable(p, c), nearest.interpret(p, c))
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_sums_of_short_vectors_share_their_weights(dimensions) -> None:
+    """The sums side by side take a weight that is made once, in their loop, from an array of no more than distances."""
+
+    @rd.algorithm(p=f"f64[n, {dimensions}]", m="f64[n]")
+    def forces(p, m):
+        def of_one(q):
+            d = p - q
+            squares = rd.sum(d * d, axis=1) + 0.001
+            return rd.sum(d * (m / (squares * rd.sqrt(squares)))[:, None], axis=0)
+
+        return rd.map(of_one, p)
+
+    executable = forces.compile()
+    nest = executable.source("nest")
+    assert nest.count(" heap") == 1 and nest.count("sqrt") == 1, nest
+    for n in (1, 3, 50):
+        p, m = rng.random((n, dimensions)), rng.random(n)
+        np.testing.assert_allclose(executable(p, m), forces.interpret(p, m), rtol=1e-9)
