@@ -19,6 +19,7 @@ from raido.schedule.defaults.facts import (
     row_axis,
     vector_axis,
 )
+from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import (
     are_elements_faster_alone,
@@ -91,6 +92,8 @@ def say_loops(draft: Draft, name: str) -> None:
         say_fold_loops(draft, stage, vector, alone)
     elif say_turned_loops(draft, stage) or say_product_loops(draft, stage, vector):
         return
+    elif are_few_folds(draft, stage, vector):
+        say_few_folds(draft, stage, vector)
     elif not folds_columns(draft, stage, vector) or not say_column_folds(draft, stage):
         say_map_loops(draft, stage, vector)
 

@@ -1,0 +1,51 @@
+"""Few long folds side by side, as the mean of points in space or of colours is: one pass makes all of them.
+
+    for ro in chunks by threads: for ri in lanes: for x in 0..3 written out: sum[x] += p[ri, x]
+
+Each by itself would read every third element, and the lines of all three as often; and three tasks are few for threads. Sums of more gangs
+than registers hold, or of more columns than are written out, go along the columns (`say_column_folds`).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.facts import MOST_ROWS
+from raido.schedule.defaults.latency import gangs_of_sums
+from raido.schedule.defaults.short import WRITTEN_OUT, is_small
+from raido.schedule.stages.stage import Stage
+
+
+def are_few_folds(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """Whether a stage is a few folds by one operation of values that lanes run along."""
+    if stage.reduction is None or stage.outer or not stage.axes or vector is not stage.reduction_axes[-1]:
+        return False
+    plain = stage.reduction.commutative and bool(stage.reduction.monoid) and len(stage.bodies) == 1
+    few = all(is_small(axis.extent) for axis in stage.axes) and _count(stage) <= WRITTEN_OUT // 2
+    return plain and few and not any(is_small(axis.extent) for axis in stage.reduction_axes)
+
+
+def say_few_folds(draft: Draft, stage: Stage, vector: Axis) -> None:
+    """Chunks of the outermost axis that is folded for threads, and all results written out inside of lanes along the innermost."""
+    name, (first, *rest) = stage.name, stage.reduction_axes
+    rows = MOST_ROWS if rest else 1 << (2 * draft.machine.task // _count(stage)).bit_length() - 1
+    count = index.constant_value(known(draft, first.extent))
+    outer, inner = [], first.name
+    if (count is None or count > rows) and draft.say(name, "split", axis=first.name, factor=rows):
+        outer, inner = [first.name + "o"], first.name + "i"
+    results = [axis.name for axis in stage.axes]
+    draft.say(name, "reorder", axes=(*outer, inner, *(axis.name for axis in rest), *results))
+    if outer:
+        draft.say(name, "parallel", axis=outer[0])
+    gangs = gangs_of_sums(stage, vector, draft.machine, _count(stage) - 1)
+    draft.say(name, "vectorize", axis=vector.name if rest else inner, **({"interleave": gangs} if gangs > 1 else {}))
+    for axis in results:
+        draft.say(name, "unroll", axis=axis)
+
+
+def _count(stage: Stage) -> int:
+    """The results of a stage whose axes are short."""
+    return prod(index.constant_value(axis.extent) or 1 for axis in stage.axes)
