@@ -48,6 +48,7 @@ from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import (
     FEWEST_ROWS,
     is_low,
+    is_made_for_elements,
     is_product_of_rows,
     is_small,
     is_tiled_product,
@@ -222,7 +223,7 @@ def say_placement(draft: Draft, name: str) -> None:
     if reads_rows_before(draft.state, draft.state.stage(name), draft.demand.readers(name)):
         draft.say(name, "root")
         return
-    at = nested_place(draft, name)
+    at = nested_place(draft, name) or element_place(draft, name)
     if at is not None and draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
         return
     at = strip_place(draft, name) if draft.machine.gpu is None else None
@@ -251,6 +252,17 @@ def nested_place(draft: Draft, name: str) -> At | None:
     around = [deciding_loops(draft, reader, outer_axes(draft, stage, reader)) for reader in readers]
     common = [loops[0] for loops in takewhile(lambda loops: len(set(loops)) == 1, zip(*around, strict=False))]
     return At(*common[-1]) if common else None
+
+
+def element_place(draft: Draft, name: str) -> At | None:
+    """For a short fold that its one reader needs for each of its elements: the reader's innermost loop."""
+    readers, stage = draft.demand.readers(name), draft.state.stage(name)
+    if draft.machine.gpu is not None or stage.outer or len(readers) != 1:
+        return None
+    ((reader, points),) = readers.items()
+    plan = draft.state.plan(reader)
+    free = plan.compute_with is None and plan.strategy is None and plan.loops
+    return At(reader, plan.loops[-1].name) if free and is_made_for_elements(draft, stage, points) else None
 
 
 def is_fold_of_rows(draft: Draft, stage: Stage) -> bool:

@@ -15,7 +15,7 @@ from raido.algo.graph.cost import CHEAP
 from raido.algo.graph.expr import Array, Axis, Expr, Op, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.private_loops import private_loops
-from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost
+from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.neighbours import are_apart, offsets
@@ -72,9 +72,17 @@ def accesses_of(draft: Draft, stage: Stage) -> list[Point]:
 
 
 def is_made_for_elements(draft: Draft, stage: Stage, points: Collection[Point]) -> bool:
-    """Whether a stage is a short fold, written out, that its one reader makes for each of its elements."""
-    element = stage.outer == len(stage.axes) > 0 and len(draft.demand.readers(stage.name)) == len(points) == 1
-    return element and stage.reduction is not None and all(is_small(axis.extent) for axis in stage.reduction_axes)
+    """Whether a stage is a short fold, written out, each of whose elements its one reader, which reads it there, needs once: it is made in
+    a register, for each element of the reader."""
+    short = stage.reduction is not None and all(is_small(axis.extent) for axis in stage.reduction_axes)
+    readers = draft.demand.readers(stage.name)
+    if not short or not stage.axes or len(readers) != 1 or len(points) != 1:
+        return False
+    if stage.outer:
+        return stage.outer == len(stage.axes)
+    ((name, (point,)),) = readers.items()
+    reader = draft.state.stage(name)
+    return not is_dependent(reader) and None not in point and iterations(reader, point) == 1
 
 
 def are_few_long_folds(draft: Draft, stage: Stage) -> bool:

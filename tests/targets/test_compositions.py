@@ -234,3 +234,20 @@ def test_sums_of_short_vectors_share_their_weights(dimensions) -> None:
     for n in (1, 3, 50):
         p, m = rng.random((n, dimensions)), rng.random(n)
         np.testing.assert_allclose(executable(p, m), forces.interpret(p, m), rtol=1e-9)
+
+
+def test_short_folds_that_are_read_once_are_made_where_they_are_read() -> None:
+    """Distances of pairs go from a register into their energy, not by the memory of a strip of rows."""
+
+    @rd.algorithm
+    def energy(p: rd.f64["n", 3]):
+        d = p[:, None, :] - p[None, :, :]
+        sixth = 1 / (rd.sum(d * d, axis=2) + rd.eye(p.shape[0])) ** 3
+        return rd.sum(sixth * sixth - sixth)
+
+    executable = energy.compile()
+    memory = re.findall(r"(\w+): .* (?:heap|stack)\n", executable.source("nest"))
+    assert memory == ["partial"], executable.source("nest")
+    for n in (1, 2, 17, 60):
+        p = rng.random((n, 3)) * n
+        np.testing.assert_allclose(executable(p), energy.interpret(p), rtol=1e-9)
