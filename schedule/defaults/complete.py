@@ -2,31 +2,31 @@
 
 Updates that set a box, and move fewer bytes as maps, are made maps (`gathers`).
 Placement. What costs little where it is read is inlined (`demand`); what a scan or a filter in blocks reads twice is made once for each
-block. A stage inside a mapped function is computed at the innermost loop that decides, with every loop around it, what is needed. What
-only one stage needs, near its own rows (a stencil chain), is computed for each strip of that stage's rows; strips are as high as lets
-the chain's rows fit in half of L2 (at most 32; at least 16 where strips make rows of their neighbours again), and where 8 rows do not
-fit, rows slide. A chain is cut where strips would make more than half as many rows again. Pointwise stages of one shape share loops
-where one reads the other or both read a third, and those of a scan that they read; so do two short stencils in strips where they read
-the same elements and are needed at the same places (`joins`), and up to four folds of the same elements (`sibling_folds`). The rest is
-computed whole.
-Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt, and a short one where lanes
-across its rows would lie far apart; where elements are read at quotients of it, strips of as many indices as those repeat after are
-(`phases`), and where colours of pixels are treated alike, the axis of pixels and that of colours as one (`pixels`). The outermost pure
-axis is parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a
-block of its own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sums
-stays in registers, and what is read along rows is packed in panels, those of as many columns at a time as half of L2 holds; in products of
-rows with rows the right factor is, too (`products`). Of symmetric results, as x.T @ x is, a triangle is made. Results of no more rows
-than a tile read the right factor where it is, in chunks of it, or with lanes along the reduction. Few tiles of a long reduction are made
-in chunks of it. Convolutions make several channels at a time; where all results share functions of an iteration, as in back projection,
-four rows are made at a time. Sums down columns run along the rows, one at a time where L1 holds the row of sums, else eight; what is read
-across rows is turned in registers, square by square (`transposes`); a stencil that reads neighbouring rows makes as many rows at a time
-as the model of cost chooses (`rows`), up to four, or twelve where they are stored past the caches, and two of a long weighted sum
-(`latency`).
+block. A stage inside a mapped function is computed at the innermost loop that decides, with every loop around it, what is needed. A short
+fold that is read once is made in a register, where it is read. What only one stage needs, near its own rows (a stencil chain), is computed
+for each strip of that stage's rows; strips are as high as lets the chain's rows fit in half of L2 (at most 32; at least 16 where strips
+make rows of their neighbours again), and where 8 rows do not fit, rows slide. A chain is cut where strips would make more than half as many
+rows again. Pointwise stages of one shape share loops where one reads the other or both read a third, and those of a scan that they read; so
+do two short stencils in strips where they read the same elements and are needed at the same places (`joins`), and up to four folds of the
+same elements (`sibling_folds`). The rest is computed whole.
+Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt, and a short one where lanes across
+its rows would lie far apart; where elements are read at quotients of it, strips of as many indices as those repeat after are (`phases`),
+and where colours of pixels are treated alike, the axis of pixels and that of colours as one (`pixels`). The outermost pure axis is
+parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block of its
+own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sums stays in registers,
+and what is read along rows is packed in panels, those of as many columns at a time as half of L2 holds; in products of rows with rows the
+right factor is, too (`products`). Of symmetric results, as x.T @ x is, a triangle is made. Results of no more rows than a tile read the
+right factor where it is, in chunks of it, or with lanes along the reduction. Few tiles of a long reduction are made in chunks of it.
+Convolutions make several channels at a time; where all results share functions of an iteration, as in back projection, four rows are made
+at a time. A few long folds side by side are made in one pass (`few_folds`). Sums down columns run along the rows, one at a time where L1
+holds the row of sums, else eight; what is read across rows is turned in registers, square by square (`transposes`); a stencil that reads
+neighbouring rows makes as many rows at a time as the model of cost chooses (`rows`), up to four, or twelve where they are stored past the
+caches, and two of a long weighted sum (`latency`).
 Reductions, elements with loops of their own, those with long chains of operations, and those that iterations of a loop over whole arrays
 make of themselves (`recurrences`) run several gangs side by side (`latency`), and what takes differently long is handed to threads piece by
 piece.
-Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are
-not known before) that nothing reads again are streamed, unless their rows are short or their elements take long. Where a stencil reads
+Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are not
+known before) that nothing reads again are streamed, unless their rows are short or their elements take long. Where a stencil reads
 neighbouring planes and is not streamed, rows are fetched four ahead: there are more streams than the processor follows by itself.
 
 On a GPU, placement is the same but for strips, which are a cache's, and `gpu` says the loops.

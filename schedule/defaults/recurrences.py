@@ -47,7 +47,7 @@ def _recurrences(graph: StageGraph) -> list[tuple[ControlStage, list[Stage]]]:
         stages = [each for each in loop.body if isinstance(each, Stage)]
         if isinstance(loop.form, ArrayLoop | ArrayWhile) and len(stages) == len(loop.body) > 0 and not loop.setup:
             shapes = {tuple(axis.extent for axis in each.axes) for each in stages} | {s.shape for s in loop.state}
-            made = {each.form for each in stages}
+            made: set[Node] = {each.form for each in stages}
             if len(shapes) == 1 and all(_keeps_to_elements(each, loop, made) for each in stages):
                 found.append((loop, stages))
     return found
