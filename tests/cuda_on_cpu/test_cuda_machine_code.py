@@ -59,6 +59,11 @@ def test_sums_of_a_thread_are_in_registers(name: str) -> None:
     ] == []
 
 
+def test_an_iteration_that_is_left_takes_no_registers_of_a_loop() -> None:
+    """As a loop of its own, which the compiler cannot tell from a long one, it made the compiler spill registers of these sums."""
+    assert [(shape.kernel, shape.faults) for shape in shapes("statistics", "sm_100") if shape.faults] == []
+
+
 def test_a_kernel_that_takes_more_is_found() -> None:
     """The compiler keeps an array in memory that is reached at places which it does not know."""
 
