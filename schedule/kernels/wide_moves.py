@@ -72,7 +72,7 @@ def _block(block: Block, names: Names, around: _Around) -> Block:
         else:
             known = {**names, s.var: _strided(s, names)} if isinstance(s, For) and s.step > 1 else names
             inside = map_blocks(s, lambda inner: _block(inner, known, around))  # noqa: B023
-            made += (_asked_once(inside),) if isinstance(inside, If) else _whole_first(inside)
+            made += (_asked_once(inside),) if isinstance(inside, If) else _whole_first(inside, known, around)
     return Block(tuple(made))
 
 
@@ -101,10 +101,12 @@ def _flat(block: Block) -> Iterator[Statement]:
         yield from _flat(s) if isinstance(s, Block) else (s,)
 
 
-def _whole_first(s: Statement) -> Iterator[Statement]:
+def _whole_first(s: Statement, names: Names, around: _Around) -> Iterator[Statement]:
     """A loop over vectors of which the last may not be whole, as one over those that are and one over the rest (index-set splitting:
     Allen and Kennedy, Optimizing Compilers for Modern Architectures, 5.7). The rest is a test where it is one iteration at most: a compiler
-    that does not know this makes four copies of a loop, whose registers it takes from the main one."""
+    that does not know this makes four copies of a loop, whose registers it takes from the main one. Where no array ends before all threads
+    of a block have as many iterations as each other, their number is known, and blocks in which one does, the last ones, test each vector.
+    """
     inner = s.body.statements[0] if isinstance(s, For) and len(s.body.statements) == 1 else None
     if not isinstance(s, For) or not isinstance(inner, If) or inner.orelse is None or s.step == 1:
         yield s
@@ -116,14 +118,40 @@ def _whole_first(s: Statement) -> Iterator[Statement]:
         yield s
         return
     ends, later = list(ix.members_of(s.high)), set(ix.members_of(rest))
+    all_end = later <= set(ends)  # what a vector ends before, the loop does
+    known = _known_trips(s, ends, lanes, names, around) if around.branches and all_end and lanes > 0 else None
+    if known is not None:
+        trips, others = known
+        k: Var = fresh("k")
+        body = Block((Let(s.var, ix.add(s.low, ix.mul(k, s.step))), inner.then))
+        whole = For(k, ix.as_index(0), ix.as_index(trips), 1, body, stage=s.stage, loop=s.loop)
+        yield If(others, Block((whole,)), Block((s,)))
+        return
     end = reduce(ix.minimum, (e for e in ends if e not in later), ix.sub(rest, lanes - 1))
     count = ix.maximum(ix.ceildiv(ix.sub(end, s.low), s.step), 0)
-    yield replace(s, high=end, body=inner.then)
     low = ix.add(s.low, ix.mul(count, s.step))
-    if later <= set(ends) and lanes - 1 <= s.step:  # fewer indices are left than an iteration moves on by
+    yield replace(s, high=end, body=inner.then)
+    if all_end and lanes - 1 <= s.step:  # fewer indices are left than an iteration moves on by
         yield Block((Let(s.var, low), If(Op("lt", bool_, (s.var, s.high)), inner.orelse)))
     else:
         yield replace(s, low=low, body=inner.orelse)
+
+
+def _known_trips(s: For, ends: Sequence[Expr], lanes: int, names: Names, around: _Around) -> tuple[int, Expr] | None:
+    """How many iterations each thread makes, all over whole vectors, where one of the ends of a loop comes first, and the test that it does;
+    None where no end lies whole vectors off, and as many iterations for each thread."""
+    for end in ends:
+        left = ix.canonical(substitute(ix.sub(end, s.low), names))
+        least, most = _least(left, around.threads), -_least(ix.canonical(ix.sub(0, left)), around.threads)
+        constant, terms = ix.linear(left)
+        if least == -inf or most == inf or any(n % lanes for n in (s.step, constant, *terms.values())):
+            continue
+        trips = -(-int(least) // s.step)
+        others = [each for each in ends if each is not end]
+        if others and 0 < trips == -(-int(most) // s.step):
+            tests: list[Expr] = [Op("le", bool_, (end, each)) for each in others]
+            return trips, reduce(lambda a, b: Op("logical_and", bool_, (a, b)), tests)
+    return None
 
 
 def _strided(s: For, names: Names) -> Expr:

@@ -76,13 +76,23 @@ def test_a_loop_over_vectors_tests_none_that_is_whole() -> None:
     assert first.count("for rio in ") == text.count("for rio in ") == 1 and "if rio < " in last
 
 
+def test_a_block_that_no_array_ends_in_makes_iterations_whose_number_is_known() -> None:
+    """Where a branch that all its threads take costs them one side."""
+    text = kernels(total, total.schedule(target=rd.Target("cuda", arch="sm_90")), rd.Target("cuda", arch="sm_90"))
+    _, _, part = text.partition("  if ro + 8192 <= n:\n")
+    whole, _, rest = part.partition("  else:\n")
+    assert whole.lstrip().startswith("for k in 0..8:") and "a_4[0 +: 4] = a[rio +: 4]" in whole and "if" not in whole
+    assert rest.lstrip().startswith("for rio in ro + 4*t..min(n, ro + 8192) step 1024:") and "if rio + 4 <= " in rest
+
+
 @pytest.mark.parametrize("n", [0, 1, 8191, 8192, 8193, 1024 * 3 + 5])
 def test_sums_by_vectors_give_what_the_program_gives(n: int) -> None:
     nest = lower(*_completed(total), rd.Target("vulkan", device="lavapipe").machine)
     a = np.arange(n, dtype=np.float32) % 5
-    made = cut(nest, Limits(branches=False))
-    (got,) = interpret_program(made, [a], {"n": n}, nest.shapes, seed=n)
-    np.testing.assert_array_equal(got, total.interpret(a))
+    for branches in (False, True):
+        made = cut(nest, Limits(branches=branches))
+        (got,) = interpret_program(made, [a], {"n": n}, nest.shapes, seed=n)
+        np.testing.assert_array_equal(got, total.interpret(a))
 
 
 def in_rows() -> rd.Schedule:
