@@ -16,7 +16,7 @@ import typer
 from machine_paths import Code, Route, disassemble, heaviest_kernel, units
 from peers.cuda import source_of
 from rich.console import Console
-from rows.device import DEVICE_ROWS, DeviceRow
+from rows.device import CUDA_ROWS, DeviceRow
 from rows.reductions import sgemm
 from store import put_between
 
@@ -47,11 +47,12 @@ WORK = {
     "gauss": Work("product", units("FMUL")),
     "reduce": Work("element loaded", units("LDG")),
     "scan": Work("element scanned", units("FADD", "LDG", "STG"), 16),
+    "sort": Work("key moved by a digit", units("LDG", "LDS", "STS", "STG"), 16),
     "histogram": Work("element counted", units("ATOMS")),
     "sgemm": Work("multiply-add", units("FFMA")),
     "mandelbrot": Work("product", units("FMUL")),
 }
-ROWS: dict[str, DeviceRow] = {**DEVICE_ROWS, "sgemm": replace(DEVICE_ROWS["sgemm"], algorithm=sgemm)}
+ROWS: dict[str, DeviceRow] = {**CUDA_ROWS, "sgemm": replace(CUDA_ROWS["sgemm"], algorithm=sgemm)}
 
 
 def own_path(name: str, architecture: str, nvdisasm: str) -> Route:

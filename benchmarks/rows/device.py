@@ -44,6 +44,11 @@ class DeviceRow:
         return self.on_cuda or self.plan
 
 
+@rd.algorithm
+def ordered(a: rd.u32["n"]):
+    return rd.sort(a, name="out")
+
+
 def rounded(algorithm: rd.Algorithm) -> rd.Algorithm:
     """The program with every operation rounded."""
     return rd.algorithm(algorithm.function, contract=False)
@@ -167,3 +172,42 @@ DEVICE_ROWS = {
         (plane("mandelbrot", (16, 16), "ci", "cr", "out", "h", "w"),),
     ),
 }
+
+DIGITS: Number = 4 * 256
+WORDS: Number = ("*", TOLD, 256)
+
+
+def passes(*arrays: str) -> tuple[Statement, ...]:
+    """The launches that move keys from array to array, by eight bits each time."""
+    each = zip(arrays, arrays[1:], range(0, 32, 8), strict=False)
+    return tuple(
+        launch
+        for source, target, low in each
+        for launch in (
+            Launch("clear", (blocks(WORDS, 256), 1, 1), ("state", WORDS)),
+            Launch("sort", (SCANNED, 1, 1), (source, "bins", "state", target, "n", low)),
+        )
+    )
+
+
+CUDA_ROWS = {
+    **DEVICE_ROWS,
+    "sort": DeviceRow(
+        "sort of 2¹⁷ u32",
+        ordered,
+        lambda: [uniform(1 << 17, high=(1 << 31) - 1, dtype="u4") * np.uint32(2)],
+        np.sort,
+        (),
+        (
+            *(Allocate(name, ("*", "n", 4)) for name in ("one", "two")),
+            Allocate("bins", ("*", DIGITS, 4)),
+            Allocate("state", ("*", WORDS, 4)),
+            Launch("clear", (4, 1, 1), ("bins", DIGITS)),
+            Launch("digits", (blocks("n", 256 * 64), 1, 1), ("a", "bins", "n")),
+            Launch("starts", (4, 1, 1), ("bins",)),
+            *passes("a", "one", "two", "one", "out"),
+            *(Free(name) for name in ("one", "two", "bins", "state")),
+        ),
+    ),
+}
+"""Those that have kernels in CUDA C; those that blocks which wait for each other make have none in GLSL."""

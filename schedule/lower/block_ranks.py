@@ -77,6 +77,12 @@ class BlockThreads:
         with self.builder.loop(number, ZERO, left, 1):
             yield number
 
+    def kept(self, name: str, dtype: DType, piece: Expr, count: Expr) -> Buffer | None:
+        """Registers for a number of each element of a thread's piece, if all pieces are whole and of a length that is known."""
+        if ix.constant_value(ix.sub(count, ix.mul(piece, self.count))) != 0 or ix.constant_value(piece) is None:
+            return None
+        return self.builder.alloc(name, dtype, (ix.as_index(self.count), piece), "stack")
+
     def scan(
         self,
         dtype: DType,
@@ -96,11 +102,15 @@ class BlockThreads:
         def added(a: NestExpr, b: NestExpr) -> Op:
             return Op("add", dtype, (a, b))  # type: ignore[arg-type]
 
+        kept = self.kept("kept", dtype, piece, count)
         with self.each() as t:
             total = builder.alloc("total", dtype, (), "register")
             builder.add(Store(total, (), const(dtype, 0)))
             with self.piece(t, piece, count) as k:
-                builder.add(Store(total, (), added(Read(total, (), None), read(t, k))))
+                own = builder.name("own", read(t, k))
+                if kept is not None:
+                    builder.add(Store(kept, (t, k), own))
+                builder.add(Store(total, (), added(Read(total, (), None), own)))
             builder.add(Store(parts, (t,), Read(total, (), None)))
         left, right = fresh("left", dtype), fresh("right", dtype)
         operator = Reduce((), (left,), (right,), (added(left, right),), (const(dtype, 0),), (), True, "add")
@@ -113,7 +123,7 @@ class BlockThreads:
             with builder.when(Op("lt", bool_, (ZERO, t)), ix.sub(t, 1)):
                 builder.add(Store(running, (), sums.at(ix.sub(t, 1))[0]))
             with self.piece(t, piece, count) as k:
-                own = builder.name("own", read(t, k))
+                own = builder.name("own", read(t, k) if kept is None else Read(kept, (t, k), None))
                 before = builder.name("before", Read(running, (), None))
                 write(t, k, before)
                 builder.add(Store(running, (), added(before, own)))
@@ -139,26 +149,36 @@ class BlockRanks:
             at = ix.add(ix.mul(t, piece), k)
             return at if source is None else builder.name("element", Op("cast", i64, (Read(source, (at,), None),)))  # type: ignore[arg-type]
 
-        def counter(e: Expr, t: Expr) -> tuple[Expr, ...]:
+        def counter(e: Expr, t: Expr) -> Var:
             d = builder.name("digit", digit(e))
-            return (builder.name("counter", self._place(ix.add(ix.mul(d, threads.count), t))),)
+            return builder.name("counter", self._place(ix.add(ix.mul(d, threads.count), t)))
+
+        def counted(own: Expr, t: Expr, k: Expr) -> Expr:
+            """The counter that an element has been counted by."""
+            if kept is None:
+                return counter(own, t)
+            return builder.name("counter", Op("cast", i64, (Read(kept, (t, k), None),)))  # type: ignore[arg-type]
 
         own_counters = Certificate("radix", (counts,))
+        kept = threads.kept("counters", i32, piece, count)
         with threads.each(certificates=(own_counters,)) as t:
             d = fresh("d")
             with builder.loop(d, ZERO, ix.as_index(DIGITS), 1):
                 builder.add(Store(counts, (self._place(ix.add(ix.mul(d, threads.count), t)),), const(u16, 0)))
             with threads.piece(t, piece, count) as k:
                 at = counter(element(t, k), t)
-                builder.add(Store(counts, at, Op("add", u16, (Read(counts, at, None), const(u16, 1)))))  # type: ignore[arg-type]
+                if kept is not None:
+                    builder.add(Store(kept, (t, k), Op("cast", i32, (at,))))
+                more = Op("add", u16, (Read(counts, (at,), None), const(u16, 1)))  # type: ignore[arg-type]
+                builder.add(Store(counts, (at,), more))
         self._places()
         moved = (own_counters, Certificate("radix", (target,)))
         with threads.each(certificates=moved) as t, threads.piece(t, piece, count) as k:
             own = element(t, k)
-            at = counter(own, t)
-            place = builder.name("place", Op("cast", i64, (Read(counts, at, None),)))  # type: ignore[arg-type]
+            at = counted(own, t, k)
+            place = builder.name("place", Op("cast", i64, (Read(counts, (at,), None),)))  # type: ignore[arg-type]
             builder.add(Store(target, (place,), Op("cast", u16, (own,))))
-            builder.add(Store(counts, at, Op("cast", u16, (ix.add(place, 1),))))
+            builder.add(Store(counts, (at,), Op("cast", u16, (ix.add(place, 1),))))
 
     def _places(self) -> None:
         """Counts give way to the places of the first elements: a thread has sixteen of them that follow each other."""

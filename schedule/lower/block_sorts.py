@@ -10,7 +10,7 @@ block that sorts them. (Satish, Harris & Garland 2009; Merrill & Grimshaw, High 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from raido.algo.graph.expr import Axis, Expr, Op, Var, const, fresh
 from raido.schedule.lower.block_ranks import BITS, ONE, ZERO, BlockRanks, BlockThreads
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.radix_sorts import digit_of
+from raido.schedule.lower.versions import as_comparison
 from raido.schedule.nest.nodes import AtomicUpdate, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import sortable, unsigned
@@ -44,7 +45,10 @@ class Pass:
 
 
 class BlockSort:
-    """A sort by blocks that count and move in three phases."""
+    """A sort by blocks that count and move in three phases. `apart`: whether whole blocks have code of their own, without tests for single
+    elements; a device may run both sides of a branch, where one sort is by phases."""
+
+    apart = False
 
     def __init__(self, builder: Builder, row: Row) -> None:
         self.builder, self.row = builder, row
@@ -188,11 +192,21 @@ class BlockSort:
             ranks = BlockRanks(threads, self.block)
             digits = builder.alloc("digits", u8, size, "shared")
             orders = [builder.alloc("order", u16, size, "shared") for _ in range(2)]
-            begins, ends = self._counters("begins", u16), self._counters("ends", u16)
+            ends = builder.alloc("ends", u16, (ix.as_index(KEYS),), "shared")
             moves = builder.alloc("moves", i64, (ix.as_index(KEYS),), "shared")
             staged = self._stage()
-            with threads.in_turn(ix.as_index(self.block)) as i:
-                self._load(each, staged, digits, first, count, i)
+
+            def load(i: Var) -> None:
+                values = each.load(builder.name("at", ix.add(first, i)))
+                self._keep(staged, i, values)
+                key = digit_of(sortable(values[each.key]), each.low, BITS_OF_A_DIGIT)
+                builder.add(Store(digits, (i,), Op("cast", u8, (key,))))
+
+            def fill(i: Var) -> None:
+                """The largest digit, behind all elements."""
+                builder.add(Store(digits, (i,), const(u8, KEYS - 1)))
+
+            self._each_element(count, load, fill)
             for half, (source, target) in enumerate(((None, orders[0]), (orders[0], orders[1]))):
 
                 def digit(element: Expr, half: int = half) -> NestExpr:
@@ -200,54 +214,71 @@ class BlockSort:
                     return Op("cast", i64, (digit_of(own, const(u8, half * BITS), BITS),))
 
                 ranks.order(ix.as_index(self.block), digit, source, target)
-            certificate = Certificate("radix", (begins, ends))
-            with threads.in_turn(ix.as_index(self.block), (certificate,)) as i, self._if_there(i, count):
-                self._note_ends(orders[1], digits, begins, ends, i, count)
             with threads.each(KEYS) as d:
+                builder.add(Store(ends, (d,), Op("cast", u16, (self._end_of(orders[1], digits, d, count),))))
+            with threads.each(KEYS) as d:
+                there = Op("lt", bool_, (ZERO, d))
                 begin, end = (
-                    builder.name(b.name[:-1], Op("cast", i64, (Read(b, (d,), None),)))  # type: ignore[arg-type]
-                    for b in (begins, ends)
+                    builder.name(name, Op("cast", i64, (Read(ends, (at,), predicate),)))  # type: ignore[arg-type]
+                    for name, at, predicate in (("begin", ix.sub(d, 1), there), ("end", d, None))
                 )
                 place = before(block, d, ix.sub(end, begin))
                 builder.add(Store(moves, (d,), Op("sub", i64, (place, begin))))  # type: ignore[arg-type]
-            with threads.in_turn(ix.as_index(self.block), certificates) as i, self._if_there(i, count):
+
+            def move(i: Var) -> None:
                 own = builder.name("own", Op("cast", i64, (Read(orders[1], (i,), None),)))  # type: ignore[arg-type]
                 d = builder.name("digit", Op("cast", i64, (Read(digits, (own,), None),)))  # type: ignore[arg-type]
                 place = self._within(Op("add", i64, (Read(moves, (d,), None), i)), ZERO, self.count)  # type: ignore[arg-type]
                 at = self._within(ix.add(first, own), first, ix.add(first, count))
                 each.store(place, [Read(b, (own,), None) for b in staged] if staged else each.load(at))
 
-    def _load(self, each: Pass, staged: Sequence[Buffer], digits: Buffer, first: Expr, count: Expr, i: Var) -> None:
-        """An element of a block, and its digit; where there is none, the largest digit, behind all elements."""
-        builder, there = self.builder, Op("lt", bool_, (i, count))
-        with builder.block(builder.facts.with_known(ix.sub(ix.sub(count, i), 1)), branch=True) as some:
-            values = each.load(builder.name("at", ix.add(first, i)))
-            self._keep(staged, i, values)
-            key = digit_of(sortable(values[each.key]), each.low, BITS_OF_A_DIGIT)
-            builder.add(Store(digits, (i,), Op("cast", u8, (key,))))
-        with builder.block(branch=True) as none:
-            builder.add(Store(digits, (i,), const(u8, KEYS - 1)))
-        builder.add(If(there, closed(some), closed(none)))
+            self._each_element(count, move, None, certificates)
 
-    def _if_there(self, i: Var, count: Expr) -> AbstractContextManager[object]:
-        """A test for an element of a block that has so many."""
-        return self.builder.when(Op("lt", bool_, (i, count)), ix.sub(ix.sub(count, i), 1))
+    def _each_element(
+        self,
+        count: Expr,
+        there: Callable[[Var], None],
+        missing: Callable[[Var], None] | None,
+        certificates: tuple[Certificate, ...] = (),
+    ) -> None:
+        """What threads do with each element of a block that has so many, and with each that a whole block would have beside these."""
+        builder, size = self.builder, ix.as_index(self.block)
+        with builder.block(branch=True) as part, self.threads.in_turn(size, certificates) as i:
+            with builder.block(builder.facts.with_known(ix.sub(ix.sub(count, i), 1)), branch=True) as some:
+                there(i)
+            with builder.block(branch=True) as none:
+                if missing is not None:
+                    missing(i)
+            builder.add(If(Op("lt", bool_, (i, count)), closed(some), closed(none) if none.statements else None))
+        if not self.apart:
+            builder.add(closed(part))
+            return
+        gap = ix.sub(count, size)
+        with (
+            builder.block(builder.facts.with_known(gap), branch=True) as whole,
+            self.threads.in_turn(size, certificates) as i,
+        ):
+            there(i)
+        builder.add(If(as_comparison(gap), closed(whole), closed(part)))
 
-    def _note_ends(self, order: Buffer, digits: Buffer, begins: Buffer, ends: Buffer, i: Var, count: Expr) -> None:
-        """The places at which the elements with a digit begin and end among those of a block in their order."""
-        builder, there = self.builder, Op("lt", bool_, (ZERO, i))
-
-        def digit_at(place: Expr, predicate: Expr | None) -> Var:
-            element = Op("cast", i64, (Read(order, (place,), predicate),))  # type: ignore[arg-type]
-            return builder.name("digit", Op("cast", i64, (Read(digits, (element,), None),)))  # type: ignore[arg-type]
-
-        own, previous = digit_at(i, None), digit_at(ix.sub(i, 1), there)
-        here = builder.name("here", Op("cast", u16, (i,)))
-        with builder.when(Op("logical_and", bool_, (there, Op("ne", bool_, (own, previous))))):
-            builder.add(Store(begins, (own,), here))
-            builder.add(Store(ends, (previous,), here))
-        with builder.when(Op("eq", bool_, (i, ix.sub(count, 1)))):
-            builder.add(Store(ends, (own,), Op("cast", u16, (count,))))
+    def _end_of(self, order: Buffer, digits: Buffer, d: Expr, count: Expr) -> Expr:
+        """How many of the elements of a block in their order, of which it has so many, have digits up to one, by bisection: there are as
+        many steps for all threads, in none of which they part."""
+        builder = self.builder
+        found = builder.alloc("found", i32, (), "register")
+        builder.add(Store(found, (), const(i32, 0)))
+        lengths, left = [1], self.block
+        while left > 1:
+            lengths.insert(-1, left // 2)
+            left -= left // 2
+        for length in lengths:
+            next_ = Op("add", i32, (Read(found, (), None), const(i32, length - 1)))  # type: ignore[arg-type]
+            last = builder.name("last", Op("cast", i64, (next_,)))
+            element = builder.name("element", Op("cast", i64, (Read(order, (last,), None),)))  # type: ignore[arg-type]
+            digit = builder.name("digit", Op("cast", i64, (Read(digits, (element,), None),)))  # type: ignore[arg-type]
+            with builder.when(Op("le", bool_, (digit, d))):
+                builder.add(Store(found, (), Op("add", i32, (Read(found, (), None), const(i32, length)))))  # type: ignore[arg-type]
+        return ix.minimum(builder.name("found", Op("cast", i64, (Read(found, (), None),))), count)  # type: ignore[arg-type]
 
     # Parts of both
 

@@ -26,7 +26,9 @@ COUNTED = 8  # times the elements of a block: what a block that counts has, whic
 
 
 class Onesweep(BlockSort):
-    """A sort by blocks that wait for those before them."""
+    """A sort by blocks that wait for those before them, on devices that run one side of a branch which all threads of a block take."""
+
+    apart = True
 
     def _begin(self, passes: int) -> None:
         """Counts the digits of all passes, and says where the elements with each digit begin."""

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "benchmarks"
 
 from machine_paths import Route, main_path, read_code, units
 from peers.cuda import source_of
-from rows.device import DEVICE_ROWS
+from rows.device import CUDA_ROWS
 
 from raido.algo.graph.expr import SizeVar
 from raido.targets.cuda.opened import open_device
@@ -52,15 +52,15 @@ def kernels() -> Iterator[dict[str, Kernel]]:
 
 
 def made_by(compiler: TwinCompiler) -> dict[str, Kernel]:
-    names = sorted({each.kernel for row in DEVICE_ROWS.values() for each in row.cuda_plan if hasattr(each, "kernel")})
+    names = sorted({each.kernel for row in CUDA_ROWS.values() for each in row.cuda_plan if hasattr(each, "kernel")})
     made = {name: compiler.make_kernels(source_of(name), "sm_90").kernels[name] for name in names}
     compiler.build()
     return made
 
 
-@pytest.mark.parametrize("name", DEVICE_ROWS)
+@pytest.mark.parametrize("name", CUDA_ROWS)
 def test_cuda_by_hand_agrees_with_numpy(kernels: dict[str, Kernel], name: str) -> None:
-    row, device = DEVICE_ROWS[name], open_device()
+    row, device = CUDA_ROWS[name], open_device()
     inputs = [np.ascontiguousarray(a[tuple(slice(LONGEST[a.ndim]) for _ in a.shape)]) for a in row.inputs()]
     if name == "mandelbrot":
         inputs = [a[::7] for a in inputs]

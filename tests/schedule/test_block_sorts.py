@@ -27,6 +27,7 @@ from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest, sizes_of
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Barrier, Nest, Publish, Statement
+from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.races import find_races
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
@@ -182,3 +183,19 @@ def test_what_is_left_out_of_a_block_is_found(kind: type, why: str) -> None:
     kernels = tuple(replace(k, body=map_statements(k.body, kept)) for k in program.kernels)
     with pytest.raises(NestError, match=why):
         interpret_program(replace(program, kernels=kernels), list(arguments), {"n": 20}, seed=1)
+
+
+def test_threads_remember_what_they_have_counted_and_whole_blocks_test_no_element() -> None:
+    """Of each element its counter, of each counter its number; where a digit ends among the elements of a block is found by bisection."""
+
+    @rd.algorithm
+    def ordered(a: rd.u32["n"]) -> Any:
+        return rd.sort(a, name="s")
+
+    text = print_nest(nest_of(ordered, (np.zeros(20, "u4"),), "chain"))
+    moving = text[text.rindex("digits: u8[8] shared") :]
+    assert all(moving.count(name) == 1 for name in ("counters: i32[4, 2] stack", "counters_2: i32[4, 2] stack"))
+    assert all(moving.count(name) == 1 for name in ("kept: i32[4, 16] stack", "kept_2: i32[4, 16] stack"))
+    wholes = [each.split("else:")[0] for each in moving.split("if 8 <= count:")[1:]]
+    assert len(wholes) == 2 and not any("if " in whole for whole in wholes)
+    assert moving.count("found = found + ") == 4
