@@ -23,7 +23,7 @@ class MatrixDirectives(Recorder):
         along the rows of the result ("thread.y") and 4 along its columns ("thread.x"), each with two neighbours; "thread.z" is free for more
         subgroups. Inside of `axis` stand unrolled loops over the rows of a thread, an even number in steps of 8, and over its columns, pairs in
         steps of 8. Products are exact; an instruction adds 16 of them to a sum at once, so last bits may differ from those of sums one by one
-        (docs/gpu.md has the bound). Tiles that the edge of an array cuts off are summed one by one.
+        (docs/gpu.md has the bound). Steps that are left are made with zeros; results smaller than a tile are summed one by one.
 
         before   for ri in ro..ro + 32: sum[y, x] += f32(a[y, ri]) * f32(b[ri, x])
         after    for ri in ro..ro + 32 by matrix: sum[y, x] += f32(a[y, ri]) * f32(b[ri, x])

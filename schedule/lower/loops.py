@@ -212,8 +212,8 @@ class Loops:
         return True
 
     def _matrix(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> None:
-        """The loop at `position` over products of matrices: as one that matrix units may run where it is whole; else they run the steps of as
-        many instructions as there are, and the rest goes in order."""
+        """The loop at `position` over products of matrices, as loops that matrix units may run: a whole one, or the steps of as many
+        instructions as there are, and those of one that has fewer."""
         job, facts, plan = work.job, self.builder.facts, work.job.plan.loops[position]
         end = ix.add(low, trip_count(job.stage, job.plan, plan.name))
         gaps = [ix.sub(e, end) for e in ix.members_of(high)]
@@ -243,7 +243,7 @@ class Loops:
                 begin = ix.add(low, ix.mul(number, STEPS))
                 self._plain(parts, position, "matrix", begin, ix.add(begin, STEPS), step)
             low = ix.add(low, ix.mul(count, STEPS))
-        self._segments(work, position, "serial", low, high, step)
+        self._plain(work, position, "matrix", low, high, step)
 
     def _rounds(self, lows: Sequence[Expr], highs: Sequence[Expr], step: int) -> int | None:
         """How often loops go round, if that is one number: as where each of some threads has every T-th of so many times T indices."""

@@ -1,7 +1,8 @@
 """Loops over products of matrices, as statements have them: which sums a thread adds products to, and the factors of each.
 
 A loop of kind "matrix" is a serial loop wherever it is interpreted: its products are added one by one, in order. Devices may run it
-by instructions that multiply matrices, which add several products to a sum at once.
+by instructions that multiply matrices, which add several products to a sum at once: it has a constant number of iterations, a multiple of
+16, or fewer than 16.
 """
 
 from __future__ import annotations

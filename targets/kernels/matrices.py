@@ -11,6 +11,9 @@ rows that begin at multiples of 16 bytes; factors that lie otherwise are loaded 
 
 Factors in tf32 are words of 32 bits: tiles are 8 × 4 of them, and an instruction takes 8 steps (mma.m16n8k8). Such tiles are not transposed on
 their way: where neighbours lie along rows or columns of the result, threads load their words one by one.
+
+Of a loop of fewer steps than an instruction takes, both factors are 0 in those that it does not have, whatever memory holds there: each
+thread masks its words. What is loaded together begins inside of the factor, so addresses stay there too.
 """
 
 from __future__ import annotations
@@ -20,17 +23,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import i32, u32
-from raido.algo.graph.expr import Expr, Node, Var
+from raido.algo.graph.dtypes import bool_, i32, i64, u32
+from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS
 from raido.schedule.nest.matrix_loops import Product, products_of
-from raido.schedule.nest.nodes import For
+from raido.schedule.nest.nodes import For, Let
 from raido.schedule.nest.values import Buffer, Read
 from raido.targets import tvm_corner as T
 from raido.targets.emit.order import strides_of
 from raido.targets.emit.terms import tir
-from raido.targets.kernels.unit import load, operation
+from raido.targets.kernels.unit import condition, load, operation
 from raido.targets.kernels.values import to_word
 
 if TYPE_CHECKING:
@@ -64,12 +67,16 @@ def emit_matrix(statements: Statements, s: For) -> bool:
     """Appends a loop as instructions of matrix units; whether it can be."""
     threads, extent = statements.threads, statements.extent
     trips = ix.constant_value(ix.canonical(ix.sub(s.high, s.low)))
-    if threads is None or extent[:2] != (ALONG_X, ALONG_Y) or trips is None or trips % STEPS or s.step != 1:
+    if threads is None or extent[:2] != (ALONG_X, ALONG_Y) or s.step != 1:
         return False
     tiles = tiles_of(s, (threads[0], threads[1]), statements.meanings)
     if tiles is None:
         return False
-    _Writer(statements, s, tiles, (threads[0], threads[1])).write(trips)
+    writer = _Writer(statements, s, tiles, (threads[0], threads[1]))
+    if trips is None or trips % STEPS:
+        writer.write_rest()
+    else:
+        writer.write(trips)
     return True
 
 
@@ -141,6 +148,8 @@ class _Writer:
         rows, columns = len(tiles.sums) // 2, len(tiles.sums[0]) // 2
         self.left = self._words("left", 4 * rows)
         self.right = self._words("right", 2 * columns)
+        self.steps: Var | None = None  # that there are, where these are fewer than an instruction takes
+        self.masks: list[Any] = []  # of a word of the first and one of the second half of an instruction's steps
 
     def _words(self, name: str, count: int) -> Any:
         made = T.flat_buffer(self.unit.fresh_name(name), u32, count, scope="local")
@@ -151,12 +160,50 @@ class _Writer:
         """Appends them, for so many iterations."""
         rows, columns = len(self.tiles.sums) // 2, len(self.tiles.sums[0]) // 2
         for step in range(0, trips, 2 * self.half):
+            self._name_masks(step)
             for j in range(0, columns, 2):
                 self._load_right(j, min(2, columns - j), step)
             for i in range(rows):
                 self._load_left(i, step)
                 for j in range(columns):
                     self._multiply(i, j)
+
+    def write_rest(self) -> None:
+        """Appends them for a loop of fewer than `STEPS` iterations, if it has any."""
+        unit, statements = self.unit, self.statements
+        self.steps = fresh("steps", i64)
+        statements.block([Let(self.steps, ix.sub(self.s.high, self.s.low))])
+        outer = unit.block()
+        self.write(STEPS)
+        body = unit.end_block(outer)
+        some = statements.values.scalar(Op("lt", bool_, (ix.as_index(0), self.steps)))
+        unit.out.append(T.IfThenElse(condition(some), body, None))
+
+    def _name_masks(self, step: int) -> None:
+        """Names the bits that a thread takes of its words in an instruction that begins at a step."""
+        self.masks = []
+        if self.steps is None:
+            return
+        for half in range(2):
+            left = ix.sub(ix.sub(self.steps, step + half * self.half), ix.mul(self.x, self.word))
+            mask: Expr = const(u32, 0)
+            for element in range(self.word):
+                bits = (1 << 32 // self.word * (element + 1)) - 1
+                there = Op("lt", bool_, (ix.as_index(element), left))
+                mask = Op("select", u32, (there, const(u32, bits), mask))
+            self.masks.append(self.unit.bind("mask", u32, tir(self.statements.values.scalar(mask), u32)))
+
+    def _masked(self, words: Any, place: int, half: int) -> None:
+        """A word without the elements of steps that there are not."""
+        if self.masks:
+            self.unit.put(words, operation("bit_and", u32, load(words, place), self.masks[half]), place)
+
+    def _inside(self, step: int, further: Expr, together: int) -> Expr:
+        """The steps from `step` on to those, so many of which are loaded together; to others, where there are none."""
+        if self.steps is None:
+            return further
+        place = ix.minimum(ix.add(further, step), ix.sub(self.steps, 1))
+        return ix.sub(ix.mul(ix.floordiv(place, together), together), step)
 
     def _multiply(self, i: int, j: int) -> None:
         sums = []
@@ -176,14 +223,18 @@ class _Writer:
         factor, half = self.tiles.left, ix.mul(ix.floordiv(self.y, 4), self.half)
         place = self._place(factor, ROWS * i, step)
         if _contiguous(factor.buffer, factor.steps):
-            at = place({self.y: ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x)}, half)
+            row = ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x)
+            at = place({self.y: row}, self._inside(step, half, self.half))
             transposed = False
         else:
             line = ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), ALONG_Y)
-            at = place({self.y: line}, ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), half))
+            further = ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), half)
+            at = place({self.y: line}, self._inside(step, further, 1))
             transposed = True
         if self._is_aligned(factor, at, factor.lines if transposed else factor.steps):
             self._load(self.left, 4 * i, 4, transposed, factor, at)
+            for k in range(4):
+                self._masked(self.left, 4 * i + k, k // 2)
             return
         for k in range(4):
             first = ix.add(ix.mul(self.x, self.word), k // 2 * self.half)
@@ -192,6 +243,7 @@ class _Writer:
                 4 * i + k,
                 factor,
                 [self._place(factor, ROWS * i + k % 2 * ALONG_Y, step)({}, ix.add(first, e)) for e in range(self.word)],
+                ix.add(first, step),
             )
 
     def _load_right(self, j: int, tiles: int, step: int) -> None:
@@ -201,12 +253,16 @@ class _Writer:
         transposed = not _contiguous(factor.buffer, factor.steps)
         none = ix.as_index(0)
         if transposed:
-            at = place({self.x: none}, ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x), further)
+            row = ix.add(ix.mul(ix.mod(self.y, 4), 4), self.x)
+            at = place({self.x: none}, self._inside(step, row, 1), further)
         else:
             line = ix.add(ix.add(ix.mul(ix.mod(self.y, 2), 4), self.x), further)
-            at = place({self.x: none}, ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), self.half), line)
+            half = ix.mul(ix.mod(ix.floordiv(self.y, 2), 2), self.half)
+            at = place({self.x: none}, self._inside(step, half, self.half), line)
         if self._is_aligned(factor, at, factor.lines if transposed else factor.steps):
             self._load(self.right, 2 * j, 2 * tiles, transposed, factor, at)
+            for k in range(2 * tiles):
+                self._masked(self.right, 2 * j + k, k % 2)
             return
         for k in range(2 * tiles):
             first = ix.add(ix.mul(self.x, self.word), k % 2 * self.half)
@@ -216,6 +272,7 @@ class _Writer:
                 2 * j + k,
                 factor,
                 [line({self.x: none}, ix.add(first, e), self.y) for e in range(self.word)],
+                ix.add(first, step),
             )
 
     def _place(self, factor: Factor, line: int, step: int) -> Any:
@@ -239,6 +296,8 @@ class _Writer:
             return False
         if self.word == 1 and contiguous != factor.steps:
             return False
+        if self.steps is not None and (ix.constant_value(factor.buffer.shape[factor.steps]) or 1) % self.half:
+            return False  # the last of what is loaded together may lie behind the factor
         for d, stride in enumerate(strides_of(factor.buffer)):
             by = ix.constant_value(stride)
             if by is None or (d == contiguous) != (by == 1) or (d != contiguous and by % self.half):
@@ -255,14 +314,17 @@ class _Writer:
         address = T.address_of(load(held.buffer, offset))
         self.unit.out.append(T.Evaluate(operation("matrix_load", i32, *flags, address, *into)))
 
-    def _pack(self, words: Any, place: int, factor: Factor, pair: Sequence[tuple[Expr, ...]]) -> None:
-        """Two elements as a word, the first in its lower half; or one that is as long."""
-        values, dtype = self.statements.values, factor.buffer.dtype
-        if len(pair) == 1:
-            (element,) = values.prepare(Read(factor.buffer, pair[0], None))
+    def _pack(self, words: Any, place: int, factor: Factor, pair: Sequence[tuple[Expr, ...]], first: Expr) -> None:
+        """Two elements as a word, the first, at a step from the loop's first on, in its lower half; or one that is as long."""
+        values, dtype, reads = self.statements.values, factor.buffer.dtype, list[Read]()
+        for element, at in enumerate(pair):
+            there = None if self.steps is None else Op("lt", bool_, (ix.add(first, element), self.steps))
+            reads.append(Read(factor.buffer, at, there))
+        if len(reads) == 1:
+            (element,) = values.prepare(*reads)
             self.unit.put(words, operation("bitcast", u32, tir(element, dtype)), place)
             return
-        low, high = values.prepare(*(Read(factor.buffer, at, None) for at in pair))
+        low, high = values.prepare(*reads)
         upper = operation("shift_left", u32, to_word(dtype, high), T.IntImm("uint32", 16))
         self.unit.put(words, operation("bit_or", u32, to_word(dtype, low), upper), place)
 

@@ -139,15 +139,38 @@ def test_matrix_units_make_the_product(executables: dict[str, Any], case: str, s
 
 
 def test_tiles_at_edges_are_moved_back_and_made_by_matrix_units() -> None:
-    """But for those of results that are no tile long, or wide; what two tiles have is stored by one. So is what the end of a sum cuts off, as
-    far as there are 16 steps."""
+    """But for those of results that are no tile long, or wide; what two tiles have is stored by one. So is what the end of a sum cuts off: as
+    far as there are 16 steps, and what is left."""
     nest = CudaCompilation(product("f16", "plain").trace(), SM_80, None, {}).nest
-    assert [s.kind for s in statements_within(nest.body) if isinstance(s, For)].count("matrix") == 2 * 2
+    assert [s.kind for s in statements_within(nest.body) if isinstance(s, For)].count("matrix") == 3 * 2
     assert " and yio <= " in (text := print_nest(nest)) and "y = min(n - 128, yio)" in text
     code = CudaCompilation(product("f16", "plain").trace(), SM_80, None, {}).text.body
     narrow = code.split("raido_narrow_", 1)[1].split('extern "C"', 1)[0]
     moved = narrow[narrow.index("raido_minimum(raido_add(n") :]
     assert moved.count("raido_copy<16>") >= 2, "columns, too, where rows are multiples"
+
+
+@pytest.mark.parametrize("steps", [1, 7, 8, 9, 15, 17, 24, 31, 33])
+@pytest.mark.parametrize(
+    "case", ["by default", "rows contiguous", "not copied", "of tf32, by default", "of tf32, not copied"]
+)
+def test_what_is_left_of_a_sum_is_made_by_matrix_units(executables: dict[str, Any], case: str, steps: int) -> None:
+    """Shared memory behind the steps that there are is what it was, and not a number in the first of these results."""
+    dtype, layout, _ = CASES[case]
+    extents, random = {"n": 128, "m": 64, "k": steps}, np.random.default_rng(steps)
+    algorithm = product(dtype, layout)
+    a, b = (
+        random.standard_normal([extents[each] for each in names.split()]).astype(parameter.dtype.numpy)
+        for names, parameter in zip(FACTORS[layout], algorithm.trace().parameters, strict=True)
+    )
+    np.testing.assert_array_equal(executables[case](a, b), algorithm.interpret(a, b))
+
+
+def test_no_step_of_a_whole_tile_is_summed_alone() -> None:
+    """Whatever the length of the sum is; results that are shorter or narrower than a tile have a loop of their own."""
+    nest = CudaCompilation(product("f16", "plain").trace(), SM_80, None, {}).nest
+    loops = [s for s in statements_within(nest.body) if isinstance(s, For) and (s.stage, s.loop) == ("c", "ri")]
+    assert [s.kind for s in loops] == [*["matrix"] * 6, "serial"]
 
 
 @pytest.mark.parametrize("sizes", [(37, 21, 18), (16, 8, 16), (40, 5, 16), (9, 30, 33)])
