@@ -9,10 +9,16 @@ import pytest
 from vulkan_devices import validated_device
 
 import raido as rd
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, f32
+from raido.algo.graph.expr import Op, const, fresh
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.wide_moves import move_wide
 from raido.schedule.lower import lower
+from raido.schedule.nest.nodes import Block, For, If, Store
+from raido.schedule.nest.values import Buffer, new_serial
 
 
 @rd.algorithm(a="f32[n]", b="f32[n]")
@@ -189,3 +195,19 @@ def test_wide_moves_run() -> None:
     for n in (0, 3, 64, 1001):
         a, b = chance.random((2, n), dtype=np.float32)
         np.testing.assert_array_equal(executable(a, b), sums.interpret(a, b))
+
+
+def test_a_test_of_the_program_is_not_taken_for_that_of_a_vector() -> None:
+    """A loop whose iterations ask whether they are at most a size, one by one, is cut there, and no vector of none is counted."""
+    x, n = fresh("x"), fresh("n")
+    out = Buffer("out", f32, (ix.as_index(64),), "heap", new_serial(), (), 1, None)
+    below, above = (Block((Store(out, (x,), const(f32, value)),)) for value in (1.0, 2.0))
+    asked = If(Op("le", bool_, (x, n)), below, above)
+    loop = For(x, ix.as_index(0), ix.minimum(n, 64), 4, Block((asked,)))
+    whole, rest = move_wide(Block((loop,)), {}, branches=True).statements
+    assert isinstance(whole, For) and whole.body.statements == below.statements and whole.step == 4
+    assert (
+        isinstance(rest, Block)
+        and isinstance(rest.statements[1], If)
+        and rest.statements[1].then.statements == above.statements
+    )
