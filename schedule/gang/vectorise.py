@@ -126,6 +126,8 @@ class _Former:
         self.registers.bind(s)
         if isinstance(s, Collect):
             return [self.block(collected_in_order(s))]
+        if isinstance(s, If) and s.orelse is None:  # partial results are made where there is something to fold
+            return self._inside(s)
         reductions = find_reductions(s, self.describe, set(self.partials)) if self.has_vector_folds(s) else []
         if not reductions:
             return self._inside(s)

@@ -1,42 +1,51 @@
-"""Segmented reductions in blocks that are even, however long segments are: `strategy("flat")`.
+"""Segmented reductions in blocks that are even, however long segments are: strategy "flat", as stages of the ordinary kinds.
+
+before   for s in 0..segments: out[s] = fold of a[offsets[s] .. offsets[s + 1]]
+after    for s: offsets are in order                                                                    a map
+         for block: begins[block] = how many segments have ended before it                              a map
+         for block by threads:
+           for slot in 0, 1: pieces[block, slot] = fold of what it has of a segment at its borders      a reduction
+           for s that lie inside: out[s] = fold of a[offsets[s] .. offsets[s + 1]]                      the stage
+         for block in which segment s ends that it has a piece of: out[s] = fold of the pieces of s     the stage, of pieces
 
 Segments' ends and values, merged in order, are one sequence; blocks are equal parts of it, so that neither many short segments nor a
-long one make a block more work than another. Where a block begins is found by bisection. Threads fold the pieces of segments in each
-block and finish the segments that lie inside; the pieces at a block's borders are combined afterwards, in order. Blocks follow from the
-numbers of segments and values alone. (Merrill & Garland, Merge-based parallel sparse matrix-vector multiplication, 2016.)
+long one make a block more work than another, and a segment's blocks follow from where it begins and ends. Blocks follow from the numbers
+of segments and values alone. (Merrill & Garland, Merge-based parallel sparse matrix-vector multiplication, 2016.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Expr, Item, Node, Op, Reduce, const, fresh
+from raido.algo.graph.expr import Array, Axis, Expr, Generate, Item, Load, Node, Op, Reduce, Result, Var, While, fresh
 from raido.algo.graph.reduction import identities_of
-from raido.schedule.levels import bound
-from raido.schedule.lower.block_segments import BlockSegments, Flat, Part, borders_of, threads_of_block
-from raido.schedule.lower.builder import Builder, as_planned, closed
+from raido.schedule.lower.block_segments import BlockSegments, Flat, Part, threads_of_block
+from raido.schedule.lower.builder import Builder, as_planned
+from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
-from raido.schedule.lower.steps import replace_neutral
+from raido.schedule.lower.partials import unused
 from raido.schedule.lower.work import Phase, Work
-from raido.schedule.nest.nodes import If, Store, While
-from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.stages.segments import Segments, find_segments
+from raido.schedule.nest.nodes import Store
+from raido.schedule.nest.values import NestExpr, Read
+from raido.schedule.plan import LoopPlan
+from raido.schedule.stages.segments import find_segments
 from raido.schedule.strategy_parts import part_loop, part_plan, part_stage, without_threads
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-ZERO, ONE = ix.as_index(0), ix.as_index(1)
-FIRST, LAST = ix.as_index(0), ix.as_index(1)
+ZERO, ONE, TWO = (ix.as_index(k) for k in range(3))
 
 
 class FlatSegments:
-    """Emits segmented reductions with the loops of `Loops`."""
+    """Rewrites such stages, with the loops of `Loops`."""
 
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
@@ -53,6 +62,7 @@ class FlatSegments:
         builder, job = self.builder, work.job
         segments = find_segments(job.bodies, job.stage.axes)
         assert segments is not None
+        axis, fold = job.stage.axes[segments.axis], segments.fold
         block = int(str(dict(job.plan.strategy[1])["block"]))  # type: ignore[index]
         base, end, _ = work.copies[0].bounds(job.plan.loops[position].name)
         count = ix.sub(end, base)
@@ -60,15 +70,19 @@ class FlatSegments:
         total = builder.name("total", ix.add(count, size))
         blocks = builder.name("blocks", ix.ceildiv(total, block))
         begins = builder.alloc("begins", i64, (ix.add(blocks, 1),), "heap")
-        two = ix.as_index(2)
-        pieces = tuple(builder.alloc("pieces", v.dtype, (blocks, two), "heap") for v in segments.fold.left)
-        filled = builder.alloc("filled", bool_, (blocks, two), "heap")
-        flat = Flat(segments, base, count, total, block, blocks, begins, pieces, filled)
+        own = tuple(Axis(fresh(unused(name, work.copies[0])), n) for name, n in (("block", blocks), ("slot", TWO)))
+        pieces = Generate((*job.stage.axes, *own), tuple(Item(fold, k) for k in range(len(fold.left))))
+        flat = Flat(segments, axis, position, base, count, total, block, blocks, begins, pieces)
+        storages: dict[Array, Storage] = self.loops.converter.storages  # type: ignore[assignment]
+        for k, value in enumerate(fold.left):
+            buffer = builder.alloc("pieces", value.dtype, (blocks, TWO), "heap")
+            storages[Result(pieces, k)] = Storage(buffer, (), (), tuple((len(job.stage.axes) + d, ()) for d in (0, 1)))
         # every segment's offsets are in order, whichever blocks look at it
-        self._part(work, "check", base, ix.add(base, count), lambda number: self._check(work, segments, number))
-        self._part(work, "search", ZERO, ix.add(blocks, 1), lambda number: self._bisect(work, flat, number))
-        self._blocks(work, position, flat)
-        self._join(work, position, flat)
+        self._part(work, "check", base, end, lambda number: self._values(work, (segments.checked,), {axis.var: number}))
+        with builder.unless_empty([count]):
+            self._part(work, "search", ZERO, ix.add(blocks, 1), lambda number: self._begin(work, flat, number))
+            self._blocks(work, flat)
+            self._join(work, flat)
 
     def _values(self, work: Work, expressions: Sequence[Expr], more: dict[Node, Node]) -> list[NestExpr]:
         """Statements that evaluate expressions of the stage, given more of its variables."""
@@ -92,214 +106,134 @@ class FlatSegments:
         coordinates = Coordinates([(whole.axes[0].name, low, high)], plan.relations)
         self.loops.level(Work(own, [coordinates], Phase(element)), 0)
 
-    def _check(self, work: Work, segments: Segments, number: Expr) -> None:
-        self._values(work, (segments.checked,), {work.job.stage.axes[segments.axis].var: number})
+    def _begin(self, work: Work, flat: Flat, block: Expr) -> None:
+        """How many segments have ended before a block, by bisection."""
+        low, high = fresh("low"), fresh("high")
+        before = self.builder.name("before", flat.diagonal(block))
+        start = self.builder.name("start", ix.maximum(ix.sub(before, ix.sub(flat.total, flat.count)), 0))
+        stop = self.builder.name("stop", ix.minimum(before, flat.count))
+        middle = ix.floordiv(ix.add(low, high), 2)
+        ended = Op("le", bool_, (flat.segments.end, ix.sub(ix.sub(before, middle), 1)))
+        halves = Op("select", i64, (ended, ix.add(middle, 1), low)), Op("select", i64, (ended, high, middle))
+        search = While(Op("lt", bool_, (low, high)), (low, high), (start, stop), halves)
+        (found,) = self._values(work, (Item(search, 0),), {flat.axis.var: ix.add(flat.base, middle)})
+        self.builder.add(Store(flat.begins, (block,), found))
 
-    def _bisect(self, work: Work, flat: Flat, number: Expr) -> None:
-        """How many segments have ended before a block."""
-        builder, segments = self.builder, flat.segments
-        axis = work.job.stage.axes[segments.axis]
-        before = builder.name("before", flat.diagonal(number))
-        start = ix.maximum(ix.sub(before, ix.sub(flat.total, flat.count)), 0)
-
-        def has_ended(middle: Expr) -> Expr:
-            (end,) = self._values(work, (segments.end,), {axis.var: ix.add(flat.base, middle)})
-            return Op("le", bool_, (end, ix.sub(ix.sub(before, middle), 1)))
-
-        ended = self._bisected(start, ix.minimum(before, flat.count), has_ended)
-        builder.add(Store(flat.begins, (number,), ended))
-
-    def _bisected(self, start: Expr, stop: Expr, holds: Callable[[Expr], Expr]) -> Read:
-        """The first of the numbers start … stop − 1 for which something does not hold that held for all before it, else `stop`."""
-        builder = self.builder
-        low, high = (builder.alloc(name, i64, (), "register") for name in ("low", "high"))
-        builder.add(Store(low, (), start))
-        builder.add(Store(high, (), stop))
-        with builder.block(loop=True) as setup:
-            first, last = (builder.name(b.name, Read(b, (), None)) for b in (low, high))
-            with builder.block(loop=True) as body:
-                middle = builder.name("middle", ix.floordiv(ix.add(first, last), 2))
-                condition = holds(middle)
-                with builder.block(branch=True) as yes:
-                    builder.add(Store(low, (), ix.add(middle, 1)))
-                with builder.block(branch=True) as no:
-                    builder.add(Store(high, (), middle))
-                builder.add(If(condition, closed(yes), closed(no)))
-        builder.add(While(closed(setup), Op("lt", bool_, (first, last)), closed(body)))
-        return Read(low, (), None)
-
-    def _blocks(self, work: Work, position: int, flat: Flat) -> None:
-        """Every block's pieces; the segments inside are finished."""
-        builder, segments, stage = self.builder, flat.segments, work.job.stage
-        axis, loop = stage.axes[segments.axis], part_loop(stage, work.job.plan, "fold", 0)
-        block, number, slot = fresh("block"), fresh(axis.name), fresh("slot")
+    @contextmanager
+    def _each_block(self, work: Work, flat: Flat, part: str) -> Iterator[Part]:
+        """The loop over blocks of a part, as a context: what is a block's."""
+        builder, stage, block = self.builder, work.job.stage, fresh("block")
+        loop = part_loop(stage, work.job.plan, part, 0)
         how = as_planned(loop, stage.name, "serial" if builder.threaded else loop.kind)
         if how["kind"] == "parallel":
-            how |= bound(stage, work.job.plan, loop)
             how["certificates"] = self.loops.certificates("flat", work.job)
-        threads = None if builder.threaded else threads_of_block(stage, work.job.plan)
         with builder.loop(block, ZERO, flat.blocks, 1, **how):
             first = builder.name("first", Read(flat.begins, (block,), None))
             last = builder.name("last", Read(flat.begins, (ix.add(block, 1),), None))
             low = builder.name("low", ix.sub(flat.diagonal(block), first))
-            high = builder.name("high", ix.sub(flat.diagonal(ix.add(block, 1)), last))
+            yield Part(block, first, last, low, ix.sub(flat.diagonal(ix.add(block, 1)), last))
+
+    def _blocks(self, work: Work, flat: Flat) -> None:
+        """Every block's pieces; the segments inside are finished."""
+        builder, job, segments = self.builder, work.job, flat.segments
+        values = part_loop(job.stage, job.plan, "fold", -1)
+        threads = None if builder.threaded else threads_of_block(job.stage, job.plan)
+        own = values if values.kind == "vector" and identities_of(segments.fold) else LoopPlan(values.name)
+        with self._each_block(work, flat, "fold") as part:
+            part = replace(part, high=builder.name("high", part.high))
             if threads is not None:
-                self.together.block(work, position, flat, Part(block, first, last, low, high), threads)
+                self.together.block(work, flat, part, threads)
                 return
-            borders = borders_of(first, last)
-            with builder.loop(slot, ZERO, borders, 1):
-                border = builder.name("border", Op("select", i64, (Op("eq", bool_, (slot, FIRST)), first, last)))
-                with builder.when(Op("lt", bool_, (border, flat.count)), ix.sub(ix.sub(flat.count, border), 1)):
-                    border = ix.add(flat.base, border)
-                    begin, start, stop = self.bounds(work, segments, border, low, high)
-                    builder.add(Store(flat.filled, (block, slot), Op("lt", bool_, (start, stop))))
-                    piece = self.piece(work, segments, border, begin, start, stop)
-                    for buffer, register in zip(flat.pieces, piece, strict=True):
-                        builder.add(Store(buffer, (block, slot), Read(register, (), None)))
-            with builder.loop(number, ix.add(flat.base, ix.add(first, 1)), ix.add(flat.base, last), 1):
-                self.segment(work, position, segments, number, self.bounds(work, segments, number, low, high))
+            with self.border(work, flat, part) as (piece, of_piece):
+                self.fold(self.of_values(piece, flat, of_piece, own), flat)
+            number = fresh(flat.axis.name)
+            with builder.loop(number, ix.add(flat.base, ix.add(part.first, 1)), ix.add(flat.base, part.last), 1):
+                self.fold(self.of_values(self.at(work, flat, number), flat, part, own), flat)
 
-    def segment(
-        self, work: Work, position: int, segments: Segments, number: Expr, bounds: tuple[Expr, Expr, Expr]
-    ) -> None:
-        """A segment that lies inside a block: its values are folded, and its results stored."""
-        begin, start, stop = bounds
-        piece = self.piece(work, segments, number, begin, start, stop)
-        self.finish(
-            work, position, segments, number, [Read(b, (), None) for b in piece], Op("lt", bool_, (start, stop))
-        )
+    def _join(self, work: Work, flat: Flat) -> None:
+        """The segments that begin in a block and end in another, or begin with one: each is the fold of its pieces."""
+        builder, piece = self.builder, fresh("piece")
+        with self._each_block(work, flat, "join") as part, builder.when(Op("lt", bool_, (part.first, part.last))):
+            here = self.at(work, flat, ix.add(flat.base, part.first))
+            begin, end = self._values(here, (flat.segments.begin, flat.segments.end), {})
+            # values in no segment stand before the first one, as if they were its own; and offsets may be in no order
+            begin = Op("select", i64, (Op("lt", bool_, (ZERO, part.first)), ix.add(begin, part.first), ZERO))
+            begin = builder.name("begin", begin)
+            start = ix.minimum(ix.maximum(ix.floordiv(begin, flat.block), 0), part.block)
+            stop = ix.add(part.block, Op("cast", i64, (Op("lt", bool_, (part.low, end)),)))
+            slot = Op("cast", i64, (Op("lt", bool_, (ix.mul(piece, flat.block), begin)),))
+            places = (*(each.var for each in here.job.stage.axes), piece, slot)
+            loads = tuple(Load(Result(flat.pieces, k), places, False) for k in range(len(flat.pieces.bodies)))
+            self.fold(self._along(here, flat, LoopPlan(piece.name), piece, loads, start, stop), flat)
 
-    def finish(
-        self, work: Work, position: int, segments: Segments, number: Expr, piece: Sequence[NestExpr], some: NestExpr
-    ) -> None:
-        """The results of a segment that is one piece, if that has values."""
-        result = self._start(work, segments, "result")
-        self._take(work, segments, result, piece, some)
-        self._finish(work, position, segments, number, result)
+    # One segment, or a piece of one
 
-    def bounds(self, work: Work, segments: Segments, number: Expr, low: Expr, high: Expr) -> tuple[Expr, Expr, Expr]:
-        """The first index of a segment, and its part of low … high: nothing else is read, even if offsets are in no order."""
-        axis = work.job.stage.axes[segments.axis]
-        begin, end = self._values(work, (segments.begin, segments.end), {axis.var: number})
-        begin = self.builder.name("begin", begin)
-        start = self.builder.name("start", ix.maximum(low, begin))
-        return begin, start, self.builder.name("stop", ix.maximum(start, ix.minimum(high, end)))
+    def at(self, work: Work, flat: Flat, number: Expr) -> Work:
+        """The stage at the segment of that number."""
+        here = work.copies[0].copy()
+        here.choose(work.job.plan.loops[flat.position].name, number, self.loops.bind)
+        return replace(work, copies=[here])
 
-    def piece(
-        self, work: Work, segments: Segments, number: Expr, begin: Expr, start: Expr, stop: Expr, step: int = 1
-    ) -> tuple[Buffer, ...]:
-        """The values start … stop − 1, all of one segment, or every so many-th of them, folded; anything where there are none."""
-        builder, fold = self.builder, segments.fold
-        piece = tuple(builder.alloc(v.name, v.dtype, (), "register") for v in fold.left)
-        neutral = identities_of(fold)
-        first = start
-        for register, v in zip(piece, neutral or [const(v.dtype, 0) for v in fold.left], strict=True):
-            builder.add(Store(register, (), v))
-        if not neutral:
-            with builder.when(Op("lt", bool_, (start, stop)), ix.sub(ix.sub(stop, start), 1)):
-                form = self._form(work, segments, number, begin, start)
-                for register, value in zip(piece, self.loops.emitter.values(form.values), strict=True):
-                    builder.add(Store(register, (), value))
-            first = ix.add(start, step)
-        loop = part_loop(work.job.stage, work.job.plan, "fold", -1)
-        how = as_planned(loop, work.job.stage.name) if loop.kind == "vector" and neutral else {}
-        place = fresh(fold.axes[0].var.name)
-        with builder.loop(place, first, stop, step, **how):
-            form = self._form(work, segments, number, begin, place)
-            form = replace_neutral(form, neutral) if neutral else form
-            self.loops.emitter.folds([(form, piece, ())])
-        return piece
+    @contextmanager
+    def border(self, work: Work, flat: Flat, part: Part) -> Iterator[tuple[Work, Part]]:
+        """The stage of pieces at each of the two that a block has, and what is this piece's: no values, if the block lies inside of one
+        segment, or behind all."""
+        builder, slot = self.builder, fresh("slot")
+        block, side = flat.pieces.axes[-2:]
+        job = copy(work.job)
+        job.stage, job.bodies = replace(job.stage, axes=flat.pieces.axes, form=flat.pieces), flat.pieces.bodies
+        with builder.loop(slot, ZERO, TWO, 1):
+            other = Op("select", i64, (Op("lt", bool_, (part.first, part.last)), part.last, flat.count))
+            border = builder.name("border", Op("select", i64, (Op("eq", bool_, (slot, ZERO)), part.first, other)))
+            high = Op("select", i64, (Op("lt", bool_, (border, flat.count)), part.high, part.low))
+            own = replace(part, high=builder.name("high", high))
+            here = self.at(work, flat, ix.add(flat.base, ix.minimum(border, ix.sub(flat.count, 1))))
+            chosen = here.copies[0]
+            for axis, value in ((block, part.block), (side, slot)):
+                chosen = chosen.extended(axis.name, value, ix.add(value, 1), value)
+            yield replace(here, job=job, copies=[chosen]), own
 
-    def _form(self, work: Work, segments: Segments, number: Expr, begin: Expr, place: Expr) -> Reduce:
-        """The fold for the value at `place` of a segment."""
-        fold = segments.fold
-        step: dict[Node, Node] = {
-            work.job.stage.axes[segments.axis].var: number,
-            segments.checked: begin,
-            fold.axes[0].var: ix.sub(place, begin),
-        }
-        values = {**self.loops.environment(work, 0), **step}
-        (item,) = self.loops.converter.convert((Item(fold, 0),), values, self.builder.facts, work.identity)
-        form: Reduce = item.form
-        return form
-
-    def _start(self, work: Work, segments: Segments, name: str) -> tuple[Buffer, ...]:
-        """Registers that hold what a segment begins as."""
-        made = tuple(self.builder.alloc(name, v.dtype, (), "register") for v in segments.fold.left)
-        self._clear(work, segments, made)
-        return made
-
-    def _clear(self, work: Work, segments: Segments, registers: Sequence[Buffer]) -> None:
-        for register, value in zip(registers, self._values(work, segments.fold.neutral, {}), strict=True):
-            self.builder.add(Store(register, (), value))
-
-    def _take(
-        self, work: Work, segments: Segments, total: Sequence[Buffer], piece: Sequence[NestExpr], some: NestExpr
-    ) -> None:
-        """`total` takes a piece in, on the right, if it has values."""
-        builder = self.builder
-        with builder.when(some):
-            left = [builder.name("left", Read(register, (), None)) for register in total]
-            right = [builder.name("right", value) for value in piece]
-            self.loops.emitter.combine_into(self.operator(work, segments), total, (), left, right)
-
-    def operator(self, work: Work, segments: Segments) -> Reduce:
-        """The fold, of which the operator alone is used, where the stage is."""
-        fold = segments.fold
-        form = Reduce(fold.axes, fold.left, fold.right, fold.combine, fold.neutral, fold.neutral, False, fold.monoid)
-        values = self.loops.environment(work, 0)
-        (item,) = self.loops.converter.convert((Item(form, 0),), values, self.builder.facts, work.identity)
-        operator: Reduce = item.form
-        return operator
-
-    def _finish(self, work: Work, position: int, segments: Segments, number: Expr, result: Sequence[Buffer]) -> None:
-        """The stage's results for one segment."""
-        copies = [c.copy() for c in work.copies]
-        copies[0].choose(work.job.plan.loops[position].name, number, self.loops.bind)
-        named = [self.builder.name(b.name, Read(b, (), None)) for b in result]
-        items: dict[Node, Node] = {Item(segments.fold, k): value for k, value in enumerate(named)}
-        self.loops.finish(replace(work, copies=copies), [items])
-
-    def _join(self, work: Work, position: int, flat: Flat) -> None:
-        """The pieces at the blocks' borders, in order, and the segments that end there."""
+    def of_values(self, work: Work, flat: Flat, part: Part, loop: LoopPlan) -> Work:
+        """The stage as a fold of a segment's values, of those that a block has: nothing else is read, even if offsets are in no order."""
         builder, segments = self.builder, flat.segments
-        loop = part_loop(work.job.stage, work.job.plan, "join", 0)
-        if loop.kind == "parallel" and not builder.threaded:
-            self._join_apart(work, position, flat, as_planned(loop, work.job.stage.name))
-            return
-        running = self._start(work, segments, "running")
-        block = fresh("block")
-        with builder.loop(block, ZERO, flat.blocks, 1):
-            first = builder.name("first", Read(flat.begins, (block,), None))
-            last = builder.name("last", Read(flat.begins, (ix.add(block, 1),), None))
-            with builder.when(Op("lt", bool_, (first, flat.count))):
-                self._take_piece(work, flat, running, block, FIRST)
-                with builder.when(Op("lt", bool_, (first, last))):
-                    self._finish(work, position, segments, ix.add(flat.base, first), running)
-                    self._clear(work, segments, running)
-                    with builder.when(Op("lt", bool_, (last, flat.count))):
-                        self._take_piece(work, flat, running, block, LAST)
+        begin, end = self._values(work, (segments.begin, segments.end), {})
+        start = builder.name("start", ix.maximum(part.low, begin))
+        stop = builder.name("stop", ix.maximum(start, ix.minimum(part.high, end)))
+        made = self._along(work, flat, loop, segments.fold.axes[0].var, segments.fold.values, start, stop)
+        zero = unused("begin", made.copies[0])  # values are read at the sum of that and of their number in the segment
+        made.job.variables |= {zero: segments.checked}  # type: ignore[dict-item]
+        return replace(made, copies=[made.copies[0].extended(zero, ZERO, ONE, ZERO)])
 
-    def _join_apart(self, work: Work, position: int, flat: Flat, how: dict[str, Any]) -> None:
-        """The same, by threads: each takes the pieces of a segment that ends in its block, from the block in which it begins."""
-        builder, segments = self.builder, flat.segments
-        block, other = fresh("block"), fresh("other")
-        with builder.loop(block, ZERO, flat.blocks, 1, **how, certificates=self.loops.certificates("flat", work.job)):
-            first = builder.name("first", Read(flat.begins, (block,), None))
-            last = builder.name("last", Read(flat.begins, (ix.add(block, 1),), None))
-            with builder.when(Op("lt", bool_, (first, last))):
-                smaller = lambda middle: Op(
-                    "lt", bool_, (builder.name("at", Read(flat.begins, (middle,), None)), first)
-                )
-                begin = builder.name("begin", self._bisected(ZERO, block, smaller))
-                running = self._start(work, segments, "running")
-                with builder.when(Op("lt", bool_, (ZERO, begin)), ix.sub(begin, 1)):
-                    self._take_piece(work, flat, running, ix.sub(begin, 1), LAST)
-                with builder.loop(other, begin, ix.add(block, 1), 1):
-                    self._take_piece(work, flat, running, other, FIRST)
-                self._finish(work, position, segments, ix.add(flat.base, first), running)
+    def _along(
+        self, work: Work, flat: Flat, loop: LoopPlan, variable: Var, values: tuple[Expr, ...], low: Expr, high: Expr
+    ) -> Work:
+        """The stage as a fold of values along a variable, over low … high − 1, by a loop inside its own."""
+        job, fold = work.job, flat.segments.fold
+        loop = replace(loop, name=unused(loop.name, work.copies[0]))
+        commutes = fold.commutative or bool(identities_of(fold))
+        axes = (Axis(fresh(loop.name), high),)
+        fold = Reduce(axes, fold.left, fold.right, fold.combine, fold.neutral, values, commutes, fold.monoid)
+        plan = replace(job.plan, strategy=None, parts=(), loops=(*job.plan.loops, loop))
+        made = Job(replace(job.stage, reduction=fold), plan, (), None, job.position, job.blocked)
+        made.bodies, made.reduction, made.carried = job.bodies, flat.segments.fold, fold
+        made.variables = {**made.variables, loop.name: variable}
+        here = work.copies[0].extended(loop.name, low, high)
+        return replace(work, job=made, copies=[here], phase=self.loops.compute, versioned=True)
 
-    def _take_piece(self, work: Work, flat: Flat, running: Sequence[Buffer], block: Expr, slot: Expr) -> None:
-        some = self.builder.name("some", Read(flat.filled, (block, slot), None))
-        piece = [Read(buffer, (block, slot), None) for buffer in flat.pieces]
-        self._take(work, flat.segments, running, piece, some)
+    def fold(self, work: Work, flat: Flat, by: Callable[[Work, int], None] | None = None) -> None:
+        """The stage at a segment: its fold, by its own loop unless told otherwise, and its results. Lanes and threads are left out where the
+        segment has no values: to combine theirs takes longer than one value does."""
+        position, own = flat.position + 1, self.loops.reductions
+        loop = work.job.plan.loops[position]
+        low, high, _ = work.copies[0].bounds(loop.name)
+        total = own.allocate(work, position)
+        own.part(work, position, own.start, total)
+        with ExitStack() as tests:
+            if by is not None or loop.kind == "vector":
+                some = self.builder.when(Op("lt", bool_, (low, high)), ix.sub(ix.sub(high, low), 1))
+                tests.enter_context(some)
+            if by is None:
+                own.part(work, position, own.fold, total)
+            else:
+                by(replace(work, phase=own.fold, accumulators=total), position)
+        own.part(work, position, own.finish, total)

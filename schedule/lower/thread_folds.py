@@ -62,16 +62,31 @@ class ThreadFolds:
             self._fold(replace(work, copies=[coordinates.copy()], origin_of=[work.origin_of[k]]), position)
 
     def _fold(self, work: Work, position: int) -> None:
-        job, builder = work.job, self.builder
-        plan = job.plan.loops[position]
+        plan = work.job.plan.loops[position]
         low, high, step = work.copies[0].bounds(plan.name)
         threads = self.threads(work, position, low, high, step)
         count = ix.ceildiv(ix.sub(high, low), step)
         live = self.loops.bind("live", count, ix.as_index(0), ix.as_index(threads))
-        with builder.unless_empty([live]):
+
+        def part(t: Expr, parts: Accumulators) -> None:
+            self._part_of_thread(work, position, ix.add(low, ix.mul(t, step)), parts)
+
+        self.together(work, position, plan, live, threads, part)
+
+    def together(
+        self,
+        work: Work,
+        position: int,
+        plan: LoopPlan,
+        live: Expr,
+        threads: int,
+        part: Callable[[Expr, Accumulators], None],
+    ) -> None:
+        """The accumulators of `work` take in what the first `live` of `threads` threads fold: `part` emits thread t's, into accumulators."""
+        with self.builder.unless_empty([live]):
             parts = self._partials(work, threads)
-            with self.over(plan, job.stage.name, live, threads) as t:
-                self._part_of_thread(work, position, ix.add(low, ix.mul(t, step)), replace(parts, prefix=(t,)))
+            with self.over(plan, work.job.stage.name, live, threads) as t:
+                part(t, replace(parts, prefix=(t,)))
             self._tree(work, position, plan, parts, live, threads)
             total = work.accumulators
             assert total is not None
@@ -133,19 +148,22 @@ class ThreadFolds:
 
     def _part_of_thread(self, work: Work, position: int, at: Expr, parts: Accumulators) -> None:
         """One thread's part: the loops inside that are bound to threads, too, then a fold into accumulators of its own."""
-        loops, reductions = self.loops, self.reductions
         first = _first_inside(work.job, position)
 
         def begin(inner: Work, p: int) -> bool:
             if p != first:
                 return False
-            own = reductions.allocate(inner, p)
-            keep = Phase(lambda each: self._keep(each, parts), over_reduced, reads=False)
-            for phase in (reductions.start, reductions.fold, keep):
-                reductions.part(inner, p, phase, own)
+            self.by_one_thread(inner, p, parts)
             return True
 
-        loops.choose(replace(work, phase=Phase(takes_over=begin)), position, [[at]])
+        self.loops.choose(replace(work, phase=Phase(takes_over=begin)), position, [[at]])
+
+    def by_one_thread(self, work: Work, position: int, parts: Accumulators) -> None:
+        """The loops from `position` on fold into accumulators of their own, which are then stored in `parts`."""
+        own = self.reductions.allocate(work, position)
+        keep = Phase(lambda each: self._keep(each, parts), over_reduced, reads=False)
+        for phase in (self.reductions.start, self.reductions.fold, keep):
+            self.reductions.part(work, position, phase, own)
 
     def _keep(self, work: Work, parts: Accumulators) -> None:
         own = work.accumulators

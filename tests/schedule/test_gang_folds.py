@@ -8,7 +8,7 @@ from raido.algo.graph.dtypes import f32, i32, i64
 from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add, minimum
 from raido.schedule.gang.vectorise import form_gangs
-from raido.schedule.nest.nodes import Alloc, Fold, Store
+from raido.schedule.nest.nodes import Alloc, Block, Fold, If, Store
 from raido.schedule.nest.printer import print_nest
 
 rng = np.random.default_rng(13)
@@ -37,6 +37,19 @@ def test_float_sums_are_close_and_partials_cross_outer_loops():
         hold(program, [rng.random(length, np.float32)], n=length, close=True)
     text = print_nest(form_gangs(program, 256))
     assert text.index("acc_lanes0: f32x8") < text.index("for xo") < text.index("sum_lanes")
+
+
+def test_partials_of_a_fold_in_a_branch_are_made_and_combined_where_it_is_taken():
+    """Lanes of a segment without values, or of a piece of one, would be combined for nothing."""
+    a, out = parameter("a", i32, n), parameter("out", i32)
+    x = fresh("x")
+    acc, *make = scalar_register("acc", const(i32, 5))
+    fold = loop(x, n, add_up(acc, (), at(a, x)), kind="vector")
+    program = nest([a], [out], *make, If(op("lt", const(i64, 20), n), Block((fold,))), put(out, at(acc)))
+    for length in LENGTHS:
+        hold(program, [rng.integers(-9, 9, length).astype(np.int32)], n=length)
+    text = print_nest(form_gangs(program, 256))
+    assert text.index("if 20 < n") < text.index("acc_lanes0: i32x8") < text.index("sum_lanes") < text.index("out = ")
 
 
 def test_a_branch_that_reads_the_accumulator_keeps_partials_inside():
