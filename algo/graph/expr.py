@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -493,9 +494,25 @@ def new_serial() -> int:
     return next(_serials)
 
 
+def zeros(values: Iterable[Expr]) -> tuple[Expr, ...]:
+    """A zero for each value, of its type."""
+    return tuple(const(value.dtype, 0) for value in values)
+
+
+def if_else(test: Expr, then: Iterable[Expr], orelse: Iterable[Expr]) -> tuple[Expr, ...]:
+    """`then` where the test holds, else `orelse`; only one of them is evaluated."""
+    form = Cond(test, tuple(then), tuple(orelse))
+    return tuple(Item(form, k) for k in range(len(form.then)))
+
+
 def fresh(name: str, dtype: DType = i64) -> Var:
     """A new variable, different from every other."""
     return Var(name, dtype, next(_serials))
+
+
+def fresh_axes(shape: Iterable[Expr]) -> tuple[Axis, ...]:
+    """An axis of its own for each extent."""
+    return tuple(Axis(fresh("x"), extent) for extent in shape)
 
 
 def fresh_parameter(name: str, dtype: DType, shape: tuple[Expr, ...]) -> Parameter:

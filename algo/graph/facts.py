@@ -96,6 +96,20 @@ def interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts | None = None
     return None
 
 
+def interval_of_all(e: Expr, ranges: Mapping[Var, Interval]) -> Interval | None:
+    """Inclusive bounds of `e` in terms of what has no range, where ranges may mention variables that have one as well."""
+    low: Expr = e
+    high: Expr = e
+    for _ in range(len(ranges) + 1):
+        below, above = interval(low, ranges), interval(high, ranges)
+        if below is None or above is None:
+            return None
+        if below[0] is low and above[1] is high:
+            break
+        low, high = below[0], above[1]
+    return low, high
+
+
 def _through_other_types(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> Interval | None:
     """Of what is computed in other types, where it may wrap: known at a single place, and where casts are all of it."""
     nodes = scalar_nodes(e)

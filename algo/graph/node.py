@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from raido.algo.graph.dtypes import DType
 
@@ -106,6 +106,9 @@ class Opaque(Node):
     dtype: DType
 
 
+N = TypeVar("N", bound=Node)
+
+
 def field_names(cls: type[Node]) -> tuple[str, ...]:
     """The names of a node class's fields, in order."""
     names = cls.__dict__.get("FIELDS")
@@ -113,6 +116,11 @@ def field_names(cls: type[Node]) -> tuple[str, ...]:
         names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
         cls.FIELDS = names
     return names
+
+
+def with_fields(node: N, **changed: Any) -> N:
+    """The node with other values for some of its fields."""
+    return type(node)(*[changed[name] if name in changed else getattr(node, name) for name in field_names(type(node))])
 
 
 node = dataclass(frozen=True, eq=False, slots=True, repr=False)

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Cond, Const, Expr, Item, Node, Op, Reduce, Scan, SizeVar, Update, Var, const
+from raido.algo.graph.expr import Const, Expr, Node, Op, Reduce, Scan, SizeVar, Update, Var, const, if_else
 from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.rewrite import scalar_nodes, substitute, transform
 
@@ -65,8 +65,7 @@ def join_partials(
 def either(test: Expr, then: tuple[Expr, ...], orelse: tuple[Expr, ...], branch: bool) -> tuple[Expr, ...]:
     """`then` where `test` holds, else `orelse`; only one of them is evaluated where a `branch` is asked for, as one may fault."""
     if branch:
-        form = Cond(test, then, orelse)
-        return tuple(Item(form, k) for k in range(len(then)))
+        return if_else(test, then, orelse)
     return tuple(Op("select", a.dtype, (test, a, b)) for a, b in zip(then, orelse, strict=True))
 
 

@@ -34,7 +34,9 @@ from raido.algo.graph.expr import (
     Var,
     const,
     fresh,
+    if_else,
 )
+from raido.algo.graph.node import with_fields
 from raido.algo.graph.program import Program
 from raido.algo.graph.reduction import identities_of, identity_of, reduction_update
 from raido.algo.graph.rewrite import free_variables, rebuild, topological
@@ -147,8 +149,7 @@ class _Rewriting:
         extent = self._extent(axis.extent)
         if identities_of(form) and not any(_reads_private_arrays(e) for e in (*form.values, extent)):
             ragged = Axis(axis.var, extent)
-            parts = (form.left, form.right, form.combine, form.neutral, form.values, form.commutative, form.monoid)
-            return Item(Reduce((ragged,), *parts), item.index)
+            return Item(with_fields(form, axes=(ragged,)), item.index)
         steps = reduction_update(form, self.program.contract)
         loop = Loop(extent, axis.var, form.left, form.neutral, steps)
         return Item(loop, item.index)
@@ -184,8 +185,7 @@ class _Rewriting:
         # the place among what is kept is one more state
         state, start = (*form.left, axis.var), (*form.neutral, const(i64, 0))
         joined = tuple(self._put(e, dict(zip(form.right, inside, strict=True))) for e in form.combine)
-        choice = Cond(test, (*joined, Op("add", i64, (axis.var, const(i64, 1)))), state)
-        steps = tuple(Item(choice, k) for k in range(len(state)))
+        steps = if_else(test, (*joined, Op("add", i64, (axis.var, const(i64, 1)))), state)
         return Loop(self._extent(over.extent), var, state, start, steps)
 
     def _replaced(self, root: Any, values: dict[Any, Any]) -> Any:

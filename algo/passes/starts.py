@@ -34,7 +34,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.faults import operator_can_fault
-from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.node import Node, with_fields
 from raido.algo.graph.primitives import DIVISIONS, evaluate
 from raido.algo.graph.program import Program
 from raido.algo.graph.reduction import either, identities_of, join_partials
@@ -60,7 +60,7 @@ def start_neutral(program: Program) -> Program:
         if isinstance(new, Item) and isinstance(new.form, Reduce):
             new = folded_from_neutral(new.form, made)[new.index]
         elif isinstance(new, Update):
-            new = _with_neutral(new, identities_of(new) or new.neutral)
+            new = with_fields(new, neutral=identities_of(new) or new.neutral)
         memo[node] = new
     program = follow_tables(program, memo, tuple(memo[result] for result in program.results))
     sites = {new: program.sites[old] for new, old in made.items() if old in program.sites}
@@ -73,7 +73,7 @@ def folded_from_neutral(form: Reduce, made: dict[Node, Node]) -> tuple[Expr, ...
         return _items(form)
     neutral = identities_of(form)
     if neutral:
-        return join_partials(form, form.neutral, _items(_with_neutral(form, neutral)), made)
+        return join_partials(form, form.neutral, _items(with_fields(form, neutral=neutral)), made)
     here, there = fresh("here", bool_), fresh("there", bool_)
     both = Op("logical_and", bool_, (here, there))
     branch = operator_can_fault(*form.combine)
@@ -180,8 +180,3 @@ def _same(found: Any, wanted: Any) -> bool:
 
 def _items(form: Reduce) -> tuple[Expr, ...]:
     return tuple(Item(form, k) for k in range(len(form.left)))
-
-
-def _with_neutral(form: Any, neutral: tuple[Expr, ...]) -> Any:
-    """The fold, or the update, with other neutral elements."""
-    return type(form)(*(neutral if name == "neutral" else getattr(form, name) for name in field_names(type(form))))

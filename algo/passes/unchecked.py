@@ -11,7 +11,7 @@ from dataclasses import replace
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Checked, Load, Op, Update, const
 from raido.algo.graph.faults import can_fault
-from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.node import Node, with_fields
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import rebuild, topological
 from raido.algo.graph.size_numbers import is_size_arithmetic
@@ -50,4 +50,4 @@ def _harmless(node: Op) -> Op:
 
 def _trusting(form: Update) -> Update:
     """An update that trusts its indices."""
-    return Update(*(False if name == "checked" else getattr(form, name) for name in field_names(Update)))
+    return with_fields(form, checked=False)

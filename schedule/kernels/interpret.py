@@ -42,7 +42,7 @@ from raido.schedule.kernels.watched_memory import Clock, WatchedMemory
 from raido.schedule.nest.effects import writes
 from raido.schedule.nest.interpret import compile_lines
 from raido.schedule.nest.memory import Memory, NestError
-from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.values import contents
 from raido.schedule.nest.walk import statements_within
 
 _MOST_ITERATIONS = 1_000_000
@@ -117,7 +117,7 @@ class _Run:
 
     def begin(self, arrays: Sequence[np.ndarray]) -> None:
         """Puts on the device what the program finds there."""
-        constants = [(a, _contents(a.buffer)) for a in self.program.constants]
+        constants = [(a, contents(a.buffer)) for a in self.program.constants]
         for each, given in (*zip(self.program.inputs, arrays, strict=True), *constants):
             memory = self._allocate(each)
             memory.fill(given)
@@ -333,11 +333,6 @@ def _number_in_block(kernel: Kernel, place: Sequence[int]) -> int:
     """The number of a thread in its block; those that follow each other along x have numbers that do."""
     (x, y, z), (width, height, _) = place, kernel.extent
     return x + width * (y + height * z)
-
-
-def _contents(buffer: Buffer) -> np.ndarray:
-    data: Any = buffer.data
-    return np.asarray(getattr(data, "array", data))
 
 
 def _floor(a: int, b: int) -> int:

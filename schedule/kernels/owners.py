@@ -12,7 +12,7 @@ from typing import Any
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Op, Var
-from raido.algo.graph.facts import Facts, Interval, interval
+from raido.algo.graph.facts import Facts, Interval, interval_of_all
 from raido.algo.graph.rewrite import free_variables
 
 
@@ -81,7 +81,7 @@ def tiles_in_order(owner: Owner) -> list[tuple[int, Tile]]:
 
 def _told(dimension: int, index: Expr, around: Surroundings) -> Told:
     """The axes of the threads that an index tells apart, and the tiles of each; none where it is the same for all threads."""
-    bounds = _bounds(index, around.ranges)
+    bounds = interval_of_all(index, around.ranges)
     mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
     if not around.places.keys() & mentioned:
         return ()
@@ -108,7 +108,7 @@ def _inside_one_another(dimension: int, index: Expr, own: Sequence[Var], around:
     rest = ix.canonical(ix.sub(ix.sub(index, base), ix.mul(outer, width)))
     places = {place: around.most.get(around.places[place], 0) for place in own}
     ranges = {place: (ix.as_index(0), ix.as_index(most - 1)) for place, most in places.items() if most}
-    within = _bounds(rest, {**around.ranges, **ranges})
+    within = interval_of_all(rest, {**around.ranges, **ranges})
     if within is None or outer in free_variables(rest):
         return None
     lowest, highest = (ix.constant_value(e) for e in within)
@@ -152,7 +152,7 @@ def _strided(dimension: int, index: Expr, place: Var, around: Surroundings) -> T
             return None
         elif c % stride:
             within = ix.add(within, ix.mul(atom, c))
-    spans = _bounds(within, around.ranges)
+    spans = interval_of_all(within, around.ranges)
     lowest, highest = (None, None) if spans is None else map(ix.constant_value, spans)
     if lowest is None or highest is None or lowest < 0 or highest >= width:
         return None
@@ -184,19 +184,6 @@ def _merged_tiles(a: Tile, b: Tile) -> Tile | None:
         return a if a.most >= b.most else b
     strided, single = (a, b) if a.stride else (b, a)
     return strided if not single.stride and single.most * single.width <= strided.stride else None
-
-
-def _bounds(index: Expr, ranges: Mapping[Var, Interval]) -> Interval | None:
-    low: Expr = index
-    high: Expr = index
-    for _ in range(len(ranges) + 1):
-        below, above = interval(low, ranges), interval(high, ranges)
-        if below is None or above is None:
-            return None
-        if below[0] is low and above[1] is high:
-            break
-        low, high = below[0], above[1]
-    return low, high
 
 
 def _at_most(e: Expr, most: int) -> bool:

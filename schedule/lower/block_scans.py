@@ -24,13 +24,13 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Op, fresh
 from raido.algo.graph.reduction import is_arithmetic, is_exact
-from raido.schedule.lower.blocks import Blocks, LastPass, carried, is_chain, lanes_of_total, loops_along
+from raido.schedule.lower.blocks import Blocks, LastPass, is_chain, lanes_of_total, loops_along
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.piece_scans import PieceScans
 from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.versions import as_comparison
-from raido.schedule.lower.work import Accumulators, Work
+from raido.schedule.lower.work import Accumulators, Work, carried
 from raido.schedule.nest.nodes import If, Ordered, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.strategy_parts import part_loop, totals_part

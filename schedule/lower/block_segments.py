@@ -22,7 +22,7 @@ from raido.algo.graph.expr import Axis, Expr, Generate, Op, const, fresh
 from raido.schedule.levels import threads_of
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.thread_folds import is_bound
-from raido.schedule.lower.work import Accumulators, Work
+from raido.schedule.lower.work import Accumulators, Work, carried
 from raido.schedule.nest.nodes import AtomicUpdate, Certificate, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan, StagePlan
@@ -169,8 +169,7 @@ class BlockSegments:
 
     def _parts(self, work: Work, position: int, threads: Threads) -> None:
         """The fold of a segment by all threads: of every so many-th value where the operator commutes, else of neighbouring ones."""
-        builder, folds, count, fold = self.builder, self.loops.thread_folds, threads.count, work.job.carried
-        assert fold is not None
+        builder, folds, count, fold = self.builder, self.loops.thread_folds, threads.count, carried(work)
         name = work.job.plan.loops[position].name
         start, stop, _ = work.copies[0].bounds(name)
         size = builder.name("size", ix.sub(stop, start))

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Reduce, fresh
+from raido.algo.graph.expr import Expr, fresh
 from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import spread
-from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
+from raido.schedule.lower.work import Accumulators, Phase, Work, carried, over_reduced
 from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.plan import LoopPlan
 from raido.schedule.strategy_parts import part_loop, totals_part
@@ -184,12 +184,6 @@ def loops_along(job: Job, position: int) -> list[LoopPlan]:
 def vector_loop(job: Job, position: int) -> LoopPlan | None:
     """That of them which runs in lanes."""
     return next((loop for loop in loops_along(job, position) if loop.kind == "vector"), None)
-
-
-def carried(work: Work) -> Reduce:
-    """The fold whose values blocks hand on."""
-    assert work.job.carried is not None
-    return work.job.carried
 
 
 def lanes_of_total(job: Job, position: int) -> LoopPlan | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph.expr import Expr, Node, Reduce, Var, fresh
+from raido.algo.graph.node import with_fields
 from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import transform
 from raido.schedule.atomics import monoids
@@ -111,7 +112,7 @@ class StepEmitter(ValueEmitter):
         if not values:
             return form
         combine, neutral = (tuple(self._applied(es, values)) for es in (form.combine, form.neutral))
-        return Reduce(form.axes, form.left, form.right, combine, neutral, form.values, form.commutative, form.monoid)
+        return with_fields(form, combine=combine, neutral=neutral)
 
     def _applied(self, roots: Sequence[Expr], values: Mapping[Any, Any]) -> list[Expr]:
         """Expressions with variables replaced; what may fault in them still may."""

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Array, Axis, Expr, Generate, Item, Load, Node, Op, Reduce, Result, Var, While, fresh
+from raido.algo.graph.expr import Array, Axis, Expr, Generate, Item, Load, Node, Op, Result, Var, While, fresh
+from raido.algo.graph.node import with_fields
 from raido.algo.graph.reduction import identities_of
 from raido.schedule.lower.block_segments import BlockSegments, Flat, Part, threads_of_block
 from raido.schedule.lower.builder import Builder, as_planned
@@ -212,7 +213,7 @@ class FlatSegments:
         loop = replace(loop, name=unused(loop.name, work.copies[0]))
         commutes = fold.commutative or bool(identities_of(fold))
         axes = (Axis(fresh(loop.name), high),)
-        fold = Reduce(axes, fold.left, fold.right, fold.combine, fold.neutral, values, commutes, fold.monoid)
+        fold = with_fields(fold, axes=axes, values=values, commutative=commutes)
         plan = replace(job.plan, strategy=None, parts=(), loops=(*job.plan.loops, loop))
         made = Job(replace(job.stage, reduction=fold), plan, (), None, job.position, job.blocked)
         made.bodies, made.reduction, made.carried = job.bodies, flat.segments.fold, fold

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Axis, Expr, Generate, Item, Load, Reduce, Result, Var, fresh
+from raido.algo.graph.node import with_fields
 from raido.schedule.levels import bound
 from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.convert import Storage
@@ -29,7 +30,6 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Work
 from raido.schedule.plan import LoopPlan, Split, StagePlan
-from raido.schedule.stages.stage import StageFold
 from raido.schedule.strategy_parts import part_name
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class PartialFolds:
         part = copy(job)
         part.stage, part.bodies = replace(job.stage, axes=axes, form=form, bodies=items), items
         part.variables = {**job.variables, chunk.name: chunk.var}
-        combined = _of_partials(fold, chunk, tuple(loads))
+        combined = with_fields(fold, axes=(chunk,), values=tuple(loads))
         return Partials(part, chunk.name, self._fold(work, position, combined))
 
     def _fold(self, work: Work, position: int, fold: Reduce) -> Work:
@@ -174,12 +174,6 @@ class PartialFolds:
             return nullcontext()
         how = {"kind": "parallel", "level": "block.x", "stage": job.stage.name, "loop": job.plan.loops[-1].name}
         return self.builder.loop(fresh("block"), ix.as_index(0), ix.as_index(1), 1, **how)
-
-
-def _of_partials(fold: Reduce, chunk: Axis, values: tuple[Expr, ...]) -> Reduce:
-    """The fold of partial results: the same operator, with the same initial values."""
-    parts = ((chunk,), fold.left, fold.right, fold.combine, fold.neutral, values, fold.commutative, fold.monoid)
-    return StageFold(*parts, fold.init) if isinstance(fold, StageFold) else Reduce(*parts)
 
 
 def unused(name: str, coordinates: Coordinates) -> str:

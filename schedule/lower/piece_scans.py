@@ -15,11 +15,11 @@ from dataclasses import replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, fresh
-from raido.schedule.lower.blocks import Blocks, Follow, LastPass, carried, vector_loop
+from raido.schedule.lower.blocks import Blocks, Follow, LastPass, vector_loop
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.thread_scans import Combine, Elements, Pieces, Prefixes, ThreadScans
 from raido.schedule.lower.versions import as_comparison
-from raido.schedule.lower.work import Work
+from raido.schedule.lower.work import Work, carried
 from raido.schedule.nest.carry import in_one_word
 from raido.schedule.nest.nodes import If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read

@@ -22,7 +22,7 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.versions import as_comparison
-from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of, over_reduced
+from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of, carried, over_reduced
 from raido.schedule.nest.nodes import If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
@@ -116,7 +116,7 @@ class Reductions:
 
     def _fill(self, work: Work, acc: Accumulators, shape: Sequence[Expr]) -> None:
         loops, facts = self.loops, self.builder.facts
-        init = initial_values(_reduction(work))
+        init = initial_values(carried(work))
 
         def store(at: tuple[Expr, ...]) -> None:
             values = loops.converter.convert(init, self._environment(work, acc, at), facts, work.identity)
@@ -135,7 +135,7 @@ class Reductions:
 
     def allocate(self, work: Work, position: int, registers: bool = True, label: str = "") -> Accumulators:
         """Accumulators for the pure loops from `position` on, and for the unrolled copies."""
-        reduction = _reduction(work)
+        reduction = carried(work)
         axes, extents, used = self.open_box(work)
         copied = len(work.copies) > 1
         shape: list[Expr] = [ix.as_index(len(work.copies))] if copied else []
@@ -191,7 +191,7 @@ class Reductions:
         return ix.constant_value(most) is not None
 
     def _start_element(self, work: Work) -> None:
-        reduction, acc, loops = _reduction(work), accumulators_of(work), self.loops
+        reduction, acc, loops = carried(work), accumulators_of(work), self.loops
         copies = [loops.environment(work, k) for k in range(len(work.copies))]
         facts, identity = self.builder.facts, work.identity
         converted = loops.converter.convert_copies(initial_values(reduction), copies, facts, identity)
@@ -213,7 +213,7 @@ class Reductions:
 
     def steps(self, work: Work) -> list[Step]:
         """The step of each copy: the fold with its axes' variables replaced, the accumulators, and their indices."""
-        loops, acc, fold = self.loops, accumulators_of(work), (Item(_reduction(work), 0),)
+        loops, acc, fold = self.loops, accumulators_of(work), (Item(carried(work), 0),)
         copies = [loops.environment(work, k) for k in range(len(work.copies))]
         converted = loops.converter.convert_copies(fold, copies, self.builder.facts, work.identity)
         return [(item.form, acc.buffers, self.place(work, acc, k)) for k, (item,) in enumerate(converted)]
@@ -229,7 +229,7 @@ class Reductions:
 
     def partials(self, work: Work, shape: tuple[Expr, ...], count: Expr) -> tuple[Buffer, ...]:
         """Memory for the accumulators of every chunk, which have that shape."""
-        return tuple(self.builder.alloc("partial", v.dtype, (count, *shape), "heap") for v in _reduction(work).left)
+        return tuple(self.builder.alloc("partial", v.dtype, (count, *shape), "heap") for v in carried(work).left)
 
     def keep(self, job: Job, own: Accumulators, partials: Sequence[Buffer], chunk: Expr) -> None:
         """Stores one chunk's accumulators."""
@@ -267,7 +267,7 @@ class Reductions:
         values = self._environment(work, acc, at)
         facts = self.builder.facts
         return self.loops.emitter.values(
-            self.loops.converter.convert(_reduction(work).neutral, values, facts, work.identity)
+            self.loops.converter.convert(carried(work).neutral, values, facts, work.identity)
         )
 
     def set_all(self, acc: Accumulators, values: Sequence[Expr]) -> None:
@@ -313,9 +313,7 @@ class Reductions:
         return self._converted(work, self.loops.environment(work, k))
 
     def _converted(self, work: Work, values: dict[Node, Node]) -> Reduce:
-        converted = self.loops.converter.convert(
-            (Item(_reduction(work), 0),), values, self.builder.facts, work.identity
-        )
+        converted = self.loops.converter.convert((Item(carried(work), 0),), values, self.builder.facts, work.identity)
         return converted[0].form
 
     def copy(
@@ -341,8 +339,3 @@ def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[Lo
         if loop.kind == "vector":
             inside.choose(loop.name, fresh(loop.name), lambda name, value, low, high: value)
     return spans
-
-
-def _reduction(work: Work) -> Reduce:
-    assert work.job.carried is not None
-    return work.job.carried

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Expr, Op, Reduce, fresh
+from raido.algo.graph.expr import Expr, Op, fresh
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.folds import folds_at
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import extent_bound
-from raido.schedule.lower.work import Accumulators, Phase, Work, over_reduced
+from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of, carried, over_reduced
 from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Read
 from raido.schedule.plan import LoopPlan
@@ -88,8 +88,7 @@ class ThreadFolds:
             with self.over(plan, work.job.stage.name, live, threads) as t:
                 part(t, replace(parts, prefix=(t,)))
             self._tree(work, position, plan, parts, live, threads)
-            total = work.accumulators
-            assert total is not None
+            total = accumulators_of(work)
             self._combine(work, position, lambda: iter(((total, replace(parts, prefix=(ix.as_index(0),))),)))
 
     def threads_inside(self, work: Work, position: int) -> tuple[LoopPlan, int] | None:
@@ -136,7 +135,7 @@ class ThreadFolds:
         """Memory for a part of every thread, over the box of the elements that are folded inside the loop."""
         own, builder = self.reductions, self.builder
         axes, shape, lengths = own.open_box(work)
-        form = _fold(work)
+        form = carried(work)
         origin = {axis: work.copies[0].box(axis)[0] for axis in axes}
         sizes = [ix.constant_value(n) for n in shape]
         nbytes = (
@@ -166,8 +165,7 @@ class ThreadFolds:
             self.reductions.part(work, position, phase, own)
 
     def _keep(self, work: Work, parts: Accumulators) -> None:
-        own = work.accumulators
-        assert own is not None
+        own = accumulators_of(work)
         for k in range(len(work.copies)):
             there, here = self.reductions.place(work, own, k), self._at(work, parts, k)
             for source, target in zip(own.buffers, parts.buffers, strict=True):
@@ -179,7 +177,7 @@ class ThreadFolds:
 
     def _tree(self, work: Work, position: int, plan: LoopPlan, parts: Accumulators, live: Expr, threads: int) -> None:
         """The parts are combined into the first of them."""
-        stage, commutative = work.job.stage.name, _fold(work).commutative
+        stage, commutative = work.job.stage.name, carried(work).commutative
         group = min(plan.subgroup, 1 << (threads - 1).bit_length()) or 1
         if not self.loops.emitter.is_step(self.reductions.operator(work)):
             group = 1
@@ -195,7 +193,7 @@ class ThreadFolds:
 
     def _collect(self, work: Work, position: int, level: str, parts: Accumulators, count: Expr, width: int) -> None:
         """Of each `width` neighbouring threads the first gets what their parts come to, over the loops inside the one at `position`."""
-        halves = _fold(work).commutative
+        halves = carried(work).commutative
 
         def element(inner: Work) -> None:
             for k in range(len(inner.copies)):
@@ -290,8 +288,3 @@ def refused(work: Work, loop: LoopPlan, why: str, remedy: str) -> ScheduleError:
     headline = f'cannot deal out "{loop.name}" of stage "{stage.name}" to threads'
     line = place(stage.site) + "   " + stage.site.text if stage.site else None
     return ScheduleError(explain(headline, algorithm=line, why=why, **{"try": remedy}))
-
-
-def _fold(work: Work) -> Reduce:
-    assert work.job.carried is not None
-    return work.job.carried

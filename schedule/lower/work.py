@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Expr, Node, Op, Var
+from raido.algo.graph.expr import Expr, Node, Op, Reduce, Var
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.nest.values import Buffer
@@ -89,6 +89,12 @@ def accumulators_of(work: Work) -> Accumulators:
     """The accumulators of a phase that has some."""
     assert work.accumulators is not None
     return work.accumulators
+
+
+def carried(work: Work) -> Reduce:
+    """The fold of a phase's stage whose values go from one step to the next."""
+    assert work.job.carried is not None
+    return work.job.carried
 
 
 def over_reduced(work: Work, position: int) -> bool:

@@ -63,6 +63,7 @@ from raido.schedule.nest.values import (
     Splat,
     VectorRead,
     VectorVar,
+    contents,
     lanes_of,
 )
 from raido.schedule.nest.walk import constants_of
@@ -368,7 +369,7 @@ class PythonSource(StatementSource):
             else:
                 self.allocate(buffer)
         for buffer in constants_of(nest.body):
-            self.allocate(buffer, f".fill({self.constant(_contents(buffer))})")
+            self.allocate(buffer, f".fill({self.constant(contents(buffer))})")
         self.block(nest.body)
         shapes = nest.shapes or tuple(b.shape for b in nest.outputs)
         parts = [f"{self.name(b)}.part({self.tuple(shape)})" for b, shape in zip(nest.outputs, shapes, strict=True)]
@@ -379,8 +380,3 @@ class PythonSource(StatementSource):
 def _scalar(dtype: DType, text: str) -> str:
     """The text that makes a scalar of that type what scalars are here."""
     return f"int({text})" if dtype is i64 else f"bool({text})" if dtype is bool_ else text
-
-
-def _contents(buffer: Buffer) -> np.ndarray:
-    data: Any = buffer.data
-    return np.asarray(getattr(data, "array", data))

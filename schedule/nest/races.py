@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
-from raido.algo.graph.facts import Facts, Interval, interval
+from raido.algo.graph.facts import Facts, Interval, interval_of_all
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.nest.effects import Access, bound_within, writes
 from raido.schedule.nest.nodes import Block, Carry, For, If, Let, Nest, Ordered, Statement
@@ -295,17 +295,9 @@ class _Apart:
 
     def _bounds(self, index: Expr, ranges: dict[Var, Interval]) -> Interval | None:
         """The least and the greatest value of an index, in terms of what every iteration knows and its counters."""
-        low: Expr = index
-        high: Expr = index
-        for _ in range(len(ranges) + 1):
-            below, above = interval(low, ranges), interval(high, ranges)
-            if below is None or above is None:
-                return None
-            if below[0] is low and above[1] is high:
-                break
-            low, high = below[0], above[1]
+        found = interval_of_all(index, ranges)
         unknown = self.own | set(ranges)
-        return None if unknown & {*free_variables(low), *free_variables(high)} else (low, high)
+        return found if found is not None and unknown.isdisjoint(itertools.chain(*map(free_variables, found))) else None
 
 
 def _replaced(e: Expr, values: Mapping[Node, Expr]) -> Expr:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from itertools import count
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from raido.algo.graph.dtypes import DType, i64
 from raido.algo.graph.expr import Const, Expr, Op, Parameter
 from raido.algo.graph.node import Node, Opaque, node
@@ -35,6 +37,12 @@ class Buffer(Node):
     strides: tuple[Expr, ...]
     lanes: int
     data: object
+
+
+def contents(buffer: Buffer) -> np.ndarray:
+    """What a constant holds."""
+    data: Any = buffer.data
+    return np.asarray(getattr(data, "array", data))
 
 
 _serials = count(1)

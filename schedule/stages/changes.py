@@ -32,7 +32,7 @@ from raido.algo.graph.expr import (
     Update,
     fresh,
 )
-from raido.algo.graph.node import field_names
+from raido.algo.graph.node import with_fields
 from raido.algo.graph.rewrite import children, loads_in, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.dependence import conflict, leaves_alone, meets_none_twice, place_of, steps_of
 from raido.schedule.stages.locations import sections_of
@@ -219,8 +219,7 @@ def _with_inlined(update: Update, forms: Collection[Node], tables: Tables) -> Up
     for node in scalar_nodes(*update.values):
         memo[node] = change(rebuild(node, lambda child: memo.get(child, child)))
         tables.carry(node, memo[node])
-    parts = {name: getattr(update, name) for name in field_names(Update)}
-    new = Update(*(parts | {"values": tuple(memo[value] for value in update.values)}).values())
+    new = with_fields(update, values=tuple(memo[value] for value in update.values))
     tables.carry(update, new)
     return new
 

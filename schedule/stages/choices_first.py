@@ -28,7 +28,7 @@ from raido.algo.graph.expr import (
     Var,
     fresh,
 )
-from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.node import Node, field_names, with_fields
 from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritten, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent
 from raido.schedule.stages.positions import chooses_by_position, is_bounded
@@ -63,14 +63,14 @@ def _with_choices_before(form: Dependent, tables: Tables) -> Dependent:
         made = Generate(tuple(Axis(names[axis.var], axis.extent) for axis in axes), (body,))
         tables.kinds[made] = "move" if isinstance(e, Load) else "elementwise"
         read[e] = Load(Result(made, 0), tuple(axis.var for axis in axes), False)
-    parts: dict[str, Any] = {name: getattr(form, name) for name in field_names(type(form))}
+    parts: dict[str, Any] = {}
     for name in ("values", "indices", "predicate"):
-        old = parts.get(name)
-        if isinstance(old, tuple):
-            parts[name] = tables.rewrite(old, lambda node: node, read)
-        elif old is not None:
-            (parts[name],) = tables.rewrite((old,), lambda node: node, read)
-    return type(form)(*parts.values())
+        if name not in field_names(type(form)):
+            continue
+        old = getattr(form, name)
+        new = tables.rewrite(old if isinstance(old, tuple) else (old,), lambda node: node, read)
+        parts[name] = new if isinstance(old, tuple) else new[0]
+    return with_fields(form, **parts)
 
 
 def _along(form: Dependent) -> tuple[set[Var], Sequence[Expr]]:

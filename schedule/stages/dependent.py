@@ -26,7 +26,7 @@ from raido.algo.graph.expr import (
     Var,
     fresh,
 )
-from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.node import Node, with_fields
 from raido.algo.graph.rewrite import rebuild, rewritten, scalar_nodes, topological
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Depend
     assert not isinstance(new, Filter)  # those of elements have become updates (private_arrays)
     if isinstance(new, Update):
         return _close_update(new, leading, tables)
-    parts = {name: getattr(new, name) for name in field_names(type(new))}
-    parts |= {"axes": leading + new.axes, "along": new.along + len(leading)}
-    return type(new)(*parts.values())
+    return with_fields(new, axes=leading + new.axes, along=new.along + len(leading))
 
 
 def _close_update(form: Update, leading: tuple[Axis, ...], tables: Tables) -> Update:
@@ -63,10 +61,9 @@ def _close_update(form: Update, leading: tuple[Axis, ...], tables: Tables) -> Up
         for d in form.dest
     )
     start = tables.with_axes(Generate(dims, bodies), leading)
-    parts = {name: getattr(form, name) for name in field_names(Update)}
-    parts["dest"] = tuple(Result(start, k) for k in range(len(bodies)))
-    parts |= {"axes": leading + form.axes, "indices": tuple(axis.var for axis in leading) + form.indices}
-    return Update(*parts.values())
+    dest = tuple(Result(start, k) for k in range(len(bodies)))
+    indices = tuple(axis.var for axis in leading) + form.indices
+    return with_fields(form, dest=dest, axes=leading + form.axes, indices=indices)
 
 
 def is_ragged(form: Reduce) -> bool:

@@ -21,7 +21,6 @@ from raido.algo.graph.expr import (
     ArrayLoop,
     ArrayWhile,
     Axis,
-    Cond,
     Count,
     Expr,
     Generate,
@@ -35,7 +34,10 @@ from raido.algo.graph.expr import (
     Var,
     const,
     fresh,
+    fresh_axes,
     fresh_parameter,
+    if_else,
+    zeros,
 )
 from raido.algo.graph.rewrite import free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.guard import guard_branches
@@ -82,7 +84,7 @@ def _exchange(
     elements: dict[Node, Any] = {}
     sizes: dict[Any, Expr] = {}
     for k, state in sorted(enumerate(form.state), key=lambda pair: len(pair[1].shape)):
-        own = _axes(_with_counts(state.shape, sizes))
+        own = fresh_axes(_with_counts(state.shape, sizes))
         body = Load(Result(closed, k), (*places, *(axis.var for axis in own)), False)
         elements[Result(form, k)] = made = _move(own, body, tables)
         if state in exchange.sizes:
@@ -121,7 +123,7 @@ class _Exchange:
             for array in self.private
         }
         for old, new in sorted(zip(form.state, self.state, strict=True), key=lambda pair: len(pair[0].shape)):
-            own = _axes(_with_counts(old.shape, own_sizes))
+            own = fresh_axes(_with_counts(old.shape, own_sizes))
             body = Load(new, (*self.places, *(axis.var for axis in own)), False)
             self.values[old] = made = _move(own, body, tables)
             if old in self.sizes:
@@ -210,24 +212,19 @@ class _Exchange:
         """
         longest = {**longest, **{array: most for array, (_, most) in self.private.items()}}
         sizes = {**sizes, **{array: each for array, (each, _) in self.private.items()}}
-        own = _axes(_with_counts(shape, {p: Count(array, None) for p, array in longest.items()}))
+        own = fresh_axes(_with_counts(shape, {p: Count(array, None) for p, array in longest.items()}))
         inner = tuple(axis.var for axis in own)
         bodies = self.tables.rewrite(tuple(Load(a, inner, False) for a in arrays), lambda node: node, values)
         if active is not None:
             kept = tuple(Load(p, (*self.places, *inner), False) for p in old)
-            bodies = _chosen(active, bodies, kept)
+            bodies = if_else(active, bodies, kept)
         limits = _with_counts(shape, {p: Load(array, self.places, False) for p, array in sizes.items()})
         for axis, extent, limit in zip(own, shape, limits, strict=True):
             if limit is not extent:
-                bodies = _chosen(Op("lt", bool_, (axis.var, limit)), bodies, tuple(const(b.dtype, 0) for b in bodies))
+                bodies = if_else(Op("lt", bool_, (axis.var, limit)), bodies, zeros(bodies))
         made = Generate((*self.axes, *own), bodies)
         self.tables.kinds[made] = "map"
         return [Result(made, k) for k in range(len(bodies))]
-
-
-def _chosen(test: Expr, these: tuple[Expr, ...], others: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    choice = Cond(test, these, others)
-    return tuple(Item(choice, k) for k in range(len(these)))
 
 
 def _with_counts(shape: Sequence[Expr], values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
@@ -244,10 +241,6 @@ def _changed(e: Any, change: Any) -> Any:
     for node in scalar_nodes(e):
         memo[node] = change(rebuild(node, lambda child: memo.get(child, child)))
     return memo[e]
-
-
-def _axes(shape: Sequence[Expr]) -> tuple[Axis, ...]:
-    return tuple(Axis(fresh("x"), extent) for extent in shape)
 
 
 def _move(axes: tuple[Axis, ...], body: Expr, tables: Tables) -> Result:

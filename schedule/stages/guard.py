@@ -38,9 +38,11 @@ from raido.algo.graph.expr import (
     Var,
     const,
     fresh,
+    if_else,
+    zeros,
 )
 from raido.algo.graph.faults import can_fault, risky
-from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.node import Node, with_fields
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.tables import Tables
@@ -203,7 +205,7 @@ def _both(first: Expr | None, second: Expr, tables: Tables) -> Expr:
     within = scalar_nodes(second)
     if not any(isinstance(node, Item) or can_fault(node) for node in within):
         return second if first is None else Op("logical_and", bool_, (first, second))
-    body = second if first is None else _where(first, (second,), (const(bool_, False),))[0]
+    body = second if first is None else if_else(first, (second,), (const(bool_, False),))[0]
     form = Generate((), (body,))
     tables.kinds[form] = "condition"
     return Load(Result(form, 0), (), False)
@@ -243,20 +245,6 @@ def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables)
     return rewritten(roots, memo)
 
 
-def _with(form: Node, **changed: Any) -> Node:
-    """The form with other fields."""
-    return type(form)(*(changed.get(name, getattr(form, name)) for name in field_names(type(form))))
-
-
-def _where(guard: Expr, these: tuple[Expr, ...], others: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    choice = Cond(guard, these, others)
-    return tuple(Item(choice, k) for k in range(len(these)))
-
-
-def _zeros(values: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    return tuple(const(value.dtype, 0) for value in values)
-
-
 def _order(roots: tuple[Array, ...], guards: dict[Node, Expr]) -> list[Node]:
     """Every node after its children, and a guarded form after its guard. Guards that would go round in a circle are dropped."""
     done: dict[Node, None] = {}
@@ -287,28 +275,28 @@ def _below(node: Node, guards: Mapping[Node, Expr]) -> Iterator[Node]:
 
 def _with_guard(form: Any, guard: Expr, tables: Tables) -> Node:
     if isinstance(form, Generate):
-        return Generate(form.axes, _where(guard, form.bodies, _zeros(form.bodies)))
+        return Generate(form.axes, if_else(guard, form.bodies, zeros(form.bodies)))
     if isinstance(form, Scan):
         combine = form.combine
         if any(can_fault(node) for node in topological(*combine)):
-            combine = _where(guard, combine, form.left)
-        values = _where(guard, form.values, _zeros(form.values))
-        neutral = _where(guard, form.neutral, _zeros(form.neutral))
+            combine = if_else(guard, combine, form.left)
+        values = if_else(guard, form.values, zeros(form.values))
+        neutral = if_else(guard, form.neutral, zeros(form.neutral))
         monoid = form.monoid if combine is form.combine else ""
-        return _with(form, combine=combine, values=values, neutral=neutral, monoid=monoid)
+        return with_fields(form, combine=combine, values=values, neutral=neutral, monoid=monoid)
     if isinstance(form, (Filter, Sort)):
-        values = _where(guard, form.values, _zeros(form.values))
+        values = if_else(guard, form.values, zeros(form.values))
         if isinstance(form, Sort):
-            return _with(form, values=values)
-        return _with(form, values=values, predicate=_where(guard, (form.predicate,), (const(bool_, False),))[0])
+            return with_fields(form, values=values)
+        return with_fields(form, values=values, predicate=if_else(guard, (form.predicate,), (const(bool_, False),))[0])
     if isinstance(form, Update):
         # An index outside is ignored where it is not checked: there the update does nothing.
         places = form.indices
         if form.checked:
             places = checked_indices(form, places, form.dest[0].shape, tables)
-        places = _where(guard, places, tuple(const(i64, -1) for _ in places))
-        values = _where(guard, form.values, _zeros(form.values))
-        return _with(form, indices=places, values=values, checked=False)
+        places = if_else(guard, places, tuple(const(i64, -1) for _ in places))
+        values = if_else(guard, form.values, zeros(form.values))
+        return with_fields(form, indices=places, values=values, checked=False)
     if isinstance(form, ArrayLoop):
         count = Item(Cond(guard, (form.count,), (const(i64, 0),)), 0)
         return ArrayLoop(count, form.index, form.state, form.init, form.results)

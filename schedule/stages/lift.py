@@ -30,7 +30,7 @@ from raido.algo.graph.expr import (
     While,
     fresh,
 )
-from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.node import Node, with_fields
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
@@ -93,8 +93,7 @@ def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -
     if not any(isinstance(d, Result) and isinstance(d.form, DEPENDENT) for d in form.dest):
         return form
     start = Generate(dims, tuple(lifted(Load(d, places, False)) for d in form.dest))
-    parts = {name: getattr(form, name) for name in field_names(Update)}
-    new = Update(*(parts | {"dest": tuple(Result(start, k) for k in range(len(form.dest)))}).values())
+    new = with_fields(form, dest=tuple(Result(start, k) for k in range(len(form.dest))))
     tables.carry(form, new)
     return new
 
@@ -149,10 +148,7 @@ def _without_reductions(form: Scan | Filter | Sort, tables: Tables) -> Scan | Fi
     while eager := _eager_reductions(bodies):
         outermost = next(r for r in eager if not any(r in set(scalar_nodes(*s.values)) for s in eager if s is not r))
         bodies = _lift_reduce(form, bodies, outermost, axes, [], tables)
-    parts = {name: getattr(form, name) for name in field_names(type(form))} | {"values": bodies[len(asked) :]}
-    if asked:
-        parts["predicate"] = bodies[0]
-    return type(form)(*parts.values())
+    return with_fields(form, values=bodies[len(asked) :], **({"predicate": bodies[0]} if asked else {}))
 
 
 def _without_shared_reductions(form: Update, tables: Tables) -> Update:
@@ -163,8 +159,7 @@ def _without_shared_reductions(form: Update, tables: Tables) -> Update:
         outermost = next(r for r in shared if not any(r in set(scalar_nodes(*s.values)) for s in shared if s is not r))
         bodies = _lift_reduce(form, bodies, outermost, axes, [], tables)
     rank = len(form.indices)
-    parts = {name: getattr(form, name) for name in field_names(type(form))}
-    return Update(*(parts | {"indices": bodies[:rank], "values": bodies[rank:]}).values())
+    return with_fields(form, indices=bodies[:rank], values=bodies[rank:])
 
 
 def _one_reduction(form: Generate, tables: Tables) -> Generate:

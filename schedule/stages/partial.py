@@ -37,6 +37,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.facts import Facts
+from raido.algo.graph.node import with_fields
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.stages.checks import all_of, checked_index
@@ -158,8 +159,7 @@ def _guarded(form: Generate, body: Expr, tables: Tables) -> Change | None:
     places = [_checked(inner, d, tables) if inner.checked else place for d, place in enumerate(inner.indices)]
     values = list(inner.values)
     _guard(places, values, choice.tests, choice.lazy, range(len(places)) if inner.checked else [spot])
-    fields = (inner.left, inner.right, inner.combine, inner.neutral, tuple(values), inner.mode, False, inner.monoid)
-    update = Update(inner.dest, inner.axes, tuple(places), *fields)
+    update = with_fields(inner, indices=tuple(places), values=tuple(values), checked=False)
     tables.carry(inner, update)
     return Change(update, 0, inner)
 

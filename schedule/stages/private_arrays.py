@@ -10,7 +10,7 @@ count of what it keeps, its places, by a scan, and an update that puts it there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from raido.algo.errors import CompileError
@@ -20,7 +20,6 @@ from raido.algo.graph.expr import (
     Array,
     Axis,
     Checked,
-    Cond,
     Count,
     Expr,
     Filter,
@@ -36,10 +35,12 @@ from raido.algo.graph.expr import (
     Var,
     const,
     fresh,
+    if_else,
+    zeros,
 )
 from raido.algo.graph.facts import interval
 from raido.algo.graph.faults import can_fault
-from raido.algo.graph.node import Node, field_names
+from raido.algo.graph.node import Node, field_names, with_fields
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.reduction import contracted_product, identity_of
 from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes, substitute, topological
@@ -126,7 +127,7 @@ class _Bounding:
         """A form that evaluates nothing beyond private sizes."""
         test = all_of(tests)
         if isinstance(form, Generate):
-            return Generate(form.axes, _where(test, form.bodies, _zeros(form.bodies)))
+            return Generate(form.axes, if_else(test, form.bodies, zeros(form.bodies)))
         if isinstance(form, Reduce):
             return _reduced_where(form, test, self.contract)
         parts = {name: getattr(form, name) for name in field_names(type(form))}
@@ -137,18 +138,18 @@ class _Bounding:
             if axis.var is not along
         ]
         if isinstance(form, Sort):
-            parts["values"] = _where(test, form.values, _zeros(form.values))
+            parts["values"] = if_else(test, form.values, zeros(form.values))
             if along in self.limits:  # what is not there comes last
                 beyond = Op("select", u8, (Op("lt", bool_, (along, self.limits[along])), const(u8, 0), const(u8, 1)))
                 parts |= {"keys": form.keys + 1, "values": (beyond, *parts["values"])}
             return Sort(*parts.values())
         assert isinstance(form, Scan)
         if rows:
-            parts["neutral"] = _where(all_of(rows), form.neutral, _zeros(form.neutral))
+            parts["neutral"] = if_else(all_of(rows), form.neutral, zeros(form.neutral))
         if along in self.limits and any(can_fault(node) for node in topological(*form.combine)):
             left, right, combine, neutral, values = _flagged(Scan(*parts.values()), test)
             return Scan(form.axes, form.along, left, right, combine, neutral, values, form.exclusive, "")
-        parts["values"] = _where(test, form.values, _zeros(form.values))
+        parts["values"] = if_else(test, form.values, zeros(form.values))
         return Scan(*parts.values())
 
     def _load(self, node: Load) -> Node:
@@ -178,10 +179,9 @@ class _Bounding:
             elif d in sizes:
                 places[d] = Op("select", i64, (within(places[d], size), places[d], const(i64, -1)))
             if tests:
-                (places[d],) = _where(all_of(tests), (places[d],), (const(i64, -1),))
-        values = _where(all_of(tests), new.values, _zeros(new.values)) if tests else new.values
-        parts = {name: getattr(new, name) for name in field_names(Update)}
-        return Update(*(parts | {"indices": tuple(places), "values": values, "checked": False}).values())
+                (places[d],) = if_else(all_of(tests), (places[d],), (const(i64, -1),))
+        values = if_else(all_of(tests), new.values, zeros(new.values)) if tests else new.values
+        return with_fields(new, indices=tuple(places), values=values, checked=False)
 
     def _filter(self, form: Filter) -> None:
         """A filter of every element of a map: count, places and the elements in their places."""
@@ -194,9 +194,9 @@ class _Bounding:
         inside = self._tests(form.axes)
         keep = predicate
         if first.var in self.limits:
-            (keep,) = _where(self._tests(form.axes[:1])[0], (predicate,), (const(bool_, False),))
+            (keep,) = if_else(self._tests(form.axes[:1])[0], (predicate,), (const(bool_, False),))
         if inside:
-            values = _where(all_of(inside), values, _zeros(values))
+            values = if_else(all_of(inside), values, zeros(values))
         kept = Result(self._made(Generate((first,), (keep,)), "map"), 0)
 
         def chosen(axis: Axis) -> Expr:
@@ -224,7 +224,7 @@ class _Bounding:
         rest = tuple(Axis(fresh(axis.name), axis.extent) for axis in rows)
         renamed = {a.var: b.var for a, b in zip(axes, (steps, *rest), strict=True)}
         values = self.tables.rewrite(values, lambda node: node, renamed)
-        empty = self._made(Generate(tuple(Axis(fresh(a.name), a.extent) for a in axes), _zeros(values)), "map")
+        empty = self._made(Generate(tuple(Axis(fresh(a.name), a.extent) for a in axes), zeros(values)), "map")
         dest = tuple(Result(empty, k) for k in range(len(values)))
         indices = (place, *(axis.var for axis in rest))
         new = Update(dest, (steps, *rest), indices, (), (), (), (), values, "unique", False, "")
@@ -282,7 +282,7 @@ class _Bounding:
             )
         outer = [self.axes_of[v] for v in sorted(outside, key=self.order.__getitem__)]
         if tests := self._tests(outer):
-            (value,) = _where(all_of(tests), (value,), (const(i64, 0),))
+            (value,) = if_else(all_of(tests), (value,), (const(i64, 0),))
         own = tuple(Axis(fresh(axis.name), self.memo[axis].extent) for axis in outer)
         renamed = {a.var: b.var for a, b in zip(outer, own, strict=True)}
         (value,) = self.tables.rewrite((value,), lambda node: node, renamed)
@@ -292,28 +292,17 @@ class _Bounding:
         return Count(Result(self._made(Generate((), (most,)), "size"), 0), None)
 
 
-def _where(test: Expr, these: Sequence[Expr], others: Sequence[Expr]) -> tuple[Expr, ...]:
-    choice = Cond(test, tuple(these), tuple(others))
-    return tuple(Item(choice, k) for k in range(len(these)))
-
-
-def _zeros(values: Sequence[Expr]) -> tuple[Expr, ...]:
-    return tuple(const(value.dtype, 0) for value in values)
-
-
 def _reduced_where(form: Reduce, test: Expr, contract: bool) -> Reduce:
     """A reduction over the indices where the test holds."""
     nothing = identity_of(form.monoid, form.left[0].dtype) if len(form.left) == 1 else None
     if nothing is not None:
         product = contracted_product(form, contract)
         if product is not None:  # it stays one, so that it is fused: -0.0 changes no sum
-            (a,), (b,) = (_where(test, (e,), (const(e.dtype, v),)) for e, v in zip(product, (-0.0, 1.0), strict=True))
+            (a,), (b,) = (if_else(test, (e,), (const(e.dtype, v),)) for e, v in zip(product, (-0.0, 1.0), strict=True))
             values: tuple[Expr, ...] = (Op("mul", a.dtype, (a, b)),)
         else:
-            values = _where(test, form.values, (nothing,))
-        return Reduce(
-            form.axes, form.left, form.right, form.combine, form.neutral, values, form.commutative, form.monoid
-        )
+            values = if_else(test, form.values, (nothing,))
+        return with_fields(form, values=values)
     return Reduce(form.axes, *_flagged(form, test), form.commutative, "")
 
 
@@ -321,8 +310,8 @@ def _flagged(form: Reduce | Scan, test: Expr) -> tuple[tuple[Any, ...], ...]:
     """The operator of a fold, its start and its values with a first value that says which are there: the others change nothing."""
     here, there = fresh("there", bool_), fresh("there", bool_)
     both = Op("logical_or", bool_, (here, there))
-    combine = (both, *_where(here, _where(there, form.combine, form.left), form.right))
-    values = (test, *_where(test, form.values, _zeros(form.values)))
+    combine = (both, *if_else(here, if_else(there, form.combine, form.left), form.right))
+    values = (test, *if_else(test, form.values, zeros(form.values)))
     return (here, *form.left), (there, *form.right), combine, (const(bool_, True), *form.neutral), values
 
 
@@ -334,7 +323,7 @@ def _harmless(e: Expr, tables: Tables) -> Expr:
             return node.value
         if isinstance(node, Load) and node.checked and node.indices:
             holds = all_of([within(i, n) for i, n in zip(node.indices, node.array.shape, strict=True)])
-            return _where(holds, (Load(node.array, node.indices, False),), (const(node.dtype, 0),))[0]
+            return if_else(holds, (Load(node.array, node.indices, False),), (const(node.dtype, 0),))[0]
         if isinstance(node, Op) and node.name in DIVISIONS and can_fault(node):
             some = Op("ne", bool_, (node.args[1], const(node.dtype, 0)))
             return Op(

@@ -43,6 +43,7 @@ from raido.algo.graph.expr import (
     While,
     const,
     fresh,
+    fresh_axes,
     new_serial,
 )
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, topological
@@ -143,7 +144,7 @@ def _converted(form: Any, inside: dict[Node, None], roots: tuple[Array, ...], ta
     made = converting.loop(form)
     nodes = topological(*roots)
     used = sorted({n.index for n in nodes if isinstance(n, Result) and n.form is form})
-    axes = _axes(form.state[used[0]].shape)
+    axes = fresh_axes(form.state[used[0]].shape)
     bodies = tuple(_element(Item(made, k), axes) for k in used)
     results = Generate(axes, bodies)
     tables.kinds[results] = "map"
@@ -227,16 +228,16 @@ class _Converting:
         new = self.memo[array]
         if not array.shape:
             return Load(new, (), False)
-        axes = _axes(array.shape)
+        axes = fresh_axes(array.shape)
         return Fill(axes, Load(new, tuple(axis.var for axis in axes), False))
 
     def _as_array(self, value: Any, shape: tuple[Expr, ...]) -> Result:
         """An array of which each element is read where it is kept."""
-        axes = _axes(shape)
+        axes = fresh_axes(shape)
         return self._moved(Generate(axes, (_element(value, axes),)))
 
     def _branches(self, form: ArrayCond, index: int) -> Result:
-        axes = _axes(form.then[index].shape)
+        axes = fresh_axes(form.then[index].shape)
         places = tuple(axis.var for axis in axes)
         choice = Cond(form.predicate, *((Load(side[index], places, False),) for side in (form.then, form.orelse)))
         return self._moved(Generate(axes, (Item(choice, 0),)))
@@ -263,10 +264,6 @@ class _Converting:
 
 def _element(value: Any, axes: Sequence[Axis]) -> Any:
     return Element(value, tuple(axis.var for axis in axes)) if axes else value
-
-
-def _axes(shape: Sequence[Expr]) -> tuple[Axis, ...]:
-    return tuple(Axis(fresh("x"), extent) for extent in shape)
 
 
 def write_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -9,25 +9,30 @@ import raido as rd
 from raido.schedule.lower import lower
 
 
-@rd.algorithm
-def queue(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
-    n = starts.shape[0] - 1
+def breadth_first(take, starts, ends, waiting, far):
+    """A search from node 0: `take(there, far, here, s)` is what the edge to a node makes of `tail, waiting, now`, where `far` and `here` are
+    the distances before the edges of a node, and that node."""
 
     def visit(s):
         head, tail, waiting, far = s
         here = waiting[head]
-
-        def edge(j, s):
-            tail, waiting, far = s
-            there = ends[starts[here] + j]
-            new = far[there] < 0
-            waiting = rd.where(new, waiting.at[rd.minimum(tail, n - 1)].set(there), waiting)
-            return rd.where(new, tail + 1, tail), waiting, rd.where(new, far.at[there].set(far[here] + 1), far)
-
+        edge = lambda j, s: take(ends[starts[here] + j], far, here, s)
         return head + 1, *rd.loop(starts[here + 1] - starts[here], edge, (tail, waiting, far))
 
-    far = rd.where(rd.iota(n) == 0, 0, -1)
-    return rd.while_loop(lambda s: s[0] < s[1], visit, (0, 1, rd.zeros(n, rd.i64), far))[3]
+    return rd.while_loop(lambda s: s[0] < s[1], visit, (0, 1, waiting, far))[3]
+
+
+@rd.algorithm
+def queue(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
+    n = starts.shape[0] - 1
+
+    def take(there, _, here, s):
+        tail, waiting, now = s
+        new = now[there] < 0
+        waiting = rd.where(new, waiting.at[rd.minimum(tail, n - 1)].set(there), waiting)
+        return rd.where(new, tail + 1, tail), waiting, rd.where(new, now.at[there].set(now[here] + 1), now)
+
+    return breadth_first(take, starts, ends, rd.zeros(n, rd.i64), rd.where(rd.iota(n) == 0, 0, -1))
 
 
 @rd.algorithm
@@ -35,21 +40,13 @@ def distances(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
     """As `queue`, but the distance of a node is asked for by what changes alone, and may be that of a node which there is not."""
     n = starts.shape[0] - 1
 
-    def visit(s):
-        head, tail, waiting, far = s
-        here = waiting[head]
+    def take(there, far, here, s):
+        tail, waiting, now = s
+        new = now[there] < 0
+        waiting = rd.where(new, waiting.at[tail].set(there), waiting)
+        return tail + rd.where(new, 1, 0), waiting, rd.where(new, now.at[there].set(far[here] + 1), now)
 
-        def edge(j, s):
-            tail, waiting, now = s
-            there = ends[starts[here] + j]
-            new = now[there] < 0
-            waiting = rd.where(new, waiting.at[tail].set(there), waiting)
-            return tail + rd.where(new, 1, 0), waiting, rd.where(new, now.at[there].set(far[here] + 1), now)
-
-        return head + 1, *rd.loop(starts[here + 1] - starts[here], edge, (tail, waiting, far))
-
-    far = rd.full(n, -1).at[0].set(0)
-    return rd.while_loop(lambda s: s[0] < s[1], visit, (0, 1, rd.zeros(n + 1, rd.i64), far))[3]
+    return breadth_first(take, starts, ends, rd.zeros(n + 1, rd.i64), rd.full(n, -1).at[0].set(0))
 
 
 @rd.algorithm
@@ -57,20 +54,12 @@ def in_branches(starts: rd.i64["n + 1"], ends: rd.i64["k"]):
     """As `queue`, with branches: what decides between them and the number of edges ask for the node as well."""
     n = starts.shape[0] - 1
 
-    def visit(s):
-        head, tail, waiting, far = s
-        here = waiting[head]
+    def take(there, _, here, s):
+        tail, waiting, now = s
+        put = lambda: (tail + 1, waiting.at[tail].set(there), now.at[there].set(now[here] + 1))
+        return rd.cond(now[there] < 0, put, lambda: (tail, waiting, now))
 
-        def edge(j, s):
-            tail, waiting, far = s
-            there = ends[starts[here] + j]
-            put = lambda: (tail + 1, waiting.at[tail].set(there), far.at[there].set(far[here] + 1))
-            return rd.cond(far[there] < 0, put, lambda: (tail, waiting, far))
-
-        return head + 1, *rd.loop(starts[here + 1] - starts[here], edge, (tail, waiting, far))
-
-    far = rd.full(n, -1).at[0].set(0)
-    return rd.while_loop(lambda s: s[0] < s[1], visit, (0, 1, rd.zeros(n, rd.i64), far))[3]
+    return breadth_first(take, starts, ends, rd.zeros(n, rd.i64), rd.full(n, -1).at[0].set(0))
 
 
 @rd.algorithm
