@@ -5,20 +5,18 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from cuda_twin import Twin
-from fake_driver import load_driver
 from kernel_shapes import count_instructions, faults_of
-from twin_compiler import twin_compiler
+from twin_compiler import executables_of
 
 import raido as rd
 from raido.algo.errors import TargetError
-from raido.targets.compile import executable_of
 from raido.targets.cuda.nvrtc import compile_source
-from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.program import CudaCompilation
 from raido.targets.cuda.source.generate import Source
 from raido.targets.target import Target
@@ -64,11 +62,8 @@ def compilation_of(case: str) -> CudaCompilation:
 
 @pytest.fixture(scope="module")
 def executables() -> Iterator[dict[str, Any]]:
-    with twin_compiler(load_driver()) as compiler:
-        made = {case: executable_of(compilation_of(case)) for case in CASES}
-        compiler.build()
+    with executables_of({case: partial(compilation_of, case) for case in CASES}) as made:
         yield made
-    open_device().close()
 
 
 def factors(dtype: str, n: int, m: int, k: int) -> list[np.ndarray]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_driver import load_driver
-from twin_compiler import twin_compiler
+from twin_compiler import executables_of
 
 import raido as rd
 from raido.algo.errors import TargetError
-from raido.targets.compile import executable_of
 from raido.targets.cuda.nvrtc import compile_source
-from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.program import CudaCompilation
 from raido.targets.target import Target
 
@@ -41,11 +39,9 @@ PROGRAMS = {dtype: folded(dtype) for dtype in ("u8", "f16", "f32", "i64", "f64")
 
 @pytest.fixture(scope="module")
 def executables() -> Iterator[dict[str, Any]]:
-    with twin_compiler(load_driver()) as compiler:
-        made = {name: executable_of(CudaCompilation(a.trace(), SM_90, None, {})) for name, a in PROGRAMS.items()}
-        compiler.build()
-        yield made
-    open_device().close()
+    made = {name: partial(CudaCompilation, a.trace(), SM_90, None, {}) for name, a in PROGRAMS.items()}
+    with executables_of(made) as found:
+        yield found
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from fake_driver import load_driver
-from twin_compiler import twin_compiler
+from twin_compiler import executables_of
 
 import raido as rd
 from raido.algo.errors import TargetError
 from raido.schedule.nest.interpret import interpret_nest
-from raido.targets.compile import executable_of
 from raido.targets.cuda.nvrtc import compile_source
-from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.program import CudaCompilation
 from raido.targets.target import Target
 
@@ -64,14 +62,10 @@ def compilation_of(name: str, block: int) -> CudaCompilation:
 
 @pytest.fixture(scope="module")
 def executables() -> Iterator[dict[tuple[str, str], Any]]:
-    driver = load_driver()
-    with twin_compiler(driver) as compiler:
-        made = {(name, b): executable_of(compilation_of(name, BLOCKS[b])) for name in PROGRAMS for b in BLOCKS}
-        compiler.build()
-        driver.set(workers=IN_FLIGHT)
+    with executables_of(
+        {(name, b): partial(compilation_of, name, BLOCKS[b]) for name in PROGRAMS for b in BLOCKS}, IN_FLIGHT
+    ) as made:
         yield made
-    driver.set(workers=1)
-    open_device().close()
 
 
 def inputs(name: str, n: int) -> list[np.ndarray]:

@@ -7,17 +7,23 @@ takes seconds to begin, and a program's kernels some hundredths of that.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from cuda_twin import compile_text, twin_source
-from fake_driver import FakeDriver
+from fake_driver import FakeDriver, load_driver
 
+from raido.targets.compile import executable_of
 from raido.targets.cuda import program
 from raido.targets.cuda.compile import CudaCode, kernels_of
+from raido.targets.cuda.opened import open_device
+from raido.targets.cuda.program import CudaCompilation
 from raido.targets.cuda.source.generate import Source
+
+Key = TypeVar("Key")
 
 
 class TwinCompiler:
@@ -51,3 +57,18 @@ def twin_compiler(driver: FakeDriver) -> Iterator[TwinCompiler]:
         compiler = TwinCompiler(driver, Path(folder))
         patch.setattr(program, "make_kernels", compiler.make_kernels)
         yield compiler
+
+
+@contextmanager
+def executables_of(
+    compilations: Mapping[Key, Callable[[], CudaCompilation]], in_flight: int = 1
+) -> Iterator[dict[Key, Any]]:
+    """The executables of compilations on the device that is the CPU, of whose blocks so many are in flight meanwhile."""
+    driver = load_driver()
+    with twin_compiler(driver) as compiler:
+        made = {key: executable_of(compilation()) for key, compilation in compilations.items()}
+        compiler.build()
+        driver.set(workers=in_flight)
+        yield made
+    driver.set(workers=1)
+    open_device().close()
