@@ -31,6 +31,9 @@ STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take l
 COPIED_ROWS = 16  # of `triangle`, side by side: each line of the cache that they read has an element for each of them
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
+COUNTER = (
+    8  # bytes of a counter of `quicksort`: those of one pass stay in half of L2, beside the lines that elements go to
+)
 BY_COMPARISONS = ("quicksort", "quickselect")
 BY_BLOCKS = ("three_phase", "chain")  # sorts on a GPU
 COUNTERS_OF_THREAD = 44  # bytes of shared memory of a sort by blocks: sixteen counters, a sum, and what is spare …
@@ -91,7 +94,10 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         if stage.sort.keys > 1:
             return by_digits
         ranked = min(RANKED, RANKED_REGISTERS * machine.lanes(stage.bodies[0].dtype.bits))
-        by_comparisons = {"quicksort": Strategy({"chunks": chunks, "ranked": ranked}, own)}
+        parted: dict[str, Number] = {"chunks": chunks, "ranked": ranked}
+        if stage.reduction is not None and stage.reduction.left[0].dtype.is_integer:
+            parted["counted"] = block_of(machine.l2 // 2, COUNTER)
+        by_comparisons = {"quicksort": Strategy(parted, own)}
         if stage.sort.places is not None:
             by_comparisons["quickselect"] = Strategy({"ranked": ranked}, own)
         return {**by_digits, **by_comparisons}

@@ -91,9 +91,10 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
 
 
 def _may_leave_unread(variant: Variant, graph: StageGraph) -> bool:
-    """Whether stages hand results on in the loops that they share, or make several, of which some may not be asked for."""
+    """Whether stages hand results on in the loops that they share, or make several, of which some may not be asked for: keys of an
+    `argsort`, say."""
     stages = (stage for stage, _ in flatten(graph.stages))
-    several = any(isinstance(s, Stage) and len(s.bodies) > 1 and (s.scan or s.filter) for s in stages)
+    several = any(isinstance(s, Stage) and len(s.bodies) > 1 and (s.scan or s.filter or s.sort) for s in stages)
     return several or any(plan.compute_with for plan in variant.plans)
 
 

@@ -39,22 +39,38 @@ def append_by_key(
 ) -> None:
     """`steps(first, end, take, moves)` emits the loop over the steps of a chunk, which take places, and store there if it `moves` them. In
     the end counts[chunk, key] is the place behind the last one that a chunk took. `keys`: how many there are, if not as many as counters."""
+    places_by_key(builder, chunks, counts, steps, keys, **how)
+    with each_chunk(builder, chunks, certificates=(certificate,), **how) as (chunk, first, end):
+        steps(first, end, _taken(builder, counts, chunk), True)
+
+
+def places_by_key(
+    builder: Builder,
+    chunks: Chunks,
+    counts: Buffer,
+    steps: Callable[[Expr, Expr, Take, bool], None],
+    keys: Expr | None = None,
+    **how: Any,
+) -> None:
+    """The first phase: counts[chunk, key] is the place of the first step of that key in the chunk, in the end."""
     keys = counts.shape[1] if keys is None else keys
-    for moves in (False, True):
-        with each_chunk(builder, chunks, certificates=(certificate,) if moves else (), **how) as (chunk, first, end):
-            if not moves:
-                with builder.loop(key := fresh("key"), ZERO, keys, 1):
-                    builder.add(Store(counts, (chunk, key), ZERO))
+    with each_chunk(builder, chunks, **how) as (chunk, first, end):
+        with builder.loop(key := fresh("key"), ZERO, keys, 1):
+            builder.add(Store(counts, (chunk, key), ZERO))
+        steps(first, end, _taken(builder, counts, chunk), False)
+    _counts_to_places(builder, counts, keys, chunks.many)
 
-            def take(key: NestExpr, number: Expr | int = 1, chunk: Expr = chunk) -> Var:
-                place = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]
-                if number != 0:
-                    builder.add(Store(counts, (chunk, key), ix.add(place, number)))  # type: ignore[arg-type]
-                return place
 
-            steps(first, end, take, moves)
-        if not moves:
-            _counts_to_places(builder, counts, keys, chunks.many)
+def _taken(builder: Builder, counts: Buffer, chunk: Expr) -> Take:
+    """What emits that places of a key are taken by a chunk."""
+
+    def take(key: NestExpr, number: Expr | int = 1) -> Var:
+        place = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]
+        if number != 0:
+            builder.add(Store(counts, (chunk, key), ix.add(place, number)))  # type: ignore[arg-type]
+        return place
+
+    return take
 
 
 def _counts_to_places(builder: Builder, counts: Buffer, keys: Expr, many: bool) -> None:

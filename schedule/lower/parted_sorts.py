@@ -15,7 +15,7 @@ from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.schedule.lower.append_by_key import Take, append_by_key
 from raido.schedule.lower.builder import closed
 from raido.schedule.lower.chunks import each_chunk
-from raido.schedule.lower.quicksorts import ONE, ZERO, Part, Quicksort, Test, chosen
+from raido.schedule.lower.quicksorts import EXTREMES, ONE, ZERO, Part, Quicksort, Test, chosen, identity
 from raido.schedule.nest.nodes import Certificate, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
@@ -24,23 +24,28 @@ from raido.schedule.stages.sort_keys import precedes
 class PartedQuicksort(Quicksort):
     """One sort, by threads, of as many chunks as the schedule says."""
 
-    def _descents(self) -> NestExpr:
-        """How many elements come before the one that stands before them."""
+    def _survey(self) -> list[Var]:
+        """How many elements come before the one that stands before them; where keys may be counted, the least and the greatest of them, too."""
         builder = self.builder
-        found = builder.alloc("found", i64, (self.chunks.count,), "heap")
+        names = ("add", *EXTREMES[: 2 if self.counted else 0])
+        kinds = (i64, *(self.key for _ in names[1:]))
+        found = [builder.alloc("found", kind, (self.chunks.count,), "heap") for kind in kinds]
         with each_chunk(builder, self.chunks) as (chunk, low, high):
-            builder.add(Store(found, (chunk,), self._descents_of(Part(low, high))))
-        descents, chunk = builder.register("descents", ZERO), fresh("chunk")
+            for memory, value in zip(found, self._survey_of(Part(low, high)), strict=True):
+                builder.add(Store(memory, (chunk,), value))
+        whole = [builder.register(name, identity(name, kind)) for name, kind in zip(names, kinds, strict=True)]
+        chunk = fresh("chunk")
         with builder.loop(chunk, ZERO, self.chunks.count, 1):
-            self._add(descents, Read(found, (chunk,), None))
-        return builder.name("descents", Read(descents, (), None))
+            for register, memory, name in zip(whole, found, names, strict=True):
+                self._fold(register, Read(memory, (chunk,), None), name)
+        return [builder.name(register.name, Read(register, (), None)) for register in whole]
 
     def _sort_all(self) -> None:
         """Splits everything into a power of two of parts, at least as many as there are chunks, and sorts these."""
         builder, chunks = self.builder, self.chunks
         most = ix.mul(chunks.count, 2)
         bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
-        pivots = builder.alloc("pivots", self.these[0].dtype, (most,), "heap")
+        pivots = builder.alloc("pivots", self.key, (most,), "heap")
         counts = builder.alloc("counts", i64, (chunks.count, ix.mul(most, 2)), "heap")
         parts = builder.register("parts", ONE)
         with builder.block(loop=True) as setup:

@@ -35,8 +35,7 @@ class Quickselect(Quicksort):
 
     def sort(self) -> None:
         """Statements that read the elements, and sort and store those of the places."""
-        self._read()
-        self._sort_all()
+        self._sort_by_comparisons()
 
     def _if_wanted(self, low: NestExpr, high: NestExpr) -> AbstractContextManager[object]:
         """The block for statements of a part, which run where some place that is read lies in it."""

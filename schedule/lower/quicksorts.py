@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import bool_, i32, i64
-from raido.algo.graph.expr import Expr, Op, Var, const, fresh
+from raido.algo.graph.dtypes import DType, bool_, i32, i64
+from raido.algo.graph.expr import Const, Expr, Op, Var, const, fresh
+from raido.algo.graph.reduction import identity_of
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk
+from raido.schedule.lower.counted_sorts import KeyRange, sort_by_counting
 from raido.schedule.nest.nodes import Append, Fold, If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from raido.schedule.lower.sorts import Row
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
+EXTREMES = ("minimum", "maximum")
 LONG = 1024  # elements of a part whose pivot is the median of nine
 DEEPEST = 64  # parts that wait at most: of two the shorter one is sorted first, so the others are twice as long each
 CHANCES = 15  # bits of the number that chooses places
@@ -49,7 +52,8 @@ Test: TypeAlias = "Callable[[NestExpr], NestExpr]"
 
 
 class Quicksort:
-    """One sort, by one thread: of `these`, memory for each array, the key first, beside `others`."""
+    """One sort, by one thread: of `these`, memory for each array, the key first, beside `others`. There is none before elements are to be
+    moved, or are read again and are not there already."""
 
     def __init__(self, builder: Builder, row: Row) -> None:
         job = row.job
@@ -57,33 +61,67 @@ class Quicksort:
         self.builder, self.row = builder, row
         numbers = numbers_of_sort(job.stage, job.plan)
         self.ranked = ix.as_index(int(numbers["ranked"]))
+        self.counted = int(numbers.get("counted", 0))
         self.count = row.axis.extent
         self.chunks: Chunks = chunks_of(builder, ZERO, self.count, numbers["chunks"])
-        self.these, self.others = (
-            tuple(builder.alloc(name, value.dtype, (self.count,), "heap") for value in job.reduction.left)
-            for name in ("these", "others")
-        )
+        self.dtypes = tuple(value.dtype for value in job.reduction.left)
+        self.key = self.dtypes[0]
+        self.counter = i32 if self.key.bits <= i32.bits else i64  # of as many lanes as keys
+        self.these: tuple[Buffer, ...] = ()
+        self.others: tuple[Buffer, ...] = ()
         loop = job.plan.loops[-1]
         self.lanes: dict[str, Any] = {"kind": loop.kind, "stage": job.stage.name, "loop": loop.name}
         if loop.kind == "vector":
             self.lanes |= {"lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
 
     def sort(self) -> None:
-        """Statements that read the elements, sort them unless they are in order, and store them."""
+        """Statements that sort the elements, unless they are in order, and store them."""
         builder = self.builder
-        self._read()
-        in_order = Op("eq", bool_, (self._descents(), ZERO))
+        if not self.row.is_there():
+            self._read()
+        descents, *extremes = self._survey()
+        in_order = Op("eq", bool_, (descents, ZERO))
         with builder.block(branch=True) as sorted_already, self._elements() as (_, at):
-            self._keep(at)
+            self.row.keep(at, self._values(at))
         with builder.block(branch=True) as unsorted:
-            self._sort_all()
+            if extremes:
+                self._sort_by_range(*extremes)
+            else:
+                self._sort_by_comparisons()
         builder.add(If(in_order, closed(sorted_already), closed(unsorted)))
+
+    def _sort_by_range(self, least: Expr, greatest: Expr) -> None:
+        """Sorts and stores all elements: by counting where their keys lie close together, else by comparisons."""
+        builder, keys = self.builder, KeyRange(self.builder, least, greatest, self.counted)
+        with builder.block(branch=True) as close:
+            sort_by_counting(builder, self.row, self._values, self.chunks, keys, self.lanes)
+        with builder.block(branch=True) as apart:
+            self._sort_by_comparisons()
+        builder.add(If(keys.pay(self.count, self.chunks), closed(close), closed(apart)))
+
+    def _sort_by_comparisons(self) -> None:
+        """Sorts and stores all elements by comparisons."""
+        if not self.these:
+            self._read()
+        self.others = self._memory("others")
+        self._sort_all()
+
+    def _memory(self, name: str) -> tuple[Buffer, ...]:
+        """Memory for all elements."""
+        return tuple(self.builder.alloc(name, dtype, (self.count,), "heap") for dtype in self.dtypes)
 
     def _read(self) -> None:
         """Reads the elements."""
+        self.these = self._memory("these")
         with self._elements() as (_, at):
             for buffer, value in zip(self.these, self.row.elements(at), strict=True):
                 self.builder.add(Store(buffer, (at,), value))
+
+    def _values(self, at: Expr) -> Sequence[NestExpr]:
+        """An element, the key first, before any has moved."""
+        if not self.these:
+            return self.row.elements(at)
+        return [self.builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]
 
     def _sort_all(self) -> None:
         """Sorts and stores all elements."""
@@ -93,22 +131,28 @@ class Quicksort:
         """Stores an element where it stands."""
         self.row.keep(at, [Read(buffer, (at,), None) for buffer in self.these])
 
-    # Elements that are in order
+    # What decides how all elements are sorted
 
-    def _descents(self) -> NestExpr:
-        """How many elements come before the one that stands before them."""
-        return self._descents_of(Part(ZERO, self.count))
+    def _survey(self) -> list[Var]:
+        """How many elements come before the one that stands before them; where keys may be counted, the least and the greatest of them, too."""
+        return self._survey_of(Part(ZERO, self.count))
 
-    def _descents_of(self, part: Part) -> NestExpr:
-        """How many of a part."""
-        descents = self.builder.register("descents", ZERO)
+    def _survey_of(self, part: Part) -> list[Var]:
+        """The same of a part."""
+        builder = self.builder
+        found = [builder.register("descents", ZERO)]
+        if self.counted:
+            found += [builder.register(name, identity(name, self.key)) for name in EXTREMES]
         with self._along(Part(ix.maximum(part.low, 1), part.high)) as at:
-            before, key = (
-                self.builder.name(name, Read(self.these[0], (place,), None))
-                for name, place in (("before", ix.sub(at, 1)), ("key", at))
-            )
-            self._add(descents, chosen(precedes(key, before), ONE, ZERO))
-        return self.builder.name("descents", Read(descents, (), None))
+            before, own = (self._values(place)[0] for place in (ix.sub(at, 1), at))
+            self._add(found[0], chosen(precedes(own, before), ONE, ZERO))
+            for register, name in zip(found[1:], EXTREMES, strict=False):
+                self._fold(register, own, name)
+        if self.counted:
+            first = self._values(builder.name("first", ix.minimum(part.low, ix.sub(self.count, 1))))[0]
+        for register, name in zip(found[1:], EXTREMES, strict=False):
+            builder.add(Store(register, (), Op(name, self.key, (Read(register, (), None), first))))
+        return [builder.name(register.name, Read(register, (), None)) for register in found]
 
     # Loops
 
@@ -223,29 +267,41 @@ class Quicksort:
         """Stores every element at the place that the number of those before it says.
 
         Each of two elements that differ is before the other or behind it, so that less comparisons hold where some are equal, or no
-        numbers: only then is it counted again who was first.
+        numbers: only then is it counted again, who stood first among equal ones, and again where there are no numbers.
         """
+
+        def less(key: NestExpr, own: NestExpr, _: NestExpr) -> NestExpr:
+            return Op("lt", bool_, (key, own))
+
+        def less_or_earlier(key: NestExpr, own: NestExpr, earlier: NestExpr) -> NestExpr:
+            equal = Op("logical_and", bool_, (earlier, Op("eq", bool_, (key, own))))
+            return Op("logical_or", bool_, (less(key, own, earlier), equal))
+
+        def in_order(key: NestExpr, own: NestExpr, earlier: NestExpr) -> NestExpr:
+            as_before = Op("logical_and", bool_, (earlier, _not(precedes(own, key))))
+            return Op("logical_or", bool_, (precedes(key, own), as_before))
+
+        self._by_ranks_of(part, (less, less_or_earlier, in_order) if self.key.is_float else (less, less_or_earlier))
+
+    def _by_ranks_of(self, part: Part, orders: Sequence[Callable[[NestExpr, NestExpr, NestExpr], NestExpr]]) -> None:
+        """Stores every element at its place in the first of some orders that has a place for each."""
         builder = self.builder
-        found = builder.register("found", ZERO)
-        self._rank(part, lambda key, own, _: Op("lt", bool_, (key, own)), found)
+        if len(orders) == 1:
+            self._rank(part, orders[0])
+            return
+        found = builder.register("found", const(self.counter, 0))
+        self._rank(part, orders[0], found)
         length = builder.name("length", ix.sub(part.high, part.low))
         pairs = Op("mul", i64, (length, ix.sub(length, 1)))
-        with builder.when(Op("ne", bool_, (ix.mul(builder.name("found", Read(found, (), None)), 2), pairs))):
-            self._rank(
-                part,
-                lambda key, own, earlier: Op(
-                    "logical_or",
-                    bool_,
-                    (precedes(key, own), Op("logical_and", bool_, (earlier, _not(precedes(own, key))))),
-                ),
-            )
+        some = Op("cast", i64, (builder.name("found", Read(found, (), None)),))
+        with builder.when(Op("ne", bool_, (ix.mul(some, 2), pairs))):
+            self._by_ranks_of(part, orders[1:])
 
     def _rank(
         self, part: Part, before: Callable[[NestExpr, NestExpr, NestExpr], NestExpr], found: Buffer | None = None
     ) -> None:
         """Stores the elements by how many are `before` them, of which it is told the keys and whether they stand earlier; adds up how many."""
-        builder, key = self.builder, self.these[0].dtype
-        counter = i32 if key.bits <= i32.bits else i64
+        builder, counter = self.builder, self.counter
         with self._along(part) as at:
             own = [builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]
             number = builder.name("number", Op("cast", counter, (ix.sub(at, part.low),)))
@@ -256,10 +312,11 @@ class Quicksort:
                 holds = before(builder.name("other", Read(self.these[0], (other,), None)), own[0], earlier)
                 more = chosen(holds, const(counter, 1), const(counter, 0))
                 builder.add(Store(rank, (), Op("add", counter, (Read(rank, (), None), more))))
-            place = builder.name("place", Op("cast", i64, (Read(rank, (), None),)))
+            rank_of = builder.name("rank", Read(rank, (), None))
+            place = builder.name("place", Op("cast", i64, (rank_of,)))
             self.row.keep(ix.add(part.low, place), own)
             if found is not None:
-                self._add(found, place)
+                self._fold(found, rank_of, "add")
 
     # Pivots
 
@@ -267,7 +324,7 @@ class Quicksort:
         """The median of three keys of a part, or of nine of a long one."""
         builder = self.builder
         length = builder.name("length", ix.sub(part.high, part.low))
-        pivot = builder.alloc("pivot", self.these[0].dtype, (), "register")
+        pivot = builder.alloc("pivot", self.key, (), "register")
         chance = Op(
             "shr", i64, (Op("mul", i64, (ix.add(part.low, ix.mul(part.high, 3)), const(i64, SPREAD))), const(i64, 16))
         )
@@ -295,9 +352,21 @@ class Quicksort:
 
     def _add(self, register: Buffer, number: NestExpr) -> None:
         """Adds a number to a register, in lanes or one after the other."""
-        left, right = fresh("left"), fresh("right")
-        total, step = (Op("add", i64, (left, each)) for each in (right, number))
-        self.builder.add(Fold((register,), (), (step,), (left,), (right,), (total,), (ZERO,), "add"))
+        self._fold(register, number, "add")
+
+    def _fold(self, register: Buffer, value: NestExpr, name: str) -> None:
+        """Folds a value into a register by an operator, in lanes or one after the other."""
+        left, right = fresh("left", value.dtype), fresh("right", value.dtype)
+        both, step = (Op(name, value.dtype, (left, each)) for each in (right, value))
+        neutral = identity(name, value.dtype)
+        self.builder.add(Fold((register,), (), (step,), (left,), (right,), (both,), (neutral,), name))
+
+
+def identity(name: str, dtype: DType) -> Const:
+    """What a fold of integers by an operator begins with."""
+    found = identity_of(name, dtype)
+    assert found is not None
+    return found
 
 
 def _not(test: NestExpr) -> NestExpr:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from raido.algo.graph.expr import Expr, Item, Reduce, Result, Var
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Checked, Cond, Expr, Item, Load, Loop, Reduce, Result, Var, While
+from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.lower.block_sorts import BlockSort
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.jobs import Job
@@ -50,7 +52,12 @@ class Row:
         self.loops, self.work, self.copy, self.job = loops, work, copy, work.job
         self.axis = work.job.stage.reduction_axes[0]
 
-    def elements(self, at: Var) -> list[Var]:
+    def is_there(self) -> bool:
+        """Whether an element is read rather than made: reading it again costs no more than reading a copy."""
+        assert self.job.reduction is not None
+        return all(_is_read(value) for value in self.job.reduction.values)
+
+    def elements(self, at: Expr) -> list[Var]:
         """Statements that compute an element, and the names of its values, the keys first."""
         loops, work = self.loops, self.work
         values = {**loops.environment(work, self.copy), self.axis.var: at}
@@ -73,6 +80,15 @@ class Row:
         """The memory of the results."""
         storages = self.loops.converter.storages
         return tuple(storages[Result(self.job.form, k)].buffer for k in range(len(self.job.bodies)))
+
+
+def _is_read(value: Expr) -> bool:
+    """Whether a value is an element of an array at a place that axes and sizes say, or such a place."""
+    if isinstance(value, Load):
+        return not value.checked and all(map(_is_read, value.indices))
+    return not any(isinstance(node, Load | Checked | Cond | Loop | While | Item) for node in scalar_nodes(value)) and (
+        value.dtype is i64
+    )
 
 
 def _kind(job: Job) -> type[RadixSort | BlockSort | Quicksort]:

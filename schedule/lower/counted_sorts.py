@@ -1,0 +1,95 @@
+"""Sorts of integers that lie close together, by counting: one pass of `append_by_key` whose keys are the differences to the least of them.
+
+    these    7 5 9 5    least 5    counters 0 … 4, of which the places are 0 2 2 3 3
+    places   2 0 3 1               equal keys keep their order
+
+Where nothing moves with the keys, the counters say all: each key is written as often as there are some of it.
+
+What is looked at is how far the greatest key lies from the least one, which a loop over all of them finds in lanes: a few thousand cells,
+groups, columns or ratings take one pass whatever the type of their keys. (Knuth, The Art of Computer Programming 3, 5.2: distribution
+counting.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i64, u64
+from raido.algo.graph.expr import Expr, Op, const, fresh
+from raido.schedule.lower.append_by_key import Take, append_by_key, places_by_key
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.chunks import Chunks
+from raido.schedule.nest.nodes import Certificate
+from raido.schedule.nest.values import NestExpr, Read
+from raido.schedule.stages.sort_keys import sortable
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.sorts import Row
+
+ZERO = ix.as_index(0)
+
+
+class KeyRange:
+    """The integers from the least to the greatest key, of which no more than `most` are counted."""
+
+    def __init__(self, builder: Builder, least: Expr, greatest: Expr, most: int) -> None:
+        first, last = sortable(least), sortable(greatest)
+        self.first = builder.name("lowest", first)
+        apart = builder.name("apart", Op("cast", u64, (Op("sub", last.dtype, (last, self.first)),)))
+        self.few = Op("lt", bool_, (apart, const(u64, most)))
+        bounded = Op("cast", i64, (Op("minimum", u64, (apart, const(u64, most - 1))),))
+        self.number = builder.name("number", ix.add(builder.name("apart", bounded), 1))
+
+    def pay(self, elements: Expr, chunks: Chunks) -> NestExpr:
+        """Whether counting pays: there are few integers, and no more counters for all chunks than elements."""
+        filled = Op("le", bool_, (ix.mul(chunks.count, self.number), elements))
+        return Op("logical_and", bool_, (self.few, filled))
+
+    def key(self, place: Expr, dtype: DType) -> NestExpr:
+        """The key at a place among them."""
+        own = Op("add", self.first.dtype, (self.first, Op("cast", self.first.dtype, (place,))))
+        if dtype.kind == "u":
+            return own
+        sign = const(own.dtype, 1 << (dtype.bits - 1))
+        return Op("bitcast", dtype, (Op("bit_xor", own.dtype, (own, sign)),))
+
+    def place(self, key: NestExpr) -> NestExpr:
+        """The place of a key among them."""
+        own = sortable(key)
+        return Op("cast", i64, (Op("sub", own.dtype, (own, self.first)),))
+
+
+def sort_by_counting(
+    builder: Builder,
+    row: Row,
+    values: Callable[[Expr], Sequence[NestExpr]],
+    chunks: Chunks,
+    keys: KeyRange,
+    lanes: Mapping[str, Any],
+) -> None:
+    """Stores all elements in the order of their keys. `values`: those of an element, the key first; lanes: of loops along the elements."""
+    counts = builder.alloc("counts", i64, (chunks.count, keys.number), "heap")
+
+    def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:
+        with builder.loop(element := fresh("i"), first, end, 1):
+            own = values(element)
+            place = take(builder.name("key", keys.place(own[0])))
+            if moves:
+                row.keep(place, own)
+
+    certificate = Certificate("quicksort", row.results())
+    if len(row.results()) > 1:
+        append_by_key(builder, chunks, counts, in_chunk, certificate)
+        return
+    places_by_key(builder, chunks, counts, in_chunk)
+    kind = "serial" if builder.threaded or ix.constant_value(chunks.count) == 1 else "parallel"
+    with builder.loop(place := fresh("key"), ZERO, keys.number, 1, kind=kind, certificates=(certificate,)):
+        key = builder.name("value", keys.key(place, row.results()[0].dtype))
+        begin = builder.name("begin", Read(counts, (ZERO, place), None))
+        last = Op("eq", bool_, (ix.add(place, 1), keys.number))
+        following = Read(counts, (ZERO, ix.add(place, 1)), Op("logical_not", bool_, (last,)))
+        end = builder.name("end", Op("select", i64, (last, chunks.high, following)))
+        with builder.loop(at := fresh("i"), begin, end, 1, **lanes):
+            row.keep(at, [key])
