@@ -168,8 +168,10 @@ def _step_axes(stage: Stage) -> list[Axis]:
 
 
 def _is_evenly_placed(stage: Stage) -> bool:
-    """Whether no place is read from an array."""
-    return not any(isinstance(node, Load) for e in _places(stage) for node in scalar_nodes(e))
+    """Whether no place is read from an array, but where it is the same element for all steps."""
+    steps = {axis.var for axis in _step_axes(stage)}
+    read = [node for e in _places(stage) for node in scalar_nodes(e) if isinstance(node, Load)]
+    return not any(node in steps for load in read for e in load.indices for node in scalar_nodes(e))
 
 
 def _places(stage: Stage) -> list[Expr]:

@@ -4,8 +4,9 @@
 
 The body is a choice whose last resort is the old element at the same index. Of the conditions on the way to the new value, an equation
 of an index fixes that index, and bounds (with a remainder, where every third index is changed) become an axis of steps; both must say
-the index in terms of sizes and counters of loops around, or, for an equation, of anything but indices that are fixed themselves. What is
-left over decides in each step whether there is one: a step that is none changes the element −1, which there is not.
+the index in terms of sizes and counters of loops around, or, for an equation, of anything but indices that are fixed themselves. Bounds
+that data decides (`out.at[start[i]:end[i]]`) become an axis, too, where sizes say how far they are apart. What is left over decides in
+each step whether there is one: a step that is none changes the element −1, which there is not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import (
     Array,
     Axis,
+    Checked,
     Cond,
     Const,
     Count,
@@ -59,17 +61,22 @@ class _Choice:
 
 @dataclass(slots=True)
 class _Reach:
-    """The changed indices along one axis. `check`: reads the one that is fixed from an array that checks it."""
+    """The changed indices along one axis. `check`: reads the one that is fixed from an array that checks it. `first`, `end`: bounds that
+    data decides, and the conditions that say so; `span`: one of each, so far apart as sizes say."""
 
     fixed: Expr | None = None
     check: Load | None = None
     low: list[Expr] = field(default_factory=list)
     high: list[Expr] = field(default_factory=list)
+    first: list[tuple[Expr, Expr]] = field(default_factory=list)
+    end: list[tuple[Expr, Expr]] = field(default_factory=list)
+    span: tuple[Expr, Expr] | None = None
     stride: tuple[Expr, int] | None = None  # an index that is changed, and how far the others are apart
 
     @property
     def narrow(self) -> bool:
-        return self.fixed is not None or self.stride is not None or bool(self.low or self.high)
+        some = self.fixed is not None or self.stride is not None or self.span is not None
+        return some or bool(self.low or self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +144,8 @@ def _part_of(form: Generate, body: Expr, tables: Tables, facts: Facts) -> _Part 
     reaches = {axis.var: _Reach() for axis in form.axes}
     rest = [test for test in _conjuncts(choice.tests, tables) if not _settle(test, reaches)]
     _leave_out_circles(reaches, rest)
+    for var, reach in reaches.items():
+        _find_span(var, reach, rest)
     if not (any(reach.narrow for reach in reaches.values()) or choice.lazy):
         return None
     key = (*choice.lazy, *_conjuncts(choice.tests, tables))
@@ -292,14 +301,28 @@ def _settle(test: Expr, reaches: dict[Var, _Reach]) -> bool:
                 reach.fixed, reach.check = bound, check
                 return True
             continue
-        if check is not None or not _is_of_sizes(bound, reaches):
+        if check is not None or not _is_of_data(bound, reaches):
             continue
-        if name in ("ge", "gt"):
-            reach.low.append(ix.add(bound, 1) if name == "gt" else bound)
+        bound, below = ix.add(bound, 1) if name in ("gt", "le") else bound, name in ("lt", "le")
+        if _is_of_sizes(bound, reaches):
+            (reach.high if below else reach.low).append(bound)
         else:
-            reach.high.append(bound if name == "lt" else ix.add(bound, 1))
+            (reach.end if below else reach.first).append((bound, test))
         return True
     return False
+
+
+def _find_span(var: Var, reach: _Reach, rest: list[Expr]) -> None:
+    """Takes a first and an end index that data decides for those of the steps, if sizes say how many there are between; all other such
+    bounds stay conditions, and so does that an index is one of the array."""
+    if reach.fixed is None and reach.stride is None:
+        pairs = ((first, ix.canonical(ix.sub(end, first))) for first, _ in reach.first for end, _ in reach.end)
+        reach.span = next((pair for pair in pairs if _is_of_sizes(pair[1], {})), None)
+    taken = reach.span
+    left = [test for first, test in reach.first if taken is None or first is not taken[0]]
+    ends = [(end, test) for end, test in reach.end]
+    left += [test for end, test in ends if taken is None or ix.canonical(ix.sub(end, taken[0])) is not taken[1]]
+    rest += left
 
 
 def _settle_stride(test: Op, reaches: dict[Var, _Reach]) -> bool:
@@ -326,6 +349,16 @@ def _unchecked(e: Expr) -> tuple[Expr, Load | None]:
         if len(counting.axes) == 1 and counting.bodies[e.array.index] is counting.axes[0].var:
             return e.indices[0], e
     return e, None
+
+
+def _is_of_data(e: Expr, reaches: dict[Var, _Reach]) -> bool:
+    """Whether an index is the same in all steps: made of sizes, counters and elements, none of which the axes choose."""
+    return all(
+        isinstance(node, (Const, SizeVar, Count, Load))
+        or (isinstance(node, Var) and node not in reaches)
+        or (isinstance(node, Op) and node.name not in CAN_FAULT)
+        for node in scalar_nodes(e)
+    )
 
 
 def _is_of_sizes(e: Expr, reaches: dict[Var, _Reach]) -> bool:
@@ -362,16 +395,17 @@ def _with_steps(
 ) -> _Part:
     axes: list[Axis] = []
     values: dict[Node, Node] = {}
+    lazy = list(choice.lazy)
     for axis in form.axes:
         reach = reaches[axis.var]
         if reach.fixed is not None:
             rest += _kept_bounds(axis.var, reach)
         else:
-            step, index = _steps_along(axis, reach, rest, facts)
+            step, index = _steps_along(axis, reach, rest, lazy, facts)
             axes.append(step)
             tables.named_axes.update([step.var] if axis.var in tables.named_axes else [])
             values[axis.var] = index
-    guarded = bool(rest or choice.lazy)
+    guarded = bool(rest or lazy)
     places = dict(values)
     for axis in form.axes:
         reach = reaches[axis.var]
@@ -381,8 +415,8 @@ def _with_steps(
             places[axis.var] = ix.canonical(shown)
             values[axis.var] = Op("clamp_index", i64, (ix.canonical(bare), axis.extent))
     checked = not guarded and any(reach.check is not None for reach in reaches.values())
-    value, *new = tables.rewrite((choice.value, *rest, *choice.lazy), lambda node: node, values)
-    tests, lazy = tuple(new[: len(rest)]), tuple(new[len(rest) :])
+    value, *new = tables.rewrite((choice.value, *rest, *lazy), lambda node: node, values)
+    tests, guards = tuple(new[: len(rest)]), tuple(new[len(rest) :])
     named: Any = tuple(places[axis.var] for axis in form.axes)
     where: Any = tuple((axis.var, values[axis.var]) for axis in form.axes)
     old_tests = (*choice.tests, *choice.lazy)
@@ -393,7 +427,7 @@ def _with_steps(
         named,
         checked,
         tests,
-        lazy,
+        guards,
         value,
         choice.value,
         old_tests,
@@ -417,8 +451,9 @@ def _at_stride(var: Var, start: Expr, step: int) -> Expr:
     return Op("eq", bool_, (Op("mod", i64, (ix.sub(var, start), const(i64, step))), const(i64, 0)))
 
 
-def _steps_along(axis: Axis, reach: _Reach, rest: list[Expr], facts: Facts) -> tuple[Axis, Expr]:
-    """The axis of steps along an axis of the array, and the index that a step names."""
+def _steps_along(axis: Axis, reach: _Reach, rest: list[Expr], lazy: list[Expr], facts: Facts) -> tuple[Axis, Expr]:
+    """The axis of steps along an axis of the array, and the index that a step names. Where that may not be one of the array, nothing is
+    evaluated: a condition of the `lazy` ones."""
     if not reach.narrow and reach.stride is None:
         rest += _kept_bounds(axis.var, reach)
         var = fresh(axis.name)
@@ -436,6 +471,13 @@ def _steps_along(axis: Axis, reach: _Reach, rest: list[Expr], facts: Facts) -> t
             else ix.minimum(high, bound)
         )
     var = fresh(axis.name)
+    if reach.span is not None:
+        first, span = reach.span
+        rest += _kept_bounds(axis.var, reach)
+        if not _is_inside(first, span, axis.extent, facts):
+            inside = (Op("le", bool_, (const(i64, 0), axis.var)), Op("lt", bool_, (axis.var, axis.extent)))
+            lazy.append(all_of(inside))
+        return Axis(var, span if facts.nonnegative(span) else ix.maximum(span, 0)), ix.add(first, var)
     step = 1
     if reach.stride is not None:
         start, by = reach.stride
@@ -444,6 +486,18 @@ def _steps_along(axis: Axis, reach: _Reach, rest: list[Expr], facts: Facts) -> t
     count = span if step == 1 else ix.ceildiv(span, step)
     extent = count if facts.nonnegative(count) else ix.maximum(count, 0)
     return Axis(var, extent), ix.add(low, ix.mul(var, step))
+
+
+def _is_inside(first: Expr, span: Expr, extent: Expr, facts: Facts) -> bool:
+    """Whether so many indices from the first one on are those of an array: it is known, or was asked before they were counted."""
+    if facts.nonnegative(first) and facts.less_equal(ix.add(first, span), extent):
+        return True
+    form = span.array.form if isinstance(span, Count) and isinstance(span.array, Result) else None
+    length = form.bodies[0] if isinstance(form, Generate) and len(form.bodies) == 1 else None
+    if not isinstance(length, Checked) or not length.kind.endswith("bounds"):
+        return False
+    start, _, size = length.details
+    return ix.canonical(start) is ix.canonical(first) and ix.canonical(size) is ix.canonical(extent)
 
 
 def _joined(parts: Sequence[_Part], tables: Tables) -> Update:
