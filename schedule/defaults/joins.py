@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
-from raido.algo.graph.rewrite import substitute
+from raido.algo.graph.expr import Load
+from raido.algo.graph.rewrite import scalar_nodes, substitute
 from raido.schedule.plan import Root
+from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, has_loops_said
 
@@ -110,7 +112,8 @@ def shares_reads(state: State, demand: Demand, guest: str, host: str) -> bool:
 def reads_own_index(state: State, demand: Demand, reader: str, stage: Stage) -> bool:
     """Whether a reader has the shape of what it reads, and reads it at its own index only."""
     other = state.uses.stages[reader]
-    if not isinstance(other, Stage) or not is_joinable(state, reader):
+    gathers = stage.scan is not None and is_gather(state, reader)
+    if not isinstance(other, Stage) or not (is_joinable(state, reader) or gathers):
         return False
     own = tuple(axis.var for axis in other.axes)
     return (
@@ -141,6 +144,20 @@ def is_joinable(state: State, name: str) -> bool:
 
     stage = state.uses.stages[name]
     return isinstance(stage, Stage) and is_open(state, stage) and is_pointwise(stage)
+
+
+def is_gather(state: State, name: str) -> bool:
+    """Whether a stage reads elements that others choose, besides those at its own index, and nothing was said of its loops and its place:
+    of a scan that chooses them (a forward fill, `rd.repeat`), each as it is made."""
+    stage = state.uses.stages[name]
+    if not isinstance(stage, Stage) or not is_open(state, stage):
+        return False
+    variables = {axis.var for axis in stage.axes}
+    return all(
+        i in variables or index.constant_value(i) is not None or any(isinstance(node, Load) for node in scalar_nodes(i))
+        for load in loads_of(stage)
+        for i in load.indices
+    )
 
 
 def is_host(state: State, name: str) -> bool:

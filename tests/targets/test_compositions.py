@@ -251,3 +251,28 @@ def test_short_folds_that_are_read_once_are_made_where_they_are_read() -> None:
     for n in (1, 2, 17, 60):
         p = rng.random((n, 3)) * n
         np.testing.assert_allclose(executable(p), energy.interpret(p), rtol=1e-9)
+
+
+CHOSEN_BY_SCANS = {
+    "repeat": (lambda a: rd.repeat(a, a % 4), lambda a: np.repeat(a, a % 4)),
+    "forward fill": (
+        lambda a: a[rd.scan(rd.maximum, 0, rd.where(a > 3, rd.iota(a.shape[0]), 0))],
+        lambda a: a[np.maximum.accumulate(np.where(a > 3, np.arange(len(a)), 0))],
+    ),
+    "keys of runs": (
+        lambda a: (a * 2)[rd.cumsum(rd.clip(a, 0, 1)) // 9],
+        lambda a: (a * 2)[np.cumsum(np.clip(a, 0, 1)) // 9],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN_BY_SCANS)
+def test_elements_that_a_scan_chooses_are_read_as_it_chooses_them(name: str) -> None:
+    make, make_numpy = CHOSEN_BY_SCANS[name]
+    program = rd.algorithm(a=rd.i64["n"])(make)
+    executable = program.compile()
+    nest = executable.source("nest")
+    assert any("prefix = scan" in body and re.search(r"(out|move_2)\[", body) for body in vector_bodies(nest)), nest
+    for n in SIZES:
+        a = numbers(n)
+        np.testing.assert_array_equal(executable(a), make_numpy(a), f"{n}")
