@@ -12,7 +12,7 @@ from raido.algo.language.making import iota
 from raido.algo.language.moves import moved, reshape
 from raido.algo.language.scanning import whole_operand
 from raido.algo.language.segments import segmented_reduce
-from raido.algo.language.sorting import argsort
+from raido.algo.language.sorting import sorted_with
 from raido.algo.language.ufuncs import logical_or
 from raido.algo.language.uniques import elements_differ
 from raido.algo.trace.building import Number, Several, Single
@@ -84,15 +84,26 @@ def reduce_by_key(
         if leaf.ndim != 1:
             found = describe(leaf.dtype, leaf.extents)
             raise ShapeError(complaint(f"the keys of {WHAT} are arrays of one dimension, not {found}"))
-    order = argsort(given)
+    extent = leaves(given)[0].extents[0]
     for leaf in leaves(tuple(data)):
-        joined_size(order.extents[0], leaf.extents[0], f"the keys of {WHAT}", "dimension 0 of its values")
-    ordered, *in_order = (map_leaves(lambda leaf: _taken(leaf, order), each) for each in (given, *data))
-    first = logical_or(iota(order.shape[0]) == 0, elements_differ(ordered))
-    *kept, starts = compress(first, [*leaves(ordered), iota(order.shape[0])])
-    offsets = concat([starts, reshape(Array(order.extents[0]), (1,))])
+        joined_size(extent, leaf.extents[0], f"the keys of {WHAT}", "dimension 0 of its values")
+    ordered, in_order = _in_order(given, data)
+    count = leaves(ordered)[0].shape[0]
+    first = logical_or(iota(count) == 0, elements_differ(ordered))
+    *kept, starts = compress(first, [*leaves(ordered), iota(count)])
+    offsets = concat([starts, reshape(Array(extent), (1,))])
     folds = segmented_reduce(op, neutral, in_order[0] if len(in_order) == 1 else tuple(in_order), offsets, name=name)
     return unflatten(ordered, kept), folds
+
+
+def _in_order(keys: Any, data: list[Any]) -> tuple[Any, list[Any]]:
+    """The keys in order, and the values with them: one array of scalars moves with the keys, as the places of others would."""
+    flat: list[Array] = leaves(tuple(data))
+    if len(flat) == 1 and flat[0].ndim == 1:
+        ordered, (values,) = sorted_with(keys, flat, False, WHAT)
+        return ordered, [map_leaves(lambda _: values, data[0])]
+    ordered, (order,) = sorted_with(keys, (), True, WHAT)
+    return ordered, [map_leaves(lambda leaf: _taken(leaf, order), each) for each in data]
 
 
 def _taken(leaf: Array, order: Array) -> Array:

@@ -5,6 +5,7 @@ Complex numbers are sorted as NumPy sorts them, though they have no order: by re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, overload
 
 from raido.algo.graph.dtypes import u8
@@ -14,7 +15,7 @@ from raido.algo.language.moves import astype, flatten, normal_axis
 from raido.algo.language.scanning import operands
 from raido.algo.language.ufuncs import invert, isnan, negative
 from raido.algo.trace.building import Several, elements, elementwise, form_results, make_axes, structure
-from raido.algo.trace.context import current
+from raido.algo.trace.context import current, load
 from raido.algo.trace.trees import leaves, map_leaves, rebuild_tuple, unflatten
 from raido.algo.trace.value import Array
 from raido.algo.trace.weak import each_weakness
@@ -96,6 +97,18 @@ def argsort(
     given = _mirrored(structure(a)) if descending else structure(a)
     _, along, own, nodes = sortable(with_keys(given), axis, "rd.argsort")
     return form_results(Sort(own, along, len(nodes), (*nodes, own[along].var)), "argsort", name)[-1]
+
+
+def sorted_with(a: Any, carried: Sequence[Array], places: bool, what: str) -> tuple[Any, list[Array]]:
+    """A structure of rank 1 in order, and arrays whose elements move with its own; the places where these stood come last, if wanted."""
+    keyed = with_keys(a)
+    value, along, own, nodes = sortable(keyed, 0, what)
+    with current().deeper():
+        moved = tuple(load(leaf.node, (own[0].var,)) for leaf in carried)
+    own_places = (own[0].var,) if places else ()
+    form = Sort(own, along, len(nodes), (*nodes, *moved, *own_places))
+    results = form_results(form, "sort", weak=each_weakness([*leaves(value), *carried]))
+    return without_keys(a, unflatten(keyed, results[: len(nodes)])), results[len(nodes) :]
 
 
 def _mirrored(value: Any) -> Any:

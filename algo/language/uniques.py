@@ -7,22 +7,22 @@ from typing import Any, Literal, overload
 
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Sort, const
+from raido.algo.graph.expr import const
 from raido.algo.language.complexes import Complex
 from raido.algo.language.control import loop
 from raido.algo.language.filtering import compress
+from raido.algo.language.joining import concat
 from raido.algo.language.making import iota, replicate
 from raido.algo.language.moves import array_of, astype, flatten, moved, normal_axis, reshape, transpose
 from raido.algo.language.reductions import any as any_of
 from raido.algo.language.scanning import scan
-from raido.algo.language.scattering import bincount, scatter
-from raido.algo.language.sorting import argsort, sortable, with_keys, without_keys
+from raido.algo.language.scattering import scatter
+from raido.algo.language.sorting import argsort, sorted_with
 from raido.algo.language.ufuncs import add, isnan, logical_and, logical_not, logical_or, not_equal
-from raido.algo.trace.building import form_results, structure
+from raido.algo.trace.building import structure
 from raido.algo.trace.context import load
 from raido.algo.trace.trees import leaves, map_leaves, parts_of, unflatten
 from raido.algo.trace.value import Array
-from raido.algo.trace.weak import each_weakness
 
 
 @overload
@@ -78,37 +78,30 @@ def unique(
     array = given if isinstance(given, Complex) else array_of(given, "rd.unique")
     if axis is not None:
         ordered, places = _ordered_slices(array, normal_axis(axis, array.ndim))
-        differs = _slices_differ(ordered)
+        moved_along, differs = [places], _slices_differ(ordered)
     else:
-        ordered, places = _ordered_elements(array)
+        ordered, moved_along = sorted_with(flatten(array), (), return_index or return_inverse, "rd.unique")
         differs = elements_differ(ordered, equal_nan)
-    n = places.shape[0]
+    n = leaves(ordered)[0].shape[0]
     first = logical_or(iota(n) == 0, differs)
-    *kept, indices = compress(first, [*leaves(ordered), places], name if axis is None else None)
-    values = unflatten(ordered, kept)
+    places = moved_along if return_index or return_inverse else []
+    *kept, starts = compress(first, [*leaves(ordered), *places, astype(iota(n), i64)], name if axis is None else None)
+    values = unflatten(ordered, kept[: len(kept) - len(places)])
     if axis is not None:
         values = _as_slices(values, array, normal_axis(axis, array.ndim), name)
     if not (return_index or return_inverse or return_counts):
         return values
-    number = scan(add, 0, astype(first, i64)) - 1
     results = [values]
     if return_index:
-        results.append(indices)
+        results.append(kept[-1])
     if return_inverse:
-        inverse = scatter(replicate(n, Array(const(i64, 0))), places, number, unique_indices=True)
+        number = scan(add, 0, astype(first, i64)) - 1
+        inverse = scatter(replicate(n, Array(const(i64, 0))), places[0], number, unique_indices=True)
         results.append(inverse if array.ndim == 1 or axis is not None else reshape(inverse, array.shape))
     if return_counts:
-        results.append(bincount(number, indices.shape[0]))
+        ends = concat([starts, reshape(astype(array_of(n, "rd.unique"), i64), (1,))])
+        results.append(ends[1:] - ends[:-1])
     return tuple(results)
-
-
-def _ordered_elements(array: Any) -> tuple[Any, Array]:
-    """The elements in order, and where each stood in the flattened array."""
-    keyed = with_keys(flatten(array))
-    value, along, own, nodes = sortable(keyed, 0, "rd.unique")
-    form, weak = Sort(own, along, len(nodes), (*nodes, own[0].var)), each_weakness(leaves(value))
-    *sorted_keys, places = form_results(form, "sort", weak=weak)
-    return without_keys(array, unflatten(keyed, sorted_keys)), places
 
 
 def elements_differ(ordered: Any, equal_nan: bool = True) -> Array:
