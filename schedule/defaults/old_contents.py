@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from raido.algo.graph.expr import Array, Generate, Result, Update
+from raido.algo.graph.expr import Array, ArrayLoop, ArrayWhile, Generate, Result, Update
 from raido.algo.graph.rewrite import loads_in
 from raido.schedule.remember import remembered
 from raido.schedule.stages.reads import flatten, loads_of
@@ -33,10 +33,14 @@ def reads_rows_before(state: State, stage: Stage, readers: Iterable[str]) -> boo
 
 @remembered
 def changes_of(graph: StageGraph) -> list[tuple[str, tuple[Array, ...]]]:
-    """The stages that are updates, and the arrays that each changes."""
-    stages = (stage for stage, _ in flatten(graph.stages))
+    """The stages that are updates, and the arrays that each changes; and loops in loops, with what they begin as and may take over."""
+    stages = [stage for stage, _ in flatten(graph.stages)]
     updates = ((stage.name, stage.form) for stage in stages if isinstance(stage, Stage) and stage.update is not None)
-    return [(name, form.dest) for name, form in updates if isinstance(form, Update)]
+    found = [(name, form.dest) for name, form in updates if isinstance(form, Update)]
+    loops = [
+        stage for stage in stages if isinstance(stage, ControlStage) and isinstance(stage.form, (ArrayLoop, ArrayWhile))
+    ]
+    return found + [(loop.name, loop.init) for loop in loops if "/" in loop.name]
 
 
 @remembered

@@ -291,11 +291,16 @@ def _with_values_apart(update: Update, tables: Tables) -> Update:
 
 
 def readers_first(stages: Sequence[AnyStage], tables: Tables) -> tuple[AnyStage, ...]:
-    """The stages of one body, those that read an array before the one that changes it; otherwise in the order that they have.
+    """The stages of one body, those that read an array before the one that changes it, or the loop that begins as it and may take its
+    memory over; otherwise in the order that they have.
 
     So do those that read it through others, if that can be had: schedules may inline what stands between.
     """
-    changers = {stage.form: stage for stage in stages if stage.form in tables.changing}
+    loops = {each.form: each.form.init for each in stages if isinstance(each.form, ArrayLoop | ArrayWhile)}
+    updates = {
+        each.form: each.form.dest for each in stages if each.form in tables.changing and isinstance(each.form, Update)
+    }
+    changers: dict[Node, tuple[Array, ...]] = {**loops, **updates}
     if not changers:
         return tuple(stages)
     own = {stage.form for stage in stages}
@@ -306,11 +311,10 @@ def readers_first(stages: Sequence[AnyStage], tables: Tables) -> tuple[AnyStage,
         needs[form] = found.union(*(needs[other] for other in below[form] if other in needs))
     directly: dict[Node, set[Node]] = {}
     at_all: dict[Node, set[Node]] = {}
-    for form in changers:
-        assert isinstance(form, Update)
+    for form, dest in changers.items():
         apart = [other for other in own if other is not form and form not in needs[other]]
-        directly[form] = {other for other in apart if not reads[other].isdisjoint(form.dest)}
-        at_all[form] = {other for other in apart if not needs[other].isdisjoint(form.dest)}
+        directly[form] = {other for other in apart if not reads[other].isdisjoint(dest)}
+        at_all[form] = {other for other in apart if not needs[other].isdisjoint(dest)}
     done: dict[Node, AnyStage] = {}
     waiting = list(stages)
     while waiting:

@@ -5,11 +5,13 @@ Their axes get names, outer axes are put in front where they are lifted out of m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.graph.expr import (
     Array,
+    ArrayLoop,
+    ArrayWhile,
     Axis,
     Const,
     Count,
@@ -102,10 +104,17 @@ def rename_axes(form: Dependent, names: Sequence[str], tables: Tables) -> Depend
 
 
 def leave_out_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Arrays that only repeat what such a form makes (rows of a mapped function that returns a scan) are that form's results."""
+    """Arrays that only repeat what such a form makes (rows of a mapped function that returns a scan) are that form's results; and loops
+    begin as the states of others that such arrays repeat, not as copies of these."""
     memo: dict[Node, Node] = {}
-    for node in topological(*roots):
+    nodes = topological(*roots)
+    states = {state for node in nodes if isinstance(node, ArrayLoop | ArrayWhile) for state in node.state}
+    for node in nodes:
         new = rebuild(node, memo.__getitem__)
+        if isinstance(new, ArrayLoop):
+            new = ArrayLoop(new.count, new.index, new.state, _begun(new.init, states, tables), new.results)
+        elif isinstance(new, ArrayWhile):
+            new = ArrayWhile(new.condition, new.state, _begun(new.init, states, tables), new.results)
         tables.carry(node, new)
         if isinstance(new, Result) and isinstance(new.form, Generate):
             source = _copied(new.form, new.index)
@@ -116,6 +125,26 @@ def leave_out_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
                 new = source
         memo[node] = new
     return rewritten(roots, memo)
+
+
+def _begun(arrays: Sequence[Array], states: Collection[Array], tables: Tables) -> tuple[Array, ...]:
+    """The arrays that a loop begins as, or the states of loops around that they repeat element for element; each of them once."""
+    found: list[Array] = []
+    for array in arrays:
+        source = _repeated(array, tables)
+        found.append(source if source in states and source not in found and source not in arrays else array)
+    return tuple(found)
+
+
+def _repeated(array: Array, tables: Tables) -> Array | None:
+    """The array that another one repeats element for element."""
+    form = array.form if isinstance(array, Result) else None
+    if not isinstance(form, Generate) or not form.axes or tables.names.get(form):
+        return None
+    assert isinstance(array, Result)
+    body, own = form.bodies[array.index], tuple(axis.var for axis in form.axes)
+    plain = isinstance(body, Load) and not body.checked and body.indices == own and body.array.shape == array.shape
+    return body.array if plain else None
 
 
 def _copied(form: Generate, index: int) -> Result | None:

@@ -52,7 +52,8 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
     }
     early: dict[Node, dict[Node, tuple[Expr, ...]]] = {}
     for loop in loops:
-        inside = [form for form, around in within.items() if loop in around]
+        inside: list[Node] = [form for form, around in within.items() if loop in around]
+        inside += [loop] if isinstance(loop, ArrayWhile) else []
         sure: dict[Node, tuple[Expr, ...]] = {
             **{
                 e: shape
@@ -83,16 +84,18 @@ def expressions_of_form(form: Node) -> tuple[Node, ...]:
     """The expressions that a form evaluates, or the arrays and expressions that it is made of."""
     if isinstance(form, ArrayCond):
         return (form.predicate,)
+    if isinstance(form, ArrayWhile):
+        return (form.condition,)
     return form.bodies if isinstance(form, Generate) else tuple(children(form))
 
 
 def always_evaluated(loop: ArrayLoop | ArrayWhile) -> set[Node]:
     """The scalars that every iteration evaluates, whatever it finds: those of the states of one number, of what decides between branches,
-    and of the loop's count, which comes before."""
+    and of the loop's count or condition, which come before."""
     own = [result.form for result in loop.results if isinstance(result, Result)]
     single = [body for form in own if isinstance(form, Generate) and not form.axes for body in form.bodies]
     deciding = [form.predicate for form in own if isinstance(form, ArrayCond)]
-    counted = [loop.count] if isinstance(loop, ArrayLoop) else []
+    counted = [loop.count if isinstance(loop, ArrayLoop) else loop.condition]
     return set(evaluated_nodes([*single, *deciding, *counted]))
 
 

@@ -104,7 +104,9 @@ class Order:
     def _reads_what_changes(self, made: Generate, form: Node) -> bool:
         """Whether a map reads an array that changes before the form runs."""
         read = {load.array for load in loads_in(*made.bodies)}
-        return any(not read.isdisjoint(dest) and self._needs(form, change) for change, dest in self.changes.items())
+        loops = {each: each.init for each in self.paths if isinstance(each, (ArrayLoop, ArrayWhile))}
+        changes = {**self.changes, **loops}  # a loop may take over the memory of what it begins as
+        return any(not read.isdisjoint(dest) and self._needs(form, change) for change, dest in changes.items())
 
     def absorb(self, form: Node, made: Iterable[Node]) -> None:
         """A form reads itself what maps, which are no more, read for it."""

@@ -3,6 +3,7 @@
     new = m with [i] = u;  new[j] − m[i]          →   old = m[i];  new = m with [i] = u;  new[j] − old
     m with [i] = u, then with [j] ← max(·, m[i])  →   old = m[i];  m with [i] = u, then with [j] ← max(·, old)
     m'[i, j] = m[i, j] − m[i, k] · m[k, j]        →   c = m[:, k];  r = m[k, :];  m'[i, j] = m[i, j] − c[i] · r[j]
+    while: m with [j] = …, as long as … > m[i]    →   old = m[i];  while: m with [j] = …, as long as … > old
 
 Who reads both cannot run before the change, and the array could not change where it is. What is read before is fewer elements than the
 array has: its places do not depend on all axes of the reader. This is for loops, where the copy would be made in every iteration. In the
@@ -39,6 +40,7 @@ from raido.schedule.stages.checks import made_for_elements
 from raido.schedule.stages.order import Order
 from raido.schedule.stages.partial import updates_of
 from raido.schedule.stages.tables import Tables
+from raido.schedule.stages.uses import loops_around
 
 
 def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -60,6 +62,9 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
             if form in after:
                 early |= {load for load in loads if after.isdisjoint(scalar_nodes(*load.indices))}
     early |= _rows_of_states(nodes, order, tables)
+    for loop in nodes:
+        if isinstance(loop, ArrayLoop | ArrayWhile) and order.paths.get(loop):
+            early |= _read_by_iterations(loop, nodes, order)
     if not early:
         return roots
     memo: dict[Node, Node] = {}
@@ -69,6 +74,21 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
             memo[node] = with_early_reads(node, memo[node], early, memo, tables)
         tables.carry(node, memo[node])
     return rewritten(roots, memo)
+
+
+def _read_by_iterations(loop: ArrayLoop | ArrayWhile, nodes: Sequence[Node], order: Order) -> set[Node]:
+    """The few elements of what a loop begins as that its iterations read, or who needs its results, though no iteration chooses them."""
+    begun = [array for array in loop.init if array.shape]
+    reading = {form: array for array in begun for form in order.readers.get(array, {}) if form is not loop}
+    if not reading:
+        return set()
+    homes, after = loops_around(nodes), _depending_on(loop, nodes)
+    found: set[Node] = set()
+    for form, array in reading.items():
+        if isinstance(form, Generate | Update) and (form in after or loop in homes[form]):
+            few = [load for load in _few(form, array) if loop not in homes[load]]
+            found |= {load for load in few if after.isdisjoint(scalar_nodes(*load.indices))}
+    return found
 
 
 def _changed(form: Node, order: Order, tables: Tables) -> Sequence[Array]:
