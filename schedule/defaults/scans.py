@@ -131,6 +131,8 @@ def say_sort_loops(draft: Draft, stage: Stage) -> None:
     first = stage.all_axes[0]
     placed = isinstance(draft.state.plan(stage.name).compute, At)
     name = "quicksort" if "quicksort" in strategies_of(stage) and is_sorted_by_comparisons(draft, stage) else "radix"
+    if name == "radix" and not placed and is_counted_where_long(draft, stage):
+        name = say_counted_sort(draft, stage)
     if is_selection(draft, stage):
         draft.say(stage.name, "strategy", name="quickselect")
     else:
@@ -139,6 +141,35 @@ def say_sort_loops(draft: Draft, stage: Stage) -> None:
         draft.say(stage.name, "vectorize", axis=stage.reduction_axes[0].name)
     if first not in stage.reduction_axes and not placed:
         draft.say(stage.name, "parallel", axis=first.name)
+
+
+def is_counted_where_long(draft: Draft, stage: Stage) -> bool:
+    """Whether counters for all keys that there may be, of narrow integers, are no more than are counted in one pass of a `quicksort`."""
+    found = strategies_of(stage, draft.machine).get("quicksort")
+    if found is None or "counted" not in found.numbers or is_selection(draft, stage):
+        return False
+    assert stage.reduction is not None
+    return 1 << stage.reduction.left[0].dtype.bits <= int(found.numbers["counted"])
+
+
+def say_counted_sort(draft: Draft, stage: Stage) -> str:
+    """The strategy of a sort of narrow integers: they are counted where there is an element for each counter, which is asked at the call
+    where nobody knows before how many there are."""
+    assert stage.reduction is not None
+    along, counters = stage.reduction_axes[0], 1 << stage.reduction.left[0].dtype.bits
+    count = index.constant_value(known(draft, along.extent))
+    if count is not None:
+        return "quicksort" if count >= counters else "radix"
+    if not along.name.isidentifier():
+        return "radix"
+    branch = draft.branch()
+    if branch.say(stage.name, "strategy", name="quicksort"):
+        branch.say(stage.name, "vectorize", axis=along.name)
+        first = stage.all_axes[0]
+        if first is not along:
+            branch.say(stage.name, "parallel", axis=first.name)
+        draft.accept(branch.when(stage.name, f"{along.name} >= {counters}"))
+    return "radix"
 
 
 def is_selection(draft: Draft, stage: Stage) -> bool:

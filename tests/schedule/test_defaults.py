@@ -190,7 +190,8 @@ def test_long_arrays_are_sorted_by_digits_where_no_instruction_compresses():
             return rd.argsort(k, axis=-1)
 
         ordered.__annotations__["k"] = dtype["n"] if rank == 1 else dtype["rows", "n"]
-        return default_of(ordered, machine, **sizes).partition('strategy("')[2].partition('"')[0]
+        outside_branches = [line for line in default_of(ordered, machine, **sizes).splitlines() if line[:2] != "sw"]
+        return "".join(outside_branches).partition('strategy("')[2].partition('"')[0]
 
     compresses = {dtype: strategy(dtype, AVX512) for dtype in (rd.u16, rd.i32, rd.f64)}
     assert compresses == {rd.u16: "radix", rd.i32: "quicksort", rd.f64: "quicksort"}

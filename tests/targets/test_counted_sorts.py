@@ -10,7 +10,7 @@ import pytest
 
 import raido as rd
 
-KINDS = (rd.i32, rd.u32, rd.i64, rd.u64)
+KINDS = (rd.i8, rd.u16, rd.i32, rd.u32, rd.i64, rd.u64)
 ENDS = ("least", "middle", "greatest")
 
 
@@ -29,8 +29,8 @@ def close_together(dtype: Any, end: str, count: int, values: int) -> np.ndarray:
 @pytest.mark.parametrize("chunks", [1, 5])
 @pytest.mark.parametrize("dtype", KINDS, ids=str)
 def test_close_integers_are_sorted_as_all_others(dtype, chunks):
-    @rd.algorithm
-    def sorts(a: dtype["n"]):
+    @rd.algorithm(a=dtype["n"])
+    def sorts(a):
         return rd.sort(a, name="sorted"), rd.argsort(a, name="order"), rd.sort(a * dtype(1), name="made")
 
     s = sorts.schedule()
@@ -60,6 +60,23 @@ def test_elements_that_are_there_are_not_copied_before_they_are_counted():
     made = nest_of(lambda a: rd.argsort(a * a, name="sorted"), rd.i32)
     assert made.index("these") < made.index("by minimum")
     assert "by minimum" not in nest_of(lambda a: rd.argsort(a, name="sorted"), rd.f32)
+
+
+@pytest.mark.parametrize("dtype", [rd.i8, rd.u8, rd.i16, rd.u16], ids=str)
+def test_narrow_integers_are_counted_where_there_are_as_many_as_values(dtype):
+    @rd.algorithm(a=dtype["n"])
+    def sorts(a):
+        return rd.sort(a, name="sorted"), rd.argsort(a, name="order")
+
+    values = 1 << dtype.bits
+    text = str(sorts.schedule().complete())
+    assert text.count(f">= {values}") == 2 and text.count('"quicksort"') == 2 and text.count('"radix"') == 2
+    info = np.iinfo(dtype.numpy)
+    for count in (0, 1, 90, values - 1, values, values + 1, 3 * values):
+        a = np.random.default_rng(count).integers(info.min, info.max + 1, count).astype(dtype.numpy)
+        got, order = sorts(a)
+        np.testing.assert_array_equal(got, np.sort(a))
+        np.testing.assert_array_equal(order, np.argsort(a, kind="stable"))
 
 
 def test_counting_beats_comparing_where_there_are_few_values():
