@@ -132,7 +132,8 @@ def _begun(arrays: Sequence[Array], states: Collection[Array], tables: Tables) -
     found: list[Array] = []
     for array in arrays:
         source = _repeated(array, tables)
-        found.append(source if source in states and source not in found and source not in arrays else array)
+        fits = source in states and source not in found and source not in arrays
+        found.append(source if source is not None and fits else array)
     return tuple(found)
 
 
@@ -143,8 +144,9 @@ def _repeated(array: Array, tables: Tables) -> Array | None:
         return None
     assert isinstance(array, Result)
     body, own = form.bodies[array.index], tuple(axis.var for axis in form.axes)
-    plain = isinstance(body, Load) and not body.checked and body.indices == own and body.array.shape == array.shape
-    return body.array if plain else None
+    if not isinstance(body, Load) or body.checked or body.indices != own or body.array.shape != array.shape:
+        return None
+    return body.array
 
 
 def _copied(form: Generate, index: int) -> Result | None:

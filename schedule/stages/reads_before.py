@@ -82,7 +82,7 @@ def _read_by_iterations(loop: ArrayLoop | ArrayWhile, nodes: Sequence[Node], ord
     reading = {form: array for array in begun for form in order.readers.get(array, {}) if form is not loop}
     if not reading:
         return set()
-    homes, after = loops_around(nodes), _depending_on(loop, nodes)
+    homes, after = loops_around(list(nodes)), _depending_on(loop, nodes)
     found: set[Node] = set()
     for form, array in reading.items():
         if isinstance(form, Generate | Update) and (form in after or loop in homes[form]):
