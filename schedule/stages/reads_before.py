@@ -7,7 +7,7 @@
 
 Who reads both cannot run before the change, and the array could not change where it is. What is read before is fewer elements than the
 array has: its places do not depend on all axes of the reader. This is for loops, where the copy would be made in every iteration. In the
-last line m is the state of one, and m' what it becomes: each element then reads its own alone, and m' is left in the memory of m.
+third line m is the state of one, and m' what it becomes: each element then reads its own alone, and m' is left in the memory of m.
 """
 
 from __future__ import annotations
