@@ -5,6 +5,7 @@ divisibility. Both answer "unknown" rather than guess.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import gcd
 from typing import TypeAlias
 
 import numpy as np
@@ -178,8 +179,8 @@ class Facts:
 
     def __init__(self, known: Iterable[Expr] = (), ranges: Mapping[Var, Interval] | None = None) -> None:
         self.known = tuple(canonical(e) for e in known)
-        self._parts = tuple(map(linear, self.known))
-        self._least = _least_constants({}, self._parts)
+        self._parts = _parts_of(self.known)
+        self._least = _least_constants({}, map(linear, self.known))
         self.ranges = dict(ranges or {})
         self._proved: dict[Terms, int] = {}
         self._failed: dict[Terms, int] = {}
@@ -198,12 +199,8 @@ class Facts:
         more = self._copy()
         new = tuple(map(canonical, known))
         new += tuple(chosen for e in new if (chosen := self._chosen_operand(e)) is not None)
-        parts = tuple(map(linear, new))
-        more.known, more._parts, more._least = (
-            self.known + new,
-            self._parts + parts,
-            _least_constants(self._least, parts),
-        )
+        more.known, more._parts = self.known + new, self._parts + _parts_of(new)
+        more._least = _least_constants(self._least, map(linear, new))
         more._mentioned = more._mentioned.union(*map(free_variables, known))
         return more
 
@@ -314,9 +311,10 @@ class Facts:
     def _is_at_most(self, a: IntLike, b: IntLike, further: int) -> bool:
         """Whether a <= b + further."""
         constant, terms = combine(linear(b), linear(a), -1)
-        if all(canonical(atom) is atom for atom in terms):
-            return self._holds(constant + further, terms)
-        return self.nonnegative(add(sub(b, a), further))
+        for atom in terms:
+            if canonical(atom) is not atom:
+                return self.nonnegative(add(sub(b, a), further))
+        return self._holds(constant + further, terms)
 
     def equal(self, a: IntLike, b: IntLike) -> bool:
         """Whether a = b is provable."""
@@ -360,6 +358,7 @@ class Facts:
             return True
         if depth == 0 or not terms:
             return False
+        constant, terms = _in_lowest_terms(constant, terms)
         key = (constant, frozenset(terms.items()))
         tried = self._goals.get(key)
         if tried is not None and (tried[2] or (tried[0] >= depth and tried[1] >= facts)):
@@ -456,6 +455,12 @@ def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
     return facts
 
 
+def _parts_of(known: Iterable[Expr]) -> tuple[tuple[int, dict[Expr, int]], ...]:
+    """What is at least 0 as sums, each in its lowest terms, too."""
+    parts = [(part, _in_lowest_terms(*part)) for part in map(linear, known)]
+    return tuple(each for part, lowest in parts for each in ((part,) if lowest == part else (part, lowest)))
+
+
 def _least_constants(known: Mapping[Terms, int], parts: Iterable[tuple[int, dict[Expr, int]]]) -> dict[Terms, int]:
     """By the terms of what is known to be at least 0, the least constant that they are known with."""
     least = dict(known)
@@ -463,6 +468,14 @@ def _least_constants(known: Mapping[Terms, int], parts: Iterable[tuple[int, dict
         key = frozenset(terms.items())
         least[key] = min(constant, least.get(key, constant))
     return least
+
+
+def _in_lowest_terms(constant: int, terms: dict[Expr, int]) -> tuple[int, dict[Expr, int]]:
+    """A sum that is at least 0 just where the one given is: of multiples of one number, a whole number is left of the constant."""
+    divisor = gcd(*terms.values())
+    return (
+        (constant, terms) if divisor < 2 else (constant // divisor, {atom: c // divisor for atom, c in terms.items()})
+    )
 
 
 def _mention(terms: Iterable[Expr], variable: Var) -> bool:

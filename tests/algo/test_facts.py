@@ -105,3 +105,20 @@ def test_a_number_without_its_remainder_is_a_multiple_of_the_divisor():
     assert ix.sub(ix.add(m, 1), ix.mod(ix.add(m, 1), 4)) is ix.mul(4, ix.floordiv(ix.add(m, 1), 4))
     assert ix.linear(ix.sub(m, ix.mod(n, 4)))[1] == {m: 1, ix.mod(n, 4): -1}
     assert ix.linear(ix.sub(m, ix.mul(ix.mod(m, 4), 2)))[1] == {m: 1, ix.mod(m, 4): -2}
+
+
+def test_a_multiple_of_a_strip_ends_where_the_strips_do():
+    """Of multiples of one number only whole ones are asked for: strips of 32 in a block of 128 begin at 96 at the latest."""
+    m = SizeVar("m")
+    begun = ix.floordiv(ix.add(ix.minimum(ix.add(ix.mul(X, 128), 128), m), 31), 32)
+    facts = Facts().with_range(X, 0, m).with_range(Y, 0, ix.sub(begun, ix.add(ix.mul(X, 4), 1)))
+    assert facts.less_equal(ix.mul(Y, 32), 96)
+    assert not facts.less_equal(ix.mul(Y, 32), 95)
+    assert not facts.less_equal(ix.add(ix.mul(Y, 32), 32), m)
+
+
+def test_what_is_known_of_multiples_holds_of_the_numbers():
+    facts = Facts().with_known(ix.sub(ix.add(ix.mul(N, 2), 1), ix.mul(X, 4)))  # 4 x <= 2 n + 1, so 2 x <= n
+    assert facts.less_equal(ix.mul(X, 2), N)
+    assert facts.less_equal(ix.mul(X, 6), ix.mul(N, 3))
+    assert not facts.less_equal(ix.add(ix.mul(X, 2), 1), N)
