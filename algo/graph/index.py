@@ -16,7 +16,9 @@ from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.node import NodeTable
 
 IntLike: TypeAlias = Expr | int
+_LINEAR = frozenset(("add", "sub", "neg", "mul"))
 BOUNDARY_OPS = ("clamp_index", "wrap_index", "mirror_index", "symmetric_index")
+_COUNTERS = (Var, SizeVar, Count, Const)
 _SMALL = tuple(const(i64, value) for value in range(65))
 _sums = NodeTable()  # by their linear forms
 
@@ -37,11 +39,11 @@ def constant_value(e: IntLike) -> int | None:
 
 def linear(e: IntLike) -> tuple[int, dict[Expr, int]]:
     """`e` as a constant and the coefficients of its atoms. The mapping is shared: do not change it."""
-    if isinstance(e, Const):
-        return int(e.bits), {}
-    if isinstance(e, int):
-        return e, {}
-    if not isinstance(e, Op) or e.dtype is not i64:
+    if not isinstance(e, Op):
+        if isinstance(e, Const):
+            return int(e.bits), {}
+        return (e, {}) if isinstance(e, int) else (0, {e: 1})
+    if e.name not in _LINEAR or e.dtype is not i64:
         return 0, {e: 1}
     try:
         return e._linear
@@ -66,7 +68,9 @@ def _linear_operation(e: Op) -> tuple[int, dict[Expr, int]]:
 
 
 def combine(a: tuple[int, dict[Expr, int]], b: tuple[int, dict[Expr, int]], scale: int) -> tuple[int, dict[Expr, int]]:
-    """The linear form `a + scale * b`; atoms that cancel are left out."""
+    """The linear form `a + scale * b`; atoms that cancel are left out. The mapping may be one of those given: do not change it."""
+    if not b[1]:
+        return a[0] + scale * b[0], a[1]
     terms = dict(a[1])
     for atom, coefficient in b[1].items():
         total = terms.get(atom, 0) + scale * coefficient
@@ -181,13 +185,23 @@ def floordiv(a: IntLike, b: IntLike) -> Expr:
 
 def counts(parts: Iterable[Expr]) -> bool:
     """Whether expressions are made of counters and sizes, whose sums and multiples do not wrap. Numbers from data may be any."""
-    return all(isinstance(e, Var | SizeVar | Count | Const) or (isinstance(e, Op) and _counts(e)) for e in parts)
+    return all(map(_counts, parts))
 
 
-def _counts(e: Op) -> bool:
-    if e.name == "cast":
-        return not e.args[0].dtype.is_float and e.args[0].dtype.bits < 64
-    return counts(e.args[1:] if e.name == "select" else e.args) and (e.name in _ARITHMETIC or e.name == "select")
+def _counts(e: Expr) -> bool:
+    if not isinstance(e, Op):
+        return isinstance(e, _COUNTERS)
+    try:
+        return e._is_count
+    except AttributeError:
+        if e.name == "cast":
+            found = not e.args[0].dtype.is_float and e.args[0].dtype.bits < 64
+        else:
+            found = (e.name in _ARITHMETIC or e.name == "select") and counts(
+                e.args[1:] if e.name == "select" else e.args
+            )
+        object.__setattr__(e, "_is_count", found)
+        return found
 
 
 def ceildiv(a: IntLike, b: int) -> Expr:

@@ -68,8 +68,9 @@ class Node(metaclass=_Interned):
     """Base of all nodes: equality and hash are identity. Fields are positional, and tuples where there are several.
 
     A node never changes, so it keeps what is asked of it again and again, from the first time on: the nodes below and its free variables
-    (`rewrite`), its linear terms, canonical form (None: itself, as a node that held itself would live on), text, and whether a minimum or a
-    maximum is in it (`index`), whether it is arithmetic on sizes (`size_numbers`), how many lanes it has (`schedule/nest/values.py`).
+    (`rewrite`), its linear terms, canonical form (None: itself, as a node that held itself would live on), text, whether a minimum or a
+    maximum is in it, and whether it is made of counters and sizes (`index`), whether it is arithmetic on sizes (`size_numbers`), how many
+    lanes it has (`schedule/nest/values.py`).
     """
 
     __slots__ = (
@@ -78,6 +79,7 @@ class Node(metaclass=_Interned):
         "_canonical",
         "_extremes",
         "_free",
+        "_is_count",
         "_lanes",
         "_linear",
         "_mentions_size",
@@ -91,6 +93,7 @@ class Node(metaclass=_Interned):
     _canonical: Node | None
     _extremes: bool
     _free: frozenset[Any]
+    _is_count: bool
     _mentions_size: bool | None
     _lanes: int
     _text: str

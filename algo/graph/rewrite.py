@@ -11,7 +11,7 @@ from itertools import islice
 from operator import is_
 from typing import Any, TypeVar
 
-from raido.algo.graph.expr import Cond, Item, Load, Loop, Parameter, Result, Var, While
+from raido.algo.graph.expr import Cond, Item, Load, Loop, Op, Parameter, Result, Var, While
 from raido.algo.graph.node import Node, field_names
 
 N = TypeVar("N", bound=Node)
@@ -47,7 +47,7 @@ def rebuild(node: N, change: Callable[[Any], Any]) -> N:
     """The node with `change` applied to every direct child; the same node when nothing changes."""
     below = children(node)
     new = list(map(change, below))
-    if all(map(is_, new, below)):
+    if not below or all(map(is_, new, below)):
         return node
     left, values = iter(new), []
     for name in field_names(type(node)):
@@ -69,19 +69,23 @@ def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -
     """The nodes reachable from the roots by way of `below`, each once, what is below a node before it, in that order."""
     order: list[Node] = []
     entered: set[Node] = set()
-    stack: list[Any] = [*reversed(roots)]
+    above: list[Node] = []  # of the nodes that the last of `stack` goes through
+    stack = [iter(roots)]
     while stack:
-        node = stack.pop()
-        if node is None:  # all that is below the node beneath it has its place
-            order.append(stack.pop())
-        elif node not in entered:
+        for node in stack[-1]:
+            if node in entered:
+                continue
             entered.add(node)
             first = below(node)
             if first:
-                stack += (node, None)
-                stack += reversed(first)
-            else:
-                order.append(node)
+                above.append(node)
+                stack.append(iter(first))
+                break
+            order.append(node)
+        else:
+            stack.pop()
+            if above:
+                order.append(above.pop())
     return order
 
 
@@ -120,16 +124,11 @@ def rewritten(roots: Iterable[N], memo: Mapping[Node, Any]) -> tuple[N, ...]:
 def transform(root: N, change: Callable[[Node], Node], memo: dict[Node, Node] | None = None) -> Any:
     """Bottom-up: every node that `memo` does not know yet is rebuilt from its transformed children, then given to `change`."""
     memo = {} if memo is None else memo
-    known: Callable[[Node], Node] = memo.__getitem__
-    stack: list[Node] = [root]
-    while stack:
-        node = stack[-1]
-        if node in memo:
-            stack.pop()
-        elif missing := [child for child in children(node) if child not in memo]:
-            stack += reversed(missing)
-        else:
-            stack.pop()
+    if root in memo:
+        return memo[root]
+    found, known = memo, memo.__getitem__
+    for node in post_order((root,), lambda node: () if node in found else children(node)):
+        if node not in memo:
             memo[node] = change(rebuild(node, known))
     return memo[root]
 
@@ -171,7 +170,7 @@ def _free_in(node: Node, below: Sequence[Node]) -> frozenset[Var]:
     """The free variables of a node, those of what is below it being known."""
     sets = {id(s): s for s in (free_variables(child) for child in below) if s}
     free = next(iter(sets.values())) if len(sets) == 1 else _NONE.union(*sets.values())
-    bound = bound_variables(node) if free else _NONE
+    bound = bound_variables(node) if free and not isinstance(node, Op) else _NONE
     return free - bound if bound & free else free
 
 

@@ -13,7 +13,7 @@ from raido.algo.graph.expr import Const, Node, Op, Var, const
 from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.nodes import Block, If, Let, Nest
-from raido.schedule.nest.uses import fields_of
+from raido.schedule.nest.uses import PLAIN, fields_of
 
 
 def fold_constants(nest: Nest) -> Nest:
@@ -61,6 +61,8 @@ def _statement(s: Any, known: dict[Node, Node]) -> Any:
     changed = {}
     for name in fields_of(type(s)):
         value = getattr(s, name)
+        if type(value) in PLAIN:
+            continue
         new = _block(value, known, keep=True) if name == "setup" else _value(value, known)
         if new is not value:
             changed[name] = new
@@ -73,7 +75,7 @@ def _value(value: Any, known: dict[Node, Node]) -> Any:
     if isinstance(value, Block):
         return _block(value, known)
     if isinstance(value, tuple) and value and isinstance(value[0], Node):
-        new = tuple(transform(v, fold_literals, known) for v in value)
+        new = tuple([transform(v, fold_literals, known) for v in value])
         return value if all(a is b for a, b in zip(new, value, strict=True)) else new
     return value
 

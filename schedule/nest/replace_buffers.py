@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from raido.algo.graph.expr import Node
 from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.nodes import Alloc, Block
-from raido.schedule.nest.uses import fields_of
+from raido.schedule.nest.uses import PLAIN, fields_of
 from raido.schedule.nest.values import Buffer
 
 
@@ -35,7 +36,7 @@ def map_expressions(
         changed = {}
         for name in fields_of(type(s)):
             value = getattr(s, name)
-            new = convert(value)
+            new = value if type(value) in PLAIN else convert(value)
             if new is not value:
                 changed[name] = new
         return replace(s, **changed) if changed else s
@@ -44,8 +45,8 @@ def map_expressions(
         if isinstance(value, Node):
             return expression(value)
         if isinstance(value, tuple):
-            new = tuple(convert(v) for v in value)
-            return value if all(a is b for a, b in zip(new, value, strict=True)) else new
+            new = tuple([convert(v) for v in value])
+            return value if all(map(is_, new, value)) else new
         if hasattr(value, "__dataclass_fields__"):
             return statement(value)
         return value

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from raido.algo.graph.expr import Const, Node, SizeVar, Var
+from raido.algo.graph.expr import Node, SizeVar, Var
 from raido.algo.graph.rewrite import children
 from raido.schedule.nest.effects import binds, binds_inside
 from raido.schedule.nest.nodes import Alloc, Certificate, Check, Fold, Statement, While
 from raido.schedule.nest.values import Buffer, VectorVar
 
+_VARIABLES = (Var, SizeVar, VectorVar)
 PLAIN = frozenset((str, int, bool, type(None)))  # types of parts that have none themselves
 
 
@@ -56,37 +57,38 @@ class Uses:
             self._statement(s)
 
     def _statement(self, s: Any) -> None:
-        self._bound.update((*binds(s), *binds_inside(s)))
+        self._bound.update(binds(s))
+        self._bound.update(binds_inside(s))
         if isinstance(s, Fold) and not s.indices:
             self.folded.update(b for b in s.buffers if b not in self._bound)
         self.faults |= may_fail(s) or (isinstance(s, Alloc) and s.buffer.scope == "heap")
-        for part in parts(s):
-            if type(part) in PLAIN:
+        seen = self._seen
+        for name in fields_of(type(s)):
+            value = getattr(s, name)
+            if type(value) in PLAIN:
                 continue
-            if isinstance(part, Node):
-                self._expression(part)
-            elif is_statement(part) and not isinstance(part, Certificate):
-                self._statement(part)
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Node):
+                    if part not in seen:
+                        self._expression(part)
+                elif is_statement(part) and not isinstance(part, Certificate):
+                    self._statement(part)
 
     def _expression(self, e: Node) -> None:
-        if isinstance(e, Buffer):
-            self._buffer(e)
-            return
-        if e in self._seen:
-            return
-        stack = [e]
+        seen, stack = self._seen, [e]
         while stack:
             node = stack.pop()
-            if node in self._seen or isinstance(node, Const):
+            if node in seen:
                 continue
-            self._seen.add(node)
+            seen.add(node)
             if isinstance(node, Buffer):
                 self._buffer(node)
-            elif isinstance(node, (Var, SizeVar, VectorVar)):
-                if node not in self._bound:
-                    self.variables[node] = None
-            else:
-                stack += children(node)
+                continue
+            below = children(node)
+            if below:
+                stack += below
+            elif isinstance(node, _VARIABLES) and node not in self._bound:
+                self.variables[node] = None
 
     def _buffer(self, buffer: Buffer) -> None:
         if buffer not in self._bound:

@@ -91,15 +91,19 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
 
 def blocks_of(statement: Statement) -> Iterator[Block]:
     """The blocks directly inside a statement."""
-    if isinstance(statement, (For, Produce, Ordered)):
-        yield statement.body
-    elif isinstance(statement, If):
-        yield statement.then
-        if statement.orelse is not None:
-            yield statement.orelse
-    elif isinstance(statement, While):
-        yield statement.setup
-        yield statement.body
+    yield from _blocks_of(statement)
+
+
+def _blocks_of(statement: Any) -> tuple[Block, ...]:
+    of = _BLOCKS.get(type(statement))
+    return () if of is None else of(statement)
+
+
+_BLOCKS: dict[type, Callable[[Any], tuple[Block, ...]]] = {
+    **dict.fromkeys((For, Produce, Ordered), lambda s: (s.body,)),
+    If: lambda s: (s.then,) if s.orelse is None else (s.then, s.orelse),
+    While: lambda s: (s.setup, s.body),
+}
 
 
 def with_blocks(statement: Any, change: Callable[[Block], Block]) -> Any:
@@ -122,7 +126,9 @@ def statements_within(statement: Statement) -> Iterator[Statement]:
     while stack:
         s = stack.pop()
         yield s
-        stack += reversed(s.statements if isinstance(s, Block) else [*blocks_of(s)])
+        inside = s.statements if isinstance(s, Block) else _blocks_of(s)
+        if inside:
+            stack += inside[::-1]
 
 
 def sizes_within(statement: Statement) -> set[str]:

@@ -37,17 +37,17 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
         return folded
     lanes = lanes_of(e)
     values.unit.vector_operations += lanes > 1
-    args = [tir(t, a.dtype) for t, a in zip(terms, e.args, strict=True)]
-    first = e.args[0].dtype
     if e.dtype is i64 and is_plain_index(e, values.unit.index_like, plain):
+        if e.name in INDEX_OPERATIONS:
+            return index_operation(e.name, terms, lanes)
         if e.name == "neg":
             zero = T.IntImm("int64", 0)
-            return T.Sub(T.Broadcast(zero, lanes) if lanes > 1 else zero, args[0])
-        if e.name in INDEX_OPERATIONS:
-            return index_operation(e.name, terms, args)
+            return T.Sub(T.Broadcast(zero, lanes) if lanes > 1 else zero, tir(terms[0]))
         divisor = _constant_of(e.args[-1])
         if e.name == "floordiv" and divisor and divisor & (divisor - 1) == 0 and divisor > 0 and lanes == 1:
-            return T.RShift(args[0], T.IntImm("int64", divisor.bit_length() - 1))
+            return T.RShift(tir(terms[0]), T.IntImm("int64", divisor.bit_length() - 1))
+    args = [tir(t, a.dtype) for t, a in zip(terms, e.args, strict=True)]
+    first = e.args[0].dtype
     if e in values.by_products:
         return values.unit.call(values.unit.helpers.values.root_by_products(), e.dtype, lanes, *args)
     if e.dtype.is_float and e.dtype is not bf16 and e.name in _NATIVE:

@@ -54,25 +54,28 @@ def strides_of(buffer: Buffer) -> tuple[Any, ...]:
     return tuple(reversed(strides))
 
 
-def order_of(roots: Iterable[Any]) -> tuple[list[Any], dict[Any, int]]:
-    """Every expression below the roots, operands first, and how often each is used."""
-    order: list[Any] = []
+def order_of(roots: Iterable[Any]) -> tuple[list[tuple[Any, tuple[Any, ...]]], dict[Any, int]]:
+    """Every expression below the roots with its operands, operands first, and how often each is used."""
+    order: list[tuple[Any, tuple[Any, ...]]] = []
     uses: dict[Any, int] = dict.fromkeys(roots, 1)
     done: set[Any] = set()
     for root in list(uses):
-        stack = [(root, iter(operands(root)))] if root not in done else []
+        stack = [(root, below := operands(root), iter(below))] if root not in done else []
         done.add(root)
         while stack:
-            e, rest = stack[-1]
+            e, of, rest = stack[-1]
             for operand in rest:
                 uses[operand] = uses.get(operand, 0) + 1
                 if operand not in done:
                     done.add(operand)
-                    stack.append((operand, iter(operands(operand))))
-                    break
+                    below = operands(operand)
+                    if below:
+                        stack.append((operand, below, iter(below)))
+                        break
+                    order.append((operand, below))
             else:
                 stack.pop()
-                order.append(e)
+                order.append((e, of))
     return order, uses
 
 

@@ -5,6 +5,7 @@ Everything here looks and rewrites; nothing emits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import is_
 from typing import Any
@@ -91,11 +92,17 @@ def _mentions(buffer: Buffer, variables: set[Any]) -> bool:
 
 
 def shared_registers(*statements: Any) -> set[Buffer]:
-    """Register buffers that a loop over threads uses and does not make itself: they must be in memory."""
-    loops = [
-        s for within in statements for s in statements_within(within) if isinstance(s, For) and s.kind == "parallel"
-    ]
-    return {buffer for loop in loops for buffer in Uses(loop.body).buffers if buffer.scope == "register"}
+    """Register buffers made in some statements that a loop over threads uses and does not make itself: they must be in memory."""
+    every = [s for within in statements for s in statements_within(within)]
+    loops = [s for s in every if isinstance(s, For) and s.kind == "parallel"]
+    made = _registers_of(every) if loops else set()
+    around = ((loop, made - _registers_of(statements_within(loop))) for loop in loops)
+    return {buffer for loop, outside in around if outside for buffer in outside.intersection(Uses(loop.body).buffers)}
+
+
+def _registers_of(statements: Iterable[Any]) -> set[Buffer]:
+    """The register buffers that statements make."""
+    return {s.buffer for s in statements if isinstance(s, Alloc) and s.buffer.scope == "register"}
 
 
 def swapped_buffers(block: Block) -> dict[Buffer, None]:

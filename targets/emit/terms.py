@@ -47,40 +47,42 @@ def _wrap(value: int) -> int:
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def index_operation(name: str, terms: Sequence[Term], args: Sequence[Any]) -> Term:
-    """One of `INDEX_OPERATIONS` on indices; `args` are the terms as TIR."""
+def index_operation(name: str, terms: Sequence[Term], lanes: int) -> Term:
+    """One of `INDEX_OPERATIONS` on indices, whose result has so many lanes."""
     if name == "add":
-        return index_sum(*terms)
+        return index_sum(*terms, lanes)
     if name == "mul":
-        return index_product(*terms)
-    return INDEX_OPERATIONS[name](*args)
+        return index_product(*terms, lanes)
+    return INDEX_OPERATIONS[name](*map(tir, terms))
 
 
-def index_sum(a: Term, b: Term) -> Term:
-    """a + b."""
+def index_sum(a: Term, b: Term, lanes: int | None = None) -> Term:
+    """a + b; `lanes`: of the sum, where that is known."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if isinstance(a, int) and a == 0:
         return b
     if isinstance(b, int) and b == 0:
         return a
-    return _with_lanes(T.Add, a, b)
+    return _with_lanes(T.Add, a, b, lanes)
 
 
-def index_product(a: Term, b: Term) -> Term:
-    """a · b."""
+def index_product(a: Term, b: Term, lanes: int | None = None) -> Term:
+    """a · b; `lanes`: of the product, where that is known."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     for x, y in ((a, b), (b, a)):
         if isinstance(x, int) and x == 1:
             return y
-        if isinstance(x, int) and x == 0 and _lanes_of_term(y) == 1:
+        if isinstance(x, int) and x == 0 and (lanes == 1 or _lanes_of_term(y) == 1):
             return 0
-    return _with_lanes(T.Mul, a, b)
+    return _with_lanes(T.Mul, a, b, lanes)
 
 
-def _with_lanes(node: Any, a: Term, b: Term) -> Any:
+def _with_lanes(node: Any, a: Term, b: Term, lanes: int | None) -> Any:
     a, b = tir(a), tir(b)
+    if lanes == 1:
+        return node(a, b)
     lanes = max(_lanes_of_term(a), _lanes_of_term(b))
     if lanes > 1:
         a = a if _lanes_of_term(a) > 1 else T.Broadcast(a, lanes)
@@ -99,11 +101,9 @@ def _lanes_of_term(term: Any) -> int:
 
 def tir(term: Term, dtype: DType = i64) -> Any:
     """A term as TIR."""
-    if isinstance(term, bool):
-        return T.integer("bool", int(term))
-    if isinstance(term, int):
-        return T.integer(T.type_name(dtype), term)
-    return term
+    if not isinstance(term, int):
+        return term
+    return T.integer("bool", int(term)) if isinstance(term, bool) else T.integer(T.type_name(dtype), term)
 
 
 def is_plain_index(e: Any, index_like: Container[Any], memo: dict[Any, bool]) -> bool:

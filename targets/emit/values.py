@@ -35,7 +35,7 @@ from raido.schedule.nest.values import (
 from raido.targets import tvm_corner as T
 from raido.targets.emit.deinterleave import Place
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
-from raido.targets.emit.order import is_leaf, operands, order_of, strides_of
+from raido.targets.emit.order import is_leaf, order_of, strides_of
 from raido.targets.emit.terms import Term, index_product, index_sum, tir
 from raido.targets.emit.unit import Unit, data_of, is_heavy
 from raido.targets.llvm.memory import most_apart
@@ -65,10 +65,10 @@ class Values:
         wanted = [root for root in roots if root is not None]
         order, uses = order_of(wanted)
         plain: dict[Any, bool] = {}
-        for e in order:
+        for e, of in order:
             term = self._emit(e, plain)
             depth, weight = 1, self.unit.weights.get(e, 1)
-            for operand in operands(e):
+            for operand in of:
                 depth = max(depth, 1 + self._depth[operand])
                 weight += self.weight[operand]
             if (uses[e] > 1 or depth > _DEPTH) and self.binds and not isinstance(term, int) and not is_leaf(e):
@@ -88,14 +88,14 @@ class Values:
     # --- one node
 
     def _emit(self, e: Any, plain: dict[Any, bool]) -> Term:
+        if isinstance(e, Op):
+            return emit_operation(self, e, plain)
         if isinstance(e, Const):
             return self.literal(e)
         if isinstance(e, (Var, SizeVar, VectorVar)):
             if e not in self.unit.variables:
                 raise CompileError(f"internal: variable {e.name} is not bound where it is used")
             return self.unit.variables[e]
-        if isinstance(e, Op):
-            return emit_operation(self, e, plain)
         if isinstance(e, Ramp):
             return self.unit.call(self.unit.helpers.values.ramp(e.stride, e.lanes), i64, e.lanes, self.tir(e.base))
         if isinstance(e, Splat):
@@ -143,14 +143,14 @@ class Values:
 
     # --- memory
 
-    def offset(self, buffer: Buffer, indices: Sequence[Term]) -> Term:
-        """The element offset of scalar indices (terms); vectors where an index is one."""
+    def offset(self, buffer: Buffer, indices: Sequence[Term], lanes: int | None = None) -> Term:
+        """The element offset of scalar indices (terms); vectors where an index is one. `lanes`: how many it has, where that is known."""
         if buffer not in self._strides:
             inner = Values(self.unit, binds=False)  # names would end with the block, the strides are kept
             self._strides[buffer] = tuple(inner.prepare(*(as_index(s) for s in strides_of(buffer))))
         total: Term = 0
         for index, stride in zip(indices, self._strides[buffer], strict=True):
-            total = index_sum(total, index_product(index, stride))
+            total = index_sum(total, index_product(index, stride, lanes), lanes)
         return total
 
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Term]:
@@ -161,8 +161,9 @@ class Values:
             if key not in cells:
                 raise CompileError(f"internal: register buffer {buffer.name} has no element {key}")
             return cells[key], 0
-        offset = self.offset(buffer, [self.memo[i] for i in indices])
-        return self.unit.buffer(buffer), index_product(offset, buffer.lanes)
+        lanes = 1 if all(lanes_of(i) == 1 for i in indices) else None
+        offset = self.offset(buffer, [self.memo[i] for i in indices], lanes)
+        return self.unit.buffer(buffer), index_product(offset, buffer.lanes, lanes)
 
     def _known_index(self, e: Any) -> int | None:
         """The index of a register: constant, once the variables of unrolled loops are."""

@@ -37,9 +37,9 @@ def emit_operation(values: Values, e: Op) -> Term:
     if all(isinstance(t, int) for t in terms):
         number = evaluate(e.name, e.dtype, [of.numpy.type(t) for of, t in zip(types, terms, strict=True)])
         return known_term(const(e.dtype, number[()]))
-    args = [tir(t, of) for t, of in zip(terms, types, strict=True)]
     if e.dtype is i64 and e.name in INDEX_OPERATIONS:
-        return index_operation(e.name, terms, args)
+        return index_operation(e.name, terms, 1)
+    args = [tir(t, of) for t, of in zip(terms, types, strict=True)]
     if bf16 in (e.dtype, *types):
         return _expanded(unit, e.name, e.dtype, list(zip(types, args, strict=True)))
     return _written(e.name, e.dtype, types, args)

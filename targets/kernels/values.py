@@ -16,7 +16,7 @@ from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.values import Buffer, Read
 from raido.targets import tvm_corner as T
-from raido.targets.emit.order import is_leaf, operands, order_of, strides_of
+from raido.targets.emit.order import is_leaf, order_of, strides_of
 from raido.targets.emit.terms import Term, index_product, index_sum, tir
 from raido.targets.kernels.literals import known_term, literal
 from raido.targets.kernels.operations import emit_operation
@@ -37,9 +37,9 @@ class Values:
         self.memo = {}
         order, uses = order_of(root for root in roots if root is not None)
         depths: dict[Any, int] = {}
-        for e in order:
+        for e, of in order:
             term = self._emit(e)
-            depth = 1 + max((depths[a] for a in operands(e)), default=0)
+            depth = 1 + max((depths[a] for a in of), default=0)
             if not isinstance(term, int) and not is_leaf(e) and (uses[e] > 1 or depth > _DEPTH):
                 term, depth = self.unit.bind("v", e.dtype, term), 0
             self.memo[e], depths[e] = term, depth
@@ -83,7 +83,7 @@ class Values:
         strides = self.prepare(*(as_index(stride) for stride in strides_of(buffer)))
         self.memo = memo
         for index, stride in zip(indices, strides, strict=True):
-            total = index_sum(total, index_product(index, stride))
+            total = index_sum(total, index_product(index, stride, 1), 1)
         return total
 
     def _read(self, e: Read) -> Any:
