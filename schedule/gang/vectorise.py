@@ -211,15 +211,19 @@ class _Former:
         width = lanes * gangs if large else lanes
         turn, var = Var(f"{loop.var.name}_turn", i64, loop.var.serial), _bound(loop)
         body = self._body(loop, gangs if large else 1, var, None)
-        start = Let(var, ix.minimum(turn, ix.sub(high, width)))
+        last = ix.sub(high, width)
+        start = Let(var, ix.minimum(turn, last))
         if large:
             whole = Block((For(turn, low, high, width, Block((start, body)), "serial", **_names(loop)),))
         else:
             group = lanes * gangs
             done = Var(f"{loop.var.name}_rest", i64, loop.var.serial)
             end = ix.add(low, ix.mul(ix.floordiv(ix.sub(high, low), group), group))
-            last = For(turn, done, high, width, Block((start, body)), "serial", **_names(loop))
-            whole = Block((main, Let(done, end), last))
+            if gangs == 1:
+                rest: Statement = If(Op("lt", bool_, (done, high)), Block((Let(var, last), body)))
+            else:  # fewer turns than a group has gangs, or as many
+                rest = For(turn, done, high, width, Block((start, body)), "serial", copied=False, **_names(loop))
+            whole = Block((main, Let(done, end), rest))
         few = Op("lt", bool_, (ix.sub(high, low), ix.as_index(width)))
         return If(few, Block((self._rest(loop, low, high, tail.split(":")[1], width > lanes),)), whole)
 

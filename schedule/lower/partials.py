@@ -5,6 +5,8 @@ after    for c in 0..n step B by threads: partial[c // B] = op over r in c..min(
          for chunk in 0..ceil(n / B): acc = op(acc, partial[chunk])
 
 Loops over tiles of results that stand between chunks and steps stay around the fold: each tile has accumulators of its own.
+In the fold of partial results the loop over chunks stands around the stage's other loops, so that partial results are read one behind the
+other; inside the lanes of a tile, where a gang's sums are registers and a chunk has several gangs side by side.
 Both are reductions like any other (Halide's `rfactor`: Suriana, Adams & Kamil, Parallel associative reductions in Halide, 2017). The
 first has one more axis, of chunks, and the loops of the stage. The second is made in the stage's own loops; where blocks of a GPU have
 chunks, by a thread for each element, or of a single value by the threads of one block. Chunks are fixed by schedule and sizes, so
@@ -152,7 +154,7 @@ class PartialFolds:
         job = work.job
         own = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
         if not is_bound(job.plan.loops[position], "block"):
-            return (LoopPlan(chunk.name), *own), ()
+            return ((*own, LoopPlan(chunk.name)) if _lanes_in_tiles(job, own) else (LoopPlan(chunk.name), *own)), ()
         if any(is_bound(loop, "block") for loop in own):
             return (*own, LoopPlan(chunk.name)), ()
         if own:
@@ -174,6 +176,14 @@ class PartialFolds:
             return nullcontext()
         how = {"kind": "parallel", "level": "block.x", "stage": job.stage.name, "loop": job.plan.loops[-1].name}
         return self.builder.loop(fresh("block"), ix.as_index(0), ix.as_index(1), 1, **how)
+
+
+def _lanes_in_tiles(job: Job, own: Sequence[LoopPlan]) -> bool:
+    """Whether a loop in lanes runs over a part of an axis that another one outside it goes through."""
+    axes = [job.axis_of[loop.name] for loop in own]
+    return any(
+        loop.kind == "vector" and any(axes[k] & axes[outside] for outside in range(k)) for k, loop in enumerate(own)
+    )
 
 
 def unused(name: str, coordinates: Coordinates) -> str:

@@ -317,7 +317,8 @@ class For:
     threads makes, as far as the schedule knows (else 0): where there are more, the threads of a block take them in turn.
     `stage` says which stage's loop this is and `loop` its name in the schedule (both for printing and features; "" otherwise).
     `certificates` are what `races` believes of a parallel loop. `alone`: a name, known inside a parallel loop, for whether one thread runs
-    all of its iterations, in order; no results may depend on it.
+    all of its iterations, in order; no results may depend on it. `copied`: whether a code generator may make copies of the body, or of those
+    of loops inside it; a few iterations are as quick without.
     """
 
     var: Var
@@ -337,6 +338,7 @@ class For:
     loop: str = ""
     certificates: tuple[Certificate, ...] = ()
     alone: Var | None = None
+    copied: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from raido.algo.graph.dtypes import i64
 from raido.algo.graph.index import add, as_index, canonical, constant_value, sub
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import For
@@ -71,6 +72,9 @@ def _serial(statements: Statements, s: For) -> None:
     count = trip_count(low, high, s.step)
     if isinstance(count, int) and count <= 0:
         return
+    if statements.runs_at_most(s, 1):
+        _once(statements, s, low, high)
+        return
     stream = find_stream(s)
     if stream is not None:
         outer, statements.stream = statements.stream, StreamLoops(statements, stream)
@@ -78,6 +82,16 @@ def _serial(statements: Statements, s: For) -> None:
         statements.stream, statements.streams = outer, True
     else:
         statements.unit.out.append(emit_loop(statements, s, low, tir(count)))
+
+
+def _once(statements: Statements, s: For, low: Term, high: Term) -> None:
+    """A loop that runs once at most is a branch: LLVM looks for no induction in it."""
+    unit = statements.unit
+    if not isinstance(low, (int, T.Var)):
+        low = unit.bind(s.var.name, i64, 1, low)
+    body = statements.only_iteration(s, low)
+    known = isinstance(low, int) and isinstance(high, int)
+    unit.out.append(body if known else T.IfThenElse(T.LT(tir(low), tir(high)), body, None))
 
 
 def emit_loop(statements: Statements, s: For, low: Term, count: Any, first: Any = None) -> Any:

@@ -117,6 +117,7 @@ class Statements:
         self.turn: tuple[Any, Any] | None = (
             None  # of an iteration with an ordered section: whose turn it is, and its number
         )
+        self.copied = True  # whether LLVM may unroll loops, as far as those around them say
         self.leaves = False  # whether a failing check ends the function at once
 
     def block(self, statements: Sequence[Any]) -> None:
@@ -282,13 +283,35 @@ class Statements:
 
     def iteration(self, s: For, value: Any, copied: bool = True) -> Any:
         """The body of a loop, as one statement, for that value of its variable. copied: whether LLVM may unroll the loop."""
-        unit = self.unit
+        unit, outside = self.unit, self.copied
+        copied, self.copied = copied and outside and s.copied, outside and s.copied
         outer = unit.block()
         unit.variables[s.var] = value if isinstance(value, T.Var) else unit.bind(s.var.name, i64, 1, value)
         unit.index_like.add(s.var)
         unit.known.pop(s.var, None)
         before = unit.vector_operations
-        around = self.values.by_products
+        self._body(s)
+        self.copied = outside
+        vectors = unit.vector_operations - before
+        if not copied or vectors > _LARGE_BODY or self._is_short(s) or (not vectors and self._is_around_loops(s)):
+            unit.effect(unit.helpers.runtime.once())
+        return unit.end_block(outer)
+
+    def only_iteration(self, s: For, low: Any) -> Any:
+        """The body of a loop that runs once at most, from a number or a TIR variable, as one statement."""
+        unit = self.unit
+        outer = unit.block()
+        unit.variables[s.var] = low
+        unit.index_like.add(s.var)
+        unit.known.pop(s.var, None)
+        if isinstance(low, int):
+            unit.known[s.var] = as_index(low)
+        self._body(s)
+        return unit.end_block(outer)
+
+    def _body(self, s: For) -> None:
+        """The statements of a loop's body."""
+        unit, around = self.unit, self.values.by_products
         if unit.helpers.can.fused and unit.helpers.can.vector_bits == LANES * 32:
             self.values.by_products = roots_by_products(s.body.statements)
         if not self.leaves and any(isinstance(stage, Produce) and may_fail(stage) for stage in s.body.statements):
@@ -296,10 +319,6 @@ class Statements:
         else:
             self.block(s.body.statements)
         self.values.by_products = around
-        vectors = unit.vector_operations - before
-        if not copied or vectors > _LARGE_BODY or self._is_short(s) or (not vectors and self._is_around_loops(s)):
-            unit.effect(unit.helpers.runtime.once())
-        return unit.end_block(outer)
 
     def _is_around_loops(self, s: For) -> bool:
         """Whether a loop runs others of no known length, whose registers copies of it would share."""
@@ -317,8 +336,12 @@ class Statements:
 
         Not loops over gangs: kept from being copied, those of a cut register tile cost the whole tile its registers.
         """
+        return s.step == 1 and self.runs_at_most(s, _SHORT)
+
+    def runs_at_most(self, s: For, times: int) -> bool:
+        """Whether a loop has no more than so many iterations, whatever the sizes are."""
         low, high = (canonical(substitute(e, self.unit.known)) for e in (s.low, s.high))
-        return s.step == 1 and Facts().less_equal(sub(high, low), _SHORT)
+        return Facts().less_equal(sub(high, low), times * s.step)
 
     def _if(self, s: If) -> None:
         condition = self.values.scalar(s.condition)

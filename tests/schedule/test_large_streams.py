@@ -28,7 +28,7 @@ def test_rows_ask_once_whether_results_are_large():
     text = shifted.compile().source("gang")
     assert text.count(f"if 4*(m*n) > {LARGE}:") == 1
     large, small = text.split(f"if 4*(m*n) > {LARGE}:")[1].split("        else:\n", 1)
-    assert "stream" in large and "stream" not in small and "min(m - " in small
+    assert "stream" in large and "stream" not in small and "x_2 = m - 16" in small
 
 
 def test_chunks_of_a_line_and_rows_of_known_length_have_one_loop():

@@ -61,3 +61,21 @@ def test_chunks_of_nothing_are_not_counted() -> None:
     (got,) = interpret_nest(nest, [np.zeros((9, 0), np.int64)], seed=0)
     assert got == 0
     assert "partial: i64[(h + 1)//2*min(1, w)]" in print_nest(nest), "of 10¹² rows of nothing there are none"
+
+
+def test_partial_results_of_a_tile_are_folded_in_registers() -> None:
+    @rd.algorithm
+    def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+        return a @ b
+
+    schedule = product.schedule()
+    stage = schedule["matmul_1"].tile(y=2, x=64).split("r", 256).reorder("ro", "yo", "xo", "ri", "yi", "xi")
+    stage.unroll("yi").vectorize("xi", interleave=4).parallel("ro")
+    nest = nest_of(schedule)
+    fold = print_nest(nest).split("partial[ro")[-1]
+    assert "sum: f32 register" in fold and "heap" not in fold
+    assert fold.index("by vector") < fold.index("for chunk in")
+    rng = np.random.default_rng(0)
+    a, b = rng.random((3, 600), np.float32), rng.random((600, 70), np.float32)
+    (got,) = interpret_nest(nest, [a, b], seed=0)
+    np.testing.assert_allclose(got, a @ b, rtol=1e-5)
