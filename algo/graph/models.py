@@ -23,12 +23,12 @@ DIVISIONS: dict[str, Callable[[int, int], int]] = {"floordiv": lambda a, b: a //
 
 class Model:
     """Numbers for sizes and variables. `first`, `step`: what the first size is that it meets, and by how much the next differs; `begins`:
-    whether variables stand at the beginnings of their ranges."""
+    whether variables stand at the beginnings of their ranges; `turns`: whether the next one stands at the other end."""
 
-    __slots__ = ("begins", "leaves", "made", "next", "step")
+    __slots__ = ("begins", "leaves", "made", "next", "step", "turns")
 
-    def __init__(self, first: int, step: int, begins: bool) -> None:
-        self.next, self.step, self.begins = first, step, begins
+    def __init__(self, first: int, step: int, begins: bool, turns: bool = False) -> None:
+        self.next, self.step, self.begins, self.turns = first, step, begins, turns
         self.leaves: dict[Expr, int] = {}
         self.made: dict[Expr, int | None] = {}
 
@@ -74,7 +74,8 @@ class Model:
         if a is None or b is None or a > b or var in self.leaves:
             return None
         more = object.__new__(Model)
-        more.next, more.step, more.begins = self.next, self.step, self.begins
+        more.next, more.step, more.turns = self.next, self.step, self.turns
+        more.begins = self.begins ^ self.turns
         more.leaves, more.made = {**self.leaves, var: a if self.begins else b}, dict(self.made)
         return more
 
@@ -85,5 +86,6 @@ class Model:
 
 
 def first_models() -> tuple[Model, ...]:
-    """Models that no fact has narrowed yet: many sizes, each larger than the one before, or smaller; and sizes of 1."""
-    return Model(1000, 37, True), Model(5003, -41, False), Model(1, 0, True)
+    """Models that no fact has narrowed yet: many sizes, each larger than the one before, or smaller; sizes of 1; and many again, where
+    loops are at their ends and at their beginnings in turn: a tile at the edge of an array, and its first row."""
+    return Model(1000, 37, True), Model(5003, -41, False), Model(1, 0, True), Model(4001, 7, False, True)

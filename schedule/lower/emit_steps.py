@@ -13,24 +13,23 @@ from raido.algo.graph.node import with_fields
 from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import transform
 from raido.schedule.atomics import monoids
-from raido.schedule.lower.dag import (
-    count_uses,
-    scalar_order,
-)
+from raido.schedule.lower.dag import count_uses
 from raido.schedule.lower.emit_values import ValueEmitter
-from raido.schedule.lower.steps import (
-    is_plain_operator,
-    operand_uses,
-    single_monoid,
-    step,
-    step_operands,
-)
+from raido.schedule.lower.steps import Operator, operand_uses, operator_of, single_monoid, step, step_operands
 from raido.schedule.nest.nodes import AtomicUpdate, Carry, Collect, Fold, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
 class StepEmitter(ValueEmitter):
     """Combines values into accumulators."""
+
+    def _operator(self, form: Reduce) -> Operator:
+        """The operator of a fold, found once: copies of an unrolled loop fold other values by the same one."""
+        key = (form.left, form.right, form.combine, form.neutral)
+        found = self._operators.get(key)
+        if found is None:
+            found = self._operators[key] = operator_of(form)
+        return found
 
     def prefixes(
         self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], exclusive: bool
@@ -90,8 +89,10 @@ class StepEmitter(ValueEmitter):
     ) -> None:
         form = self._closed(form)
         if self.is_step(form):
+            uses = self._operator(form).uses
             named = [
-                o if n < 2 else self._name_here(o) for o, n in zip(operands, operand_uses(form, contract), strict=True)
+                o if n < 2 else self._name_here(o)
+                for o, n in zip(operands, operand_uses(form, contract, uses), strict=True)
             ]
             taken = tuple(step(form, contract, named))
             if all(a is b for a, b in zip(taken, form.left, strict=True)):
@@ -106,9 +107,9 @@ class StepEmitter(ValueEmitter):
 
     def _closed(self, form: Reduce) -> Reduce:
         """The reduction with what its operator takes from the expressions around it replaced by its value."""
-        own = {*form.left, *form.right}
-        around = [n for n in scalar_order([*form.combine, *form.neutral]) if isinstance(n, Var) and n not in own]
-        values = {v: found for v in around if (found := self._find(v)) is not None and found is not v}
+        values = {
+            v: found for v in self._operator(form).around if (found := self._find(v)) is not None and found is not v
+        }
         if not values:
             return form
         combine, neutral = (tuple(self._applied(es, values)) for es in (form.combine, form.neutral))
@@ -166,14 +167,14 @@ class StepEmitter(ValueEmitter):
 
     def is_step(self, form: Reduce) -> bool:
         """Whether the operator of a (converted) reduction is arithmetic of a nest, and cannot fault."""
-        return is_plain_operator(form) and not self._can_fault(form)
+        return self._operator(form).plain and not self._can_fault(form)
 
     def is_operator(self, form: Reduce) -> bool:
         """Whether the operator of a (converted) scan is such arithmetic, whatever it starts from."""
         return is_arithmetic(*form.combine) and not self._can_fault(form)
 
     def _can_fault(self, form: Reduce) -> bool:
-        return any(node in self.faults for node in scalar_order(form.combine))
+        return any(node in self.faults for node in self._operator(form).nodes)
 
     def combine_into(
         self,

@@ -24,6 +24,7 @@ from raido.schedule.lower.dag import (
     is_trivial,
     name_of,
 )
+from raido.schedule.lower.steps import Operator
 from raido.schedule.nest.nodes import Check, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
@@ -43,6 +44,7 @@ class ValueEmitter:
         self._uses: dict[Node, int] = {}
         self._levels: dict[Node, int] = {}
         self._checked: list[Buffer] = []
+        self._operators: dict[tuple[tuple[Expr, ...], ...], Operator] = {}
 
     def values(self, roots: Iterable[Expr]) -> list[NestExpr]:
         """Statements that evaluate the expressions, and the expressions that then name their values."""

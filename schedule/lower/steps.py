@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from raido.algo.graph.expr import Expr, Node, Op, Reduce
+from raido.algo.graph.expr import Expr, Node, Op, Reduce, Var
 from raido.algo.graph.reduction import contracted_product, is_arithmetic
 from raido.algo.graph.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
@@ -63,15 +64,33 @@ def substitute_scalars(e: Expr, values: Mapping[Any, Any]) -> Any:
     return substitute(e, values)
 
 
-def operand_uses(form: Reduce, contract: bool) -> list[int]:
-    """How often each operand of a step occurs in the operator."""
+def operand_uses(form: Reduce, contract: bool, uses: Sequence[int]) -> list[int]:
+    """How often each operand of a step occurs in the operator, in which each value occurs so often."""
+    counts: list[int] = []
+    for k, fused in enumerate(products(form, contract)):
+        counts += [1, 1] if fused else [uses[k]]
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """The operator of a fold, whatever is folded: the variables `around` it that it takes, the nodes of what it makes of its operands,
+    whether it is plain (`is_plain_operator`), and how often each value occurs in it."""
+
+    around: tuple[Var, ...]
+    nodes: tuple[Node, ...]
+    plain: bool
+    uses: tuple[int, ...]
+
+
+def operator_of(form: Reduce) -> Operator:
+    """The operator of a fold, once for all the forms that have it."""
+    own = {*form.left, *form.right}
+    around = (n for n in scalar_order([*form.combine, *form.neutral]) if isinstance(n, Var) and n not in own)
     uses = [0] * len(form.right)
     for e in form.combine:
         for node in scalar_order([e]):
             for child in children(node):
                 if child in form.right:
                     uses[form.right.index(child)] += 1
-    counts: list[int] = []
-    for k, fused in enumerate(products(form, contract)):
-        counts += [1, 1] if fused else [uses[k]]
-    return counts
+    return Operator(tuple(around), tuple(scalar_order(form.combine)), is_plain_operator(form), tuple(uses))
