@@ -196,6 +196,10 @@ class Converter:
         self._brought_into: dict[Node, Extents] = {}
         self._orders: dict[tuple[Any, ...], Order] = {}
         self._inner: tuple[Facts, list[Node], Facts] = Facts(), [], Facts()
+        self._filled: tuple[Facts, dict[Expr, bool]] = (
+            Facts(),
+            {},
+        )  # whether extents are at least 1, by the facts asked last
         self._distances: dict[tuple[Expr, Expr], Expr] = {}
         self.views: dict[tuple[Buffer, tuple[Expr, ...]], Buffer] = {}  # of inputs, with neighbouring dimensions as one
 
@@ -297,8 +301,15 @@ class Converter:
         return holds
 
     def _maybe_empty(self, parts: Iterable[Any], facts: Facts) -> list[Expr]:
-        found = extents_brought_into(parts, self._brought_into)
-        return [n for n in found if not facts.nonnegative(ix.sub(n, 1))]
+        if self._filled[0] is not facts:
+            self._filled = facts, {}
+        filled, empty = self._filled[1], []
+        for n in extents_brought_into(parts, self._brought_into):
+            if n not in filled:
+                filled[n] = facts.nonnegative(ix.sub(n, 1))
+            if not filled[n]:
+                empty.append(n)
+        return empty
 
     def _checked(self, node: Checked, memo: dict[Node, Node], facts: Facts) -> Node:
         """The value where the condition holds; elsewhere a fault, and 0."""

@@ -75,6 +75,11 @@ class ValueEmitter:
         return None
 
     def _eager_order(self, roots: Sequence[Expr]) -> list[Node]:
+        known = self._values[0]
+        if len(self._values) == 1:
+            outermost = [root for root in roots if root not in known]
+            return post_order(outermost, lambda node: [e for e in eager_children(node) if e not in known])
+
         def unknown(nodes: Sequence[Node]) -> list[Node]:
             return [node for node in nodes if self._find(node) is None]
 
