@@ -50,9 +50,9 @@ def _wrap(value: int) -> int:
 def index_operation(name: str, terms: Sequence[Term], lanes: int) -> Term:
     """One of `INDEX_OPERATIONS` on indices, whose result has so many lanes."""
     if name == "add":
-        return index_sum(*terms, lanes)
+        return index_sum(terms[0], terms[1], lanes)
     if name == "mul":
-        return index_product(*terms, lanes)
+        return index_product(terms[0], terms[1], lanes)
     return INDEX_OPERATIONS[name](*map(tir, terms))
 
 
