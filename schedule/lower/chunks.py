@@ -38,8 +38,16 @@ def chunks_of(builder: Builder, low: Expr, high: Expr, wanted: int | Expr) -> Ch
     count = builder.facts.decided(ix.maximum(wanted, 1))
     many = not (builder.threaded or builder.facts.less_equal(count, USUAL_CHUNKS))
     count = builder.name("chunks", count) if isinstance(count, Op) else count
-    span = builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(count, 1)), count))
-    return Chunks(low, high, count, span, many)
+    return Chunks(low, high, count, _span(builder, low, high, count), many)
+
+
+def as_many_chunks(builder: Builder, chunks: Chunks, low: Expr, high: Expr) -> Chunks:
+    """As many chunks of another range."""
+    return Chunks(low, high, chunks.count, _span(builder, low, high, chunks.count), chunks.many)
+
+
+def _span(builder: Builder, low: Expr, high: Expr, count: Expr) -> Expr:
+    return builder.name("span", ix.floordiv(ix.add(ix.sub(high, low), ix.sub(count, 1)), count))
 
 
 @contextmanager

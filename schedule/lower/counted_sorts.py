@@ -20,7 +20,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64, u64
 from raido.algo.graph.expr import Expr, Op, const, fresh
 from raido.schedule.lower.append_by_key import Take, append_by_key, places_by_key
 from raido.schedule.lower.builder import Builder
-from raido.schedule.lower.chunks import Chunks
+from raido.schedule.lower.chunks import Chunks, as_many_chunks, each_chunk
 from raido.schedule.nest.nodes import Certificate
 from raido.schedule.nest.values import NestExpr, Read
 from raido.schedule.stages.sort_keys import sortable
@@ -84,8 +84,11 @@ def sort_by_counting(
         append_by_key(builder, chunks, counts, in_chunk, certificate)
         return
     places_by_key(builder, chunks, counts, in_chunk)
-    kind = "serial" if builder.threaded or ix.constant_value(chunks.count) == 1 else "parallel"
-    with builder.loop(place := fresh("key"), ZERO, keys.number, 1, kind=kind, certificates=(certificate,)):
+    of_keys = as_many_chunks(builder, chunks, ZERO, keys.number)
+    with (
+        each_chunk(builder, of_keys, certificates=(certificate,)) as part,
+        builder.loop(place := fresh("key"), *part[1:], 1),
+    ):
         key = builder.name("value", keys.key(place, row.results()[0].dtype))
         begin = builder.name("begin", Read(counts, (ZERO, place), None))
         last = Op("eq", bool_, (ix.add(place, 1), keys.number))
