@@ -22,7 +22,6 @@ from raido.schedule.defaults.facts import (
     is_product_of_rows,
     is_tiled_product,
     panels,
-    plain_axes,
     rows_to_pack,
     shared_axis,
     shares_functions,
@@ -214,10 +213,7 @@ def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point])
     steps = [axis.name for axis in stage.reduction_axes]
     trial.say(name, "reorder", axes=(*blocks, i + "o", *inside[1:], *steps, i + "i", column + "i"))
     say_sums(trial, stage, i + "i", column + "i")
-    tasks = fused(trial, stage, [outer[0]] if apart else [*outer, i + "o"])
-    trial.say(name, "parallel", axis=tasks)
-    if block > width and not outer:
-        say_rows_apart(trial, stage, tasks)
+    trial.say(name, "parallel", axis=outer[0] if apart else fused(trial, stage, [*outer, i + "o"]))
     for array, point in packed.items():
         if not say_panels(trial, stage, array, point, [*inside, column + "i"], apart):
             return False
@@ -256,26 +252,6 @@ def say_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Se
         draft.say(copy, "parallel", axis=steps[0], **({"grain": grain} if grain > 1 else {}))
     draft.renew_demand()
     return True
-
-
-def say_rows_apart(draft: Draft, stage: Stage, tasks: str) -> None:
-    """Copies of the rows of a tile, of a left factor that is contiguous neither along the sum nor down the rows, as one part of complex
-    numbers is: all tiles of a block of columns read them."""
-    i, steps = stage.axes[-2], stage.reduction_axes
-    for array, points in draft.demand.reads(stage.name).items():
-        point = next(iter(points))
-        used = plain_axes(point) if len(points) == 1 else None
-        if used is None or set(used) != {i.var, *(axis.var for axis in steps)}:
-            continue
-        if any(contiguity(axis.var, point) == 1 for axis in (i, steps[-1])):
-            continue
-        fixed = [f"d{d}" for d, e in enumerate(point) if index.constant_value(e) is not None]  # type: ignore[arg-type]
-        layout = (i.name + "o", i.name + "i", *fixed, *(axis.name for axis in steps))
-        before = set(draft.state.uses.stages)
-        if draft.say(stage.name, "cache", array=array, stage=stage.name, axis=tasks, layout=layout):
-            (copy,) = set(draft.state.uses.stages) - before
-            draft.say(copy, "vectorize", axis=steps[-1].name)
-            draft.renew_demand()
 
 
 def is_transposed(stage: Stage, point: Point) -> bool:
