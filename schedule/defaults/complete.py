@@ -25,9 +25,10 @@ caches, and two of a long weighted sum (`latency`).
 Reductions, elements with loops of their own, those with long chains of operations, and those that iterations of a loop over whole arrays
 make of themselves (`recurrences`) run several gangs side by side (`latency`), and what takes differently long is handed to threads piece by
 piece.
-Memory. Stencils get boundary loops of their own; outputs larger than the last-level cache (when they are called, if their sizes are not
-known before) that nothing reads again are streamed, unless their rows are short or their elements take long. Where a stencil reads
-neighbouring planes and is not streamed, rows are fetched four ahead: there are more streams than the processor follows by itself.
+Memory. Stencils get boundary loops of their own; outputs that the last-level cache does not keep beside what is read for them (when they
+are called, if their sizes are not known before), and that nothing reads again, are streamed, unless their rows are short or their elements
+take long. Where a stencil reads neighbouring planes and is not streamed, rows are fetched four ahead: there are more streams than the
+processor follows by itself.
 
 On a GPU, placement is the same but for strips, which are a cache's, and `gpu` says the loops.
 A stage with any loop directive keeps exactly those loops. Readers are settled before what they read. Completing twice changes nothing.

@@ -212,9 +212,7 @@ def say_colours(draft: Draft, stage: Stage, vector: Axis | None) -> str:
     if vector is None:
         return ""
     last = stage.axes[-1].name if stage.axes else ""
-    stays = is_recurrent(
-        draft.state.graph, stage
-    )  # lanes keep all numbers of a row in registers from iteration to iteration
+    stays = is_recurrent(draft.state.graph, stage)  # each lane keeps all numbers of a row in registers
     joined = not stays and joins_colours(draft, stage, vector) and draft.say(stage.name, "fuse", a=vector.name, b=last)
     return vector.name + last if joined else vector.name
 

@@ -96,7 +96,7 @@ def say_turned_rows(draft: Draft, stage: Stage) -> bool:
     Not of a few rows, for which the right factor would be copied for little.
     """
     lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes[-2:]]
-    least = 2 * rows_of_tile(stage, draft.machine), draft.machine.lanes(stage.bodies[0].dtype.bits)
+    least = 2 * rows_of_tile(draft.machine), draft.machine.lanes(stage.bodies[0].dtype.bits)
     packed = rows_to_pack(draft, stage)
     if not packed or any(n is not None and n < few for n, few in zip(lengths, least, strict=True)):
         return False
@@ -128,7 +128,7 @@ def say_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: str 
     """The branch of a product for no more rows than a tile of sums has."""
     row = stage.axes[-2].name
     if row.isidentifier():
-        draft.accept(few.when(stage.name, f"{row} <= {rows_of_tile(stage, draft.machine)}{besides}"))
+        draft.accept(few.when(stage.name, f"{row} <= {rows_of_tile(draft.machine)}{besides}"))
 
 
 def count_of_rows(draft: Draft, stage: Stage) -> int | None:
@@ -141,7 +141,7 @@ def has_few_rows(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> boo
     if len(stage.axes) != 2 or len(stage.reduction_axes) != 1:
         return False
     along = all(contiguity(stage.axes[-1].var, point) == 1 for point in packed.values())
-    return along and (count_of_rows(draft, stage) or 0) <= rows_of_tile(stage, draft.machine)
+    return along and (count_of_rows(draft, stage) or 0) <= rows_of_tile(draft.machine)
 
 
 def say_few_rows(draft: Draft, stage: Stage) -> bool:
@@ -169,7 +169,7 @@ def say_few_rows(draft: Draft, stage: Stage) -> bool:
 def say_tiles(draft: Draft, stage: Stage, chunk: int) -> bool:
     """Loops over tiles of sums in registers, with chunks of so many steps of the reduction outside where there are any."""
     name, (i, j) = stage.name, (axis.name for axis in stage.axes[-2:])
-    rows = even_part(draft, stage.axes[-2], rows_of_tile(stage, draft.machine))
+    rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
     if not draft.say(name, "tile", **{i: rows, j: width_of_tile(stage, draft.machine)}):
         return False
     steps, chunks = [axis.name for axis in stage.reduction_axes], []
@@ -195,7 +195,7 @@ def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point])
     share what is packed, and then the rows.
     """
     trial, name, (i, j) = draft.trial(), stage.name, (axis.name for axis in stage.axes[-2:])
-    rows = even_part(draft, stage.axes[-2], rows_of_tile(stage, draft.machine))
+    rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
     if stage.symmetric and prod(extent(draft, axis.extent) for axis in stage.reduction_axes) >= FEWEST_STEPS:
         # an element that is copied takes as long as some dozen steps of its sum
         trial.say(name, "strategy", name="triangle")
@@ -281,14 +281,9 @@ def width_of_tile(stage: Stage, machine: Machine) -> int:
     return 2 * machine.lanes(stage.bodies[0].dtype.bits)
 
 
-def rows_of_tile(stage: Stage, machine: Machine) -> int:
-    """The most rows of a register tile: of two gangs each, beside two of the right factor and one of the left.
-
-    LLVM loads all of a column of 64-bit elements of the left factor before it multiplies: those must find registers, too.
-    """
-    if machine.registers >= 32:
-        return 10 if stage.bodies[0].dtype.bits == 64 else 12
-    return 6
+def rows_of_tile(machine: Machine) -> int:
+    """The most rows of a register tile: of two gangs each, beside two of the right factor and one of the left."""
+    return 12 if machine.registers >= 32 else 6
 
 
 def columns_of_block(draft: Draft, stage: Stage) -> int:
@@ -325,5 +320,5 @@ def chunk_of_product(draft: Draft, stage: Stage) -> int:
     chunk = 1 << max(1, draft.machine.l2 // 2 // step).bit_length() - 1
     chunk = max(FEWEST_STEPS, min(chunk, 1 << max(1, draft.machine.task // (height * width)).bit_length()))
     steps = index.constant_value(known(draft, stage.reduction_axes[0].extent))
-    few = -(-height // rows_of_tile(stage, draft.machine)) < ENOUGH_TASKS
+    few = -(-height // rows_of_tile(draft.machine)) < ENOUGH_TASKS
     return chunk if few and (steps is None or steps >= FEWEST_CHUNKS * chunk) else 0

@@ -87,18 +87,20 @@ def test_counts_under_a_mask_may_have_any_number_of_lanes(cpu, lanes):
     np.testing.assert_array_equal(digits.compile(f"llvm:{cpu}", schedule=s)(n), digits.interpret(n))
 
 
-@rd.algorithm
-def distances(a: rd.f32["n", "d"], b: rd.f32["m", "d"]):
+def distances(a, b):
     def squared(i, j):
         return rd.sum(rd.tabulate((a.shape[1],), lambda k: (a[i, k] - b[j, k]) ** 2))
 
     return rd.tabulate((a.shape[0], b.shape[0]), squared)
 
 
-def test_rows_of_any_length_leave_a_tile_its_registers():
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("program", [distances, lambda a, b: rd.matmul(a, b.T)])
+def test_rows_of_any_length_leave_a_tile_its_registers(program, dtype):
     """Twelve rows whose pitch is not known need an address each, and LLVM reads all of them at once where it may."""
     cpu = "skylake-avx512"
-    found = loops(assembly_of(distances, cpu, distances.schedule().complete(rd.Target(cpu=cpu).machine)))
+    algorithm = rd.algorithm(program, a=f"{dtype}[n, d]", b=f"{dtype}[m, d]")
+    found = loops(assembly_of(algorithm, cpu, algorithm.schedule().complete(rd.Target(cpu=cpu).machine)))
     body = shortest(found, "vfmadd", 24)
     assert not any(re.search("%zmm.*rsp|rsp.*%zmm", i) for i in body)
     assert len(body) <= 90
