@@ -31,9 +31,7 @@ STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take l
 COPIED_ROWS = 16  # of `triangle`, side by side: each line of the cache that they read has an element for each of them
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
-COUNTER = (
-    8  # bytes of a counter of `quicksort`: those of one pass stay in half of L2, beside the lines that elements go to
-)
+COUNTER = 8  # bytes of one of `quicksort`: those of a pass stay in half of L2, beside the lines that elements go to
 BY_COMPARISONS = ("quicksort", "quickselect")
 BY_BLOCKS = ("three_phase", "chain")  # sorts on a GPU
 COUNTERS_OF_THREAD = 44  # bytes of shared memory of a sort by blocks: sixteen counters, a sum, and what is spare …
