@@ -6,11 +6,12 @@ Registers hold the sums, and have little room beside them: in this order each of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from raido.algo.graph.expr import Node
 from raido.algo.graph.rewrite import topological
-from raido.schedule.nest.effects import buffers_read, written
+from raido.schedule.nest.effects import bound_within, buffers_read, written
 from raido.schedule.nest.nodes import Alloc, Block, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, Read, VectorRead
 from raido.schedule.nest.walk import blocks_of, expressions_of, with_blocks
@@ -19,17 +20,20 @@ from raido.schedule.nest.walk import blocks_of, expressions_of, with_blocks
 def name_near_uses(block: Block) -> Block:
     """The block, and those inside it, with what is read, and what sums alone need, named where it is used first."""
     inside = [with_blocks(s, name_near_uses) for s in block.statements]
-    flat = list(_without_blocks(inside))
+    flat = _without_blocks(inside)
     return Block(tuple(_in_order(flat))) if _updates_registers(flat) else Block(tuple(inside))
 
 
-def _without_blocks(statements: Sequence[Statement]) -> Iterator[Statement]:
-    """The statements of blocks in place of those that end no memory's life."""
+def _without_blocks(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements of blocks in place of those that end nothing's life: no memory's, and no name's that others have, too."""
+    flat: list[Statement] = []
     for s in statements:
-        if isinstance(s, Block) and not any(isinstance(each, Alloc) for each in s.statements):
-            yield from _without_blocks(s.statements)
-        else:
-            yield s
+        flat += _without_blocks(s.statements) if isinstance(s, Block) else [s]
+    if len(flat) == len(statements) or not _updates_registers(flat):
+        return list(statements)
+    bound = Counter(node for s in flat for node in bound_within(s))
+    ends = any(isinstance(s, Alloc) for s in flat) or any(n > 1 for n in bound.values())
+    return list(statements) if ends else flat
 
 
 def _updates_registers(statements: Sequence[Statement]) -> bool:
