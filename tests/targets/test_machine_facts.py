@@ -36,6 +36,7 @@ def test_a_virtual_machine_has_its_share_of_the_last_cache(tmp_path: Path) -> No
     """Two cores that see 480 MiB see those of others."""
     write_cache(tmp_path, 3, type="Unified", level="3", size="480M", shared_cpu_list="0-1")
     assert _host_caches(32 << 20, tmp_path) == {"l3": 64 << 20}
+    assert _host_caches(6 << 20, tmp_path) == {"l3": 12 << 20}
 
 
 @pytest.mark.parametrize("name", CPUS)
