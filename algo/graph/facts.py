@@ -456,7 +456,7 @@ def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
 
 
 def _parts_of(known: Iterable[Expr]) -> tuple[tuple[int, dict[Expr, int]], ...]:
-    """What is at least 0 as sums, each in its lowest terms, too."""
+    """Sums that are at least 0, each as it is known and in its lowest terms."""
     parts = [(part, _in_lowest_terms(*part)) for part in map(linear, known)]
     return tuple(each for part, lowest in parts for each in ((part,) if lowest == part else (part, lowest)))
 

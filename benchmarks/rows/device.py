@@ -210,4 +210,4 @@ CUDA_ROWS = {
         ),
     ),
 }
-"""Those that have kernels in CUDA C; those that blocks which wait for each other make have none in GLSL."""
+"""Rows that have kernels in CUDA C; a kernel whose blocks wait for each other has none in GLSL."""

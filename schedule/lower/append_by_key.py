@@ -62,7 +62,7 @@ def places_by_key(
 
 
 def _taken(builder: Builder, counts: Buffer, chunk: Expr) -> Take:
-    """What emits that places of a key are taken by a chunk."""
+    """The function that emits that a chunk takes places of a key."""
 
     def take(key: NestExpr, number: Expr | int = 1) -> Var:
         place = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]

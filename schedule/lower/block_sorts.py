@@ -241,7 +241,7 @@ class BlockSort:
         missing: Callable[[Var], None] | None,
         certificates: tuple[Certificate, ...] = (),
     ) -> None:
-        """What threads do with each element of a block that has so many, and with each that a whole block would have beside these."""
+        """Loops of threads over the elements of a block, of which there are so many, and over those that are missing to a whole block."""
         builder, size = self.builder, ix.as_index(self.block)
         with builder.block(branch=True) as part, self.threads.in_turn(size, certificates) as i:
             with builder.block(builder.facts.with_known(ix.sub(ix.sub(count, i), 1)), branch=True) as some:

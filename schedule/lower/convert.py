@@ -199,7 +199,7 @@ class Converter:
         self._filled: tuple[Facts, dict[Expr, bool]] = (
             Facts(),
             {},
-        )  # whether extents are at least 1, by the facts asked last
+        )  # extents that are at least 1, by the facts asked last
         self._distances: dict[tuple[Expr, Expr], Expr] = {}
         self.views: dict[tuple[Buffer, tuple[Expr, ...]], Buffer] = {}  # of inputs, with neighbouring dimensions as one
 

@@ -167,7 +167,7 @@ class FlatSegments:
             loads = tuple(Load(Result(flat.pieces, k), places, False) for k in range(len(flat.pieces.bodies)))
             self.fold(self._along(here, flat, LoopPlan(piece.name), piece, loads, start, stop), flat)
 
-    # One segment, or a piece of one
+    # Segments, whole and in pieces
 
     def at(self, work: Work, flat: Flat, number: Expr) -> Work:
         """The stage at the segment of that number."""

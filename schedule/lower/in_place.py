@@ -275,7 +275,7 @@ class Body:
                 return
 
     def _final(self, array: Array) -> Array:
-        """What an array is after the last of the updates of this body that change it, one after the other."""
+        """An array as it is after the last of the updates of this body that change it, one after the other."""
         for stage in self.stages:
             job = self.jobs.get(stage.name)
             if job is not None and job.stage.update is not None and starts_of(job) == [array]:

@@ -52,7 +52,7 @@ Test: TypeAlias = "Callable[[NestExpr], NestExpr]"
 
 
 class Quicksort:
-    """One sort, by one thread: of `these`, memory for each array, the key first, beside `others`. There is none before elements are to be
+    """A sort by one thread: of `these`, memory for each array, the key first, beside `others`. There is none before elements are to be
     moved, or are read again and are not there already."""
 
     def __init__(self, builder: Builder, row: Row) -> None:
@@ -131,7 +131,7 @@ class Quicksort:
         """Stores an element where it stands."""
         self.row.keep(at, [Read(buffer, (at,), None) for buffer in self.these])
 
-    # What decides how all elements are sorted
+    # A survey decides how all elements are sorted
 
     def _survey(self) -> list[Var]:
         """How many elements come before the one that stands before them; where keys may be counted, the least and the greatest of them, too."""

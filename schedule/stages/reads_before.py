@@ -12,7 +12,7 @@ third line m is the state of one, and m' what it becomes: each element then read
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from raido.algo.graph.expr import (
     Array,
@@ -62,9 +62,10 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
             if form in after:
                 early |= {load for load in loads if after.isdisjoint(scalar_nodes(*load.indices))}
     early |= _rows_of_states(nodes, order, tables)
-    for loop in nodes:
-        if isinstance(loop, ArrayLoop | ArrayWhile) and order.paths.get(loop):
-            early |= _read_by_iterations(loop, nodes, order)
+    inner = [node for node in nodes if isinstance(node, ArrayLoop | ArrayWhile) and order.paths.get(node)]
+    homes = loops_around(nodes) if inner else {}
+    for loop in inner:
+        early |= _read_by_iterations(loop, nodes, order, homes)
     if not early:
         return roots
     memo: dict[Node, Node] = {}
@@ -76,13 +77,16 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
     return rewritten(roots, memo)
 
 
-def _read_by_iterations(loop: ArrayLoop | ArrayWhile, nodes: Sequence[Node], order: Order) -> set[Node]:
-    """The few elements of what a loop begins as that its iterations read, or who needs its results, though no iteration chooses them."""
+def _read_by_iterations(
+    loop: ArrayLoop | ArrayWhile, nodes: Sequence[Node], order: Order, homes: Mapping[Node, Collection[Node]]
+) -> set[Node]:
+    """The few elements of what a loop begins as that its iterations read, or who needs its results, though no iteration chooses them.
+    homes: the loops around each node."""
     begun = [array for array in loop.init if array.shape]
     reading = {form: array for array in begun for form in order.readers.get(array, {}) if form is not loop}
     if not reading:
         return set()
-    homes, after = loops_around(list(nodes)), _depending_on(loop, nodes)
+    after = _depending_on(loop, nodes)
     found: set[Node] = set()
     for form, array in reading.items():
         if isinstance(form, Generate | Update) and (form in after or loop in homes[form]):

@@ -594,22 +594,3 @@ def test_what_elements_share_by_quotients_is_made_once(remainder):
         return rd.tabulate(x.shape[0], lambda i: made[i % 64 if remainder else i // 64] * x[i])
 
     assert 's["made"].root()' in str(shared.schedule().complete())
-
-
-@pytest.mark.parametrize(
-    ("read", "most"),
-    [
-        (lambda x, v: x * 2, 16),
-        (lambda x, v: x + v, 16),  # a row beside a matrix makes no difference
-        (lambda x, v: v[:, None] * v[None, :], 32),
-        (lambda x, v: rd.stencil(lambda p: p[0, -1] + p[0, 1], x * v, boundary="clamp"), 16),
-        (lambda x, v: rd.stencil(lambda p: rd.f64(p[0, -1] + p[0, 1]), x, boundary="clamp"), 22),
-        (lambda x, v: x + x[:, ::-1] * 0.5, 16),
-    ],
-)
-def test_results_are_streamed_that_the_last_cache_does_not_keep_beside_what_is_read(read, most):
-    def program(x: rd.f32["n", "m"], v: rd.f32["m"]):
-        return read(x, v)
-
-    (above,) = re.findall(r"stream_stores\(above=(\d+)\)", default_of(program))
-    assert int(above) == most << 20

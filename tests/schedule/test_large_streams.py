@@ -1,7 +1,11 @@
-"""Rows of unknown length that may be streamed: small results have loops without streams, whose last gang is moved back."""
+"""Results that are streamed where they are large. Rows of unknown length have loops without streams for small ones, whose last gang is moved
+back."""
+
+import re
 
 import numpy as np
 import pytest
+from default_schedules import default_of
 
 import raido as rd
 
@@ -45,3 +49,22 @@ def test_of_several_results_the_largest_is_asked():
 def test_results_do_not_depend_on_it(shape):
     x, b = np.random.default_rng(1).random(shape, dtype=np.float32) - 0.5, np.float32(np.arange(shape[1]) % 3) - 1
     np.testing.assert_array_equal(shifted(x, b), np.maximum(x + b, 0))
+
+
+@pytest.mark.parametrize(
+    ("read", "most"),
+    [
+        (lambda x, v: x * 2, 16),
+        (lambda x, v: x + v, 16),  # a row beside a matrix makes no difference
+        (lambda x, v: v[:, None] * v[None, :], 32),
+        (lambda x, v: rd.stencil(lambda p: p[0, -1] + p[0, 1], x * v, boundary="clamp"), 16),
+        (lambda x, v: rd.stencil(lambda p: rd.f64(p[0, -1] + p[0, 1]), x, boundary="clamp"), 22),
+        (lambda x, v: x + x[:, ::-1] * 0.5, 16),
+    ],
+)
+def test_results_are_streamed_that_the_last_cache_does_not_keep_beside_what_is_read(read, most):
+    def program(x: rd.f32["n", "m"], v: rd.f32["m"]):
+        return read(x, v)
+
+    (above,) = re.findall(r"stream_stores\(above=(\d+)\)", default_of(program))
+    assert int(above) == most << 20

@@ -1,9 +1,9 @@
 // One pass of a radix sort of `source` by eight bits from `low` on, which reads every key once and writes it once (Adinets & Merrill, Onesweep,
-// 2022); n < 2^30. Word 32 low + d
-// of `places` is where the keys with digit d begin. Threads of a warp find those with the same digit by eight votes (Ashkiani
-// et al., GPU multisplit, 2016); keys go through shared memory, so that neighbours write neighbouring places. Word 0 of `state` counts blocks as
-// they begin. Word 256 (b + 1) + d is what block b has told of digit d: 0 nothing, or in its two highest bits 1 and below the keys that it has,
-// or 2 and the place behind its last one.
+// 2022); n < 2^30. Word 32 low + d of `places` is where the keys with digit d begin. Threads of a warp find those with the same digit by eight
+// votes (Ashkiani et al., GPU multisplit, 2016); keys go through shared memory, so that neighbours write neighbouring places. Word 0 of `state`
+// counts blocks as they begin. Word 256 (b + 1) + d is what block b has told of digit d: 0 nothing, or in its two highest bits 1 and below the
+// keys that it has, or 2 and the place behind its last one.
+
 // The threads of a warp for which a word is not 0. Around __ballot_sync the compiler makes the test twice.
 __device__ __forceinline__ u32 vote(u32 word) {
 #ifdef RAIDO_ON_CPU
