@@ -3,8 +3,8 @@
 Accesses to L1 and transfers between two caches follow each other and do not overlap, as in the execution-cache-memory model (Hager,
 Treibig, Habich and Wellein: Exploring performance and power properties of modern multi-core chips via simple machine models, 2016); each
 line counts where it comes from. While lines come from memory they hold most of the buffers that L1 is filled through, and lines from L2
-come at `Machine.from_l2_late` only. So do lines that L1 lost before they were used (`streams`): nothing fetches them ahead, and the loop
-waits for them.
+come at `Machine.from_l2_late` only: a loop that waits for lines accesses L1 meanwhile. So do lines that L1 lost before they were used
+(`streams`): nothing fetches them ahead, and the loop waits for them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def cycles_of(
     accesses = summed(lambda loop: 0.5 * sum(loop.loads) + sum(loop.stores)) * machine.vector_bits / 256
     crowded = summed(lambda loop: crowded_bytes(loop, machine, shape_of))
     if late:
-        return max(cost.cycles, accesses + transfers) + crowded / machine.from_l2_late
+        return max(cost.cycles, accesses, transfers) + crowded / machine.from_l2_late
     return max(cost.cycles, accesses + transfers + crowded / machine.from_l2)
 
 

@@ -37,7 +37,13 @@ def corners(a: rd.f32["h", "w"]):
     return rd.stencil(taps, dx, dy, boundary="clamp", name="out")
 
 
-SWEEP, CORNERS = (form_stages(each.trace()) for each in (sweep, corners))
+@rd.algorithm
+def box(a: rd.f32["h", "w"]):
+    across = rd.stencil(lambda p: p[0, 0] + p[0, 1] + p[0, 2], a, boundary="valid", name="across")
+    return rd.stencil(lambda p: p[0, 0] + p[1, 0] + p[2, 0], across, boundary="valid", name="out")
+
+
+SWEEP, CORNERS, BOX = (form_stages(each.trace()) for each in (sweep, corners, box))
 
 
 def rows_of(stage: str, graph, machine: Machine, **sizes: int) -> int:
@@ -81,6 +87,12 @@ def test_rows_of_a_sweep_are_those_measured_on_a_zen_4(width: int, rows: int) ->
 @pytest.mark.parametrize("width, rows", [(9984, 4), (10_000, 12), (10_016, 8), (10_240, 1)])
 def test_rows_of_a_sweep_are_those_measured_on_an_emerald_rapids(width: int, rows: int) -> None:
     assert rows_of("out", SWEEP, INTEL, h=10_000, w=width) == rows
+
+
+@pytest.mark.parametrize("width, rows", [(8192, 1), (8194, 1), (8208, 1), (10_000, 1), (6402, 4), (7618, 12)])
+def test_rows_that_cannot_be_streamed_side_by_side_are_streamed_one_by_one(width: int, rows: int) -> None:
+    """As measured on an Emerald Rapids: of the results' rows, all but the last two widths' begin off lines or at one place of their pages."""
+    assert rows_of("out", BOX, INTEL, h=4802, w=width) == rows
 
 
 def test_rows_that_lie_near_one_another_in_their_pages_are_not_streamed_side_by_side() -> None:
