@@ -16,9 +16,10 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
+from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.index_checks import is_made_of_sizes
 from raido.schedule.nest.effects import writes
-from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Statement, Store
+from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Scope:
     """A block under construction. `loop`: it may run any number of times; `branch`: perhaps not at all (nothing moves out of it);
-    `unrolled`: it is one of several iterations of a loop that is written out.
+    `unrolled`: it is one of several iterations of a loop that is written out. checked: conditions that a `Check` in it has tested.
     """
 
     level: int
@@ -42,6 +43,7 @@ class Scope:
     unrolled: bool = False
     var: Var | None = None
     changed: set[Buffer] = field(default_factory=set)
+    checked: set[NestExpr] = field(default_factory=set)
 
 
 class Builder:
@@ -69,6 +71,14 @@ class Builder:
         self.scope.statements.append(statement)
         for write in writes(statement):
             self.changes(write.buffer)
+
+    def check(self, check: Check) -> None:
+        """Adds a check; none where one before it has tested the same: the first that fails is recorded, and no other."""
+        if any(check.holds in scope.checked for scope in self.scopes):
+            return
+        self.add(check)
+        if not any(isinstance(node, Read) for node in topological(check.holds)):  # memory may change
+            self.scope.checked.add(check.holds)
 
     def changes(self, buffer: Buffer) -> None:
         """Notes that the innermost open block changes memory, in it or in what follows."""

@@ -201,7 +201,7 @@ class ValueEmitter:
 
     def _check(self, fault: Fault) -> None:
         holds, *values = self._nested((fault.holds, *fault.values))
-        self.builder.add(Check(holds, fault.kind, fault.site, tuple(values)))
+        self.builder.check(Check(holds, fault.kind, fault.site, tuple(values)))
         for sound in self._checked:
             self.builder.add(Store(sound, (), Op("logical_and", bool_, (Read(sound, (), None), holds))))
 

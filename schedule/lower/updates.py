@@ -186,7 +186,7 @@ class Updates:
             told = work.job.origin or work.job.stage
             dimension = const(i64, d - len(work.job.stage.axes) + len(told.axes))
             site = self.loops.converter.sites.number(told.form)
-            self.builder.add(Check(conjunction(inside), kind, site, (dimension, place, axis.extent)))
+            self.builder.check(Check(conjunction(inside), kind, site, (dimension, place, axis.extent)))
         return inside
 
     def take_step(

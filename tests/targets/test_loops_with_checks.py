@@ -61,3 +61,23 @@ def test_each_border_is_checked():
 def test_all_sums_of_coins_are_counted():
     coins = np.array([1, 2, 5])
     assert ways(coins, 10).tolist() == ways.interpret(coins, 10).tolist() == [1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 10]
+
+
+@rd.algorithm
+def between(values: rd.f32["n", 2], weights: rd.f32["n", 2], at: rd.i64["m"], both: rd.bool_["m"]):
+    def line(k):
+        sum_of = lambda j: values[j, 0] * weights[j, 0] + values[j, 1] * weights[j, 1]
+        return rd.cond(both[k], lambda: sum_of(at[k]), lambda: rd.f32(0.0)) + sum_of(at[k] + 1)
+
+    return rd.tabulate(at.shape[0], line)
+
+
+def test_what_one_check_has_tested_no_other_tests():
+    nest = between.compile().source("nest")
+    assert nest.count("check ") == 2, nest  # of at[k], in the branch alone, and of at[k] + 1, whatever is read there
+    two = np.ones((5, 2), np.float32)
+    for at, wrong in ((4, 5), (-2, -1), (-1, -1)):
+        for run in (between, between.interpret):
+            with pytest.raises(rd.IndexOutOfRange, match=f"index {wrong} "):
+                run(two, two, np.array([at]), np.array([at == -1]))
+    assert between(two, two, np.array([3, -1]), np.array([True, False])).tolist() == [4.0, 2.0]
