@@ -41,6 +41,8 @@ def floordiv(x: Value, y: Value) -> Value:
     """The quotient, rounded down."""
     if x.dtype.is_float:
         return _divide_floats(x, y)[0]
+    if (bits := _power_of_two(y)) is not None:
+        return x.shift_right(bits)
     quotient, rest = _divide_integers(x, y)
     return quotient if x.dtype.kind == "u" else where(_is_above_floor(rest, y), quotient - 1, quotient)
 
@@ -49,8 +51,16 @@ def floormod(x: Value, y: Value) -> Value:
     """The rest of division rounded down, which has the sign of `y`."""
     if x.dtype.is_float:
         return _divide_floats(x, y)[1]
+    if _power_of_two(y) is not None:
+        return x & y - 1
     rest = _divide_integers(x, y)[1]
     return rest if x.dtype.kind == "u" else where(_is_above_floor(rest, y), rest + y, rest)
+
+
+def _power_of_two(y: Value) -> int | None:
+    """k where an integer is known to be 2**k."""
+    number = 0 if y.known is None else int(y.known)
+    return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else None
 
 
 def _divide_integers(x: Value, y: Value) -> tuple[Value, Value]:

@@ -49,7 +49,7 @@ from raido.targets.emit.ordered import emit_ordered
 from raido.targets.emit.steps import emit_append, emit_fold
 from raido.targets.emit.stores import emit_interleaved, emit_scatter, emit_store, emit_vector_store
 from raido.targets.emit.stream_loops import StreamLoops
-from raido.targets.emit.terms import is_plain_index, tir
+from raido.targets.emit.terms import fits_i32, is_plain_index, tir
 from raido.targets.emit.unit import Unit, data_of, is_heavy
 from raido.targets.emit.values import Values
 from raido.targets.llvm.roots import LANES
@@ -180,6 +180,8 @@ class Statements:
                 unit.known[s.var] = substitute(s.value, unit.known)
         if s.var.dtype is i64 and unit.is_read(s.value):
             unit.read.add(s.var)
+        if s.var.dtype is i64 and fits_i32(s.value, unit.short):
+            unit.short.add(s.var)
         simple = isinstance(term, (int, T.Var))
         lanes, weight = lanes_of(s.value), self.values.weight[s.value]
         unit.variables[s.var] = (

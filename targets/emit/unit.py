@@ -30,6 +30,7 @@ class Unit:
         self.fault = fault
         self.variables: dict[Expr | VectorVar, Term] = {}
         self.index_like: set[Expr | VectorVar] = set()
+        self.short: set[Expr | VectorVar] = set()  # indices that 32 bits hold, by their types
         self.known: dict[Expr, Expr] = {}  # index variables of unrolled loops, as expressions
         self.read: set[Expr | VectorVar] = (
             set()

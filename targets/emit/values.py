@@ -12,7 +12,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.data import Data
-from raido.algo.graph.dtypes import DType, bf16, bool_, i64, u8
+from raido.algo.graph.dtypes import DType, bf16, bool_, i32, i64, u8
 from raido.algo.graph.expr import Const, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
@@ -36,7 +36,7 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.deinterleave import Place
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
 from raido.targets.emit.order import is_leaf, order_of, strides_of
-from raido.targets.emit.terms import Term, index_product, index_sum, tir
+from raido.targets.emit.terms import Term, fits_i32, index_product, index_sum, tir
 from raido.targets.emit.unit import Unit, data_of, is_heavy
 from raido.targets.llvm.memory import most_apart
 from raido.targets.llvm.tables import is_small_table
@@ -224,6 +224,7 @@ class Values:
     def lane_offsets(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Any, Any]:
         """The buffer, where indices with lanes begin in it, and the vector of offsets from there: what all lanes share is added once."""
         lanes = max(lanes_of(i) for i in indices)
+        indices = _one_by_one(indices)
         terms = [self.memo[i] for i in indices]
         shared = [lanes_of(i) == 1 for i in indices]
         start = tir(self.offset(buffer, [t if one else 0 for t, one in zip(terms, shared, strict=True)]))
@@ -236,6 +237,12 @@ class Values:
             start = T.Mul(start, each)
         return self.unit.buffer(buffer), start, total
 
+    def _has_short_offsets(self, e: Gather) -> bool:
+        """Whether lanes lie along the last dimension alone, at indices that 32 bits hold."""
+        *outer, last = _one_by_one(e.indices)
+        side_by_side = e.buffer.lanes == 1 and constant_value(as_index(strides_of(e.buffer)[-1])) == 1
+        return side_by_side and all(lanes_of(i) == 1 for i in outer) and fits_i32(last, self.unit.short)
+
     def _gather(self, e: Gather) -> Any:
         dtype, lanes = e.buffer.dtype, lanes_of(e)
         where, start, offsets = self.lane_offsets(e.buffer, e.indices)
@@ -245,6 +252,14 @@ class Values:
         if is_small_table(entries, memory, lanes, helpers.can.vector_bits):
             helper = helpers.memory.look_up(dtype, lanes, e.mask is not None, entries)
         else:
-            helper = helpers.memory.gather(dtype, lanes, e.mask is not None)
+            offset = i32 if self._has_short_offsets(e) else i64
+            helper = helpers.memory.gather(dtype, lanes, e.mask is not None, offset)
+            offsets = T.Cast(T.type_name(offset, lanes), offsets) if offset is i32 else offsets
         value = self.unit.call(helper, memory, lanes, data_of(where), start, offsets, *extra)
         return self._from_memory(dtype, lanes, value)
+
+
+def _one_by_one(indices: Sequence[Any]) -> Sequence[Any]:
+    """The indices, those that are the same in all lanes as scalars, as long as others have lanes."""
+    single = [i.value if isinstance(i, Splat) else i for i in indices]
+    return single if any(lanes_of(i) > 1 for i in single) else indices

@@ -170,15 +170,24 @@ def _gather_from(b: TextBuilder, pointers: str, addresses: str, mask: Value | No
 
 
 def _gather_words(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
-    """Elements of 8 or 16 bits as parts of the aligned words in which they lie: where one byte of a word may be read, all may be."""
-    lanes = offsets.lanes
-    pointers, addresses = _addresses(b, base, offsets, memory)
-    place = b.result(i64, lanes, f"ptrtoint {pointers} {addresses} to {llvm_type(i64, lanes)}")
-    within = b.binary("and", place, b.constant(place, _GATHERED_BITS // 8 - 1))
-    words = b.name()
-    b.line(f"{words} = inttoptr {b.binary('sub', place, within).typed} to {pointers}")
-    found = _gather_from(b, pointers, words, mask, u32, lanes)
-    shift = b.convert("trunc", b.binary("shl", within, b.constant(within, 3)), u32)
+    """Elements of 8 or 16 bits as parts of the aligned words in which they lie: where one byte of a word may be read, all may be.
+
+    Words are counted from the one in which the first element lies, so that their numbers have no more bits than the offsets: 16 of 32
+    bits are gathered at once.
+    """
+    lanes, bits = offsets.lanes, memory.itemsize.bit_length() - 1
+    address = Value(i64, 1, b.result(i64, 1, f"ptrtoint ptr {base} to i64").text)
+    begin = b.binary("and", address, b.constant(address, _GATHERED_BITS // 8 - 1))
+    first = address_of(b, base, b.binary("sub", b.constant(begin, 0), begin), u8)
+    inside = b.binary("and", offsets, b.constant(offsets, (1 << 2 - bits) - 1))
+    inside = b.binary("shl", inside, b.constant(offsets, bits))
+    inside = b.binary("add", inside, b.spread(b.convert("trunc", begin, offsets.dtype), lanes))
+    words = b.binary("ashr", offsets, b.constant(offsets, 2 - bits))
+    words = b.binary("add", words, b.binary("lshr", inside, b.constant(inside, 2)))
+    found = _gather_from(b, *_addresses(b, first, words, u32), mask, u32, lanes)
+    within = b.binary("and", inside, b.constant(inside, _GATHERED_BITS // 8 - 1))
+    within = b.binary("shl", within, b.constant(within, 3))
+    shift = b.convert("bitcast" if within.dtype.bits == _GATHERED_BITS else "trunc", within, u32)
     return b.convert("bitcast", b.convert("trunc", b.binary("lshr", found, shift), unsigned(memory.bits)), memory)
 
 

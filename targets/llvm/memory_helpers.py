@@ -115,15 +115,15 @@ class MemoryHelpers:
         shapes: list[Shape | str] = ["ptr", (i64, 1), *[(memory, lanes)] * count]
         return self._texts.write(f"rd.store_interleaved{count}.{memory.name}x{lanes}", "i32", shapes, body)
 
-    def gather(self, dtype: DType, lanes: int, masked: bool) -> str:
-        """(base, start, offsets from it[, mask]) -> values; lanes off are 0."""
+    def gather(self, dtype: DType, lanes: int, masked: bool, offset: DType = i64) -> str:
+        """(base, start, offsets of type `offset` from it[, mask]) -> values; lanes off are 0."""
         memory = memory_dtype(dtype)
-        shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes)] + ([(bool_, lanes)] if masked else [])
+        shapes: list[Shape | str] = ["ptr", (i64, 1), (offset, lanes)] + ([(bool_, lanes)] if masked else [])
 
         def body(b: TextBuilder, base: str, start: Value, offsets: Value, mask: Value | None = None) -> str:
             return gather(b, address_of(b, base, start, memory), offsets, mask, memory).text
 
-        symbol = f"rd.gather{'.masked' if masked else ''}.{memory.name}x{lanes}"
+        symbol = f"rd.gather{'.masked' if masked else ''}.{memory.name}x{lanes}.{offset.name}"
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
 
     def look_up(self, dtype: DType, lanes: int, masked: bool, entries: int) -> str:

@@ -277,8 +277,36 @@ def test_bytes_are_gathered_by_words_and_clipped_indices_are_checked_once():
     checks = [line.strip() for line in nest_of(nearest).splitlines() if "check" in line and "limit" not in line]
     assert [check.split(" else")[0] for check in checks] == ["check h - 1 >= 0", "check w - 1 >= 0"]
     found = assembly_loops(nearest)
-    assert any("vpgatherqd" in line for loop in found for line in loop)
-    assert not any("vpinsrb" in line for loop in found for line in loop)
+    assert any("vpgatherdd" in line and "zmm" in line for loop in found for line in loop)  # 16 at once
+    assert not any("vpinsrb" in line or "vpgatherqd" in line for loop in found for line in loop)
+
+
+@pytest.mark.parametrize("dtype", ["u8", "i16"])
+def test_narrow_elements_of_a_table_are_gathered_sixteen_at_once(dtype):
+    @rd.algorithm(x="i32[n]", table=f"{dtype}[m]")
+    def looked_up(x, table):
+        return table[x]
+
+    gathers = [line for loop in assembly_loops(looked_up) for line in loop if line.startswith("vpgather")]
+    assert gathers and all(line.startswith("vpgatherdd") and "zmm" in line for line in gathers)
+    table = np.arange(1001).astype(dtype.replace("u", "uint").replace("i1", "int1"))
+    for begin in range(5):  # wherever the table begins in a word
+        x = np.random.default_rng(begin).integers(0, 1001 - begin, 333).astype(np.int32)
+        assert (looked_up(x, table[begin:]) == table[begin:][x]).all()
+
+
+@pytest.mark.parametrize("dtype", ["i16", "i32", "i64"])
+def test_floors_of_quotients_by_powers_of_two_are_shifts(dtype):
+    @rd.algorithm(x=f"{dtype}[n]")
+    def floors(x):
+        return x // 64, x % 64
+
+    loop = max(assembly_loops(floors), key=lambda loop: sum("vpsra" in line for line in loop))
+    kinds = {line[:5] for line in loop}
+    assert "vpsra" in kinds and kinds.isdisjoint({"vpsrl", "vpadd", "vpsub", "vpmul"}), loop
+    x = np.arange(-300, 300).astype(f"int{dtype[1:]}")
+    for got, wanted in zip(floors(x), (x // 64, x % 64), strict=True):
+        assert (got == wanted).all()
 
 
 @pytest.mark.parametrize("fold", [rd.max, rd.argmax])
