@@ -3,8 +3,8 @@
 Updates that set a box, and move fewer bytes as maps, are made maps (`gathers`).
 Placement. What costs little where it is read is inlined (`demand`); what a scan or a filter in blocks reads twice is made once for each
 block. A stage inside a mapped function is computed at the innermost loop that decides, with every loop around it, what is needed. A short
-fold that is read once is made in a register, where it is read. What only one stage needs, near its own rows (a stencil chain), is computed
-for each strip of that stage's rows; strips are as high as lets the chain's rows fit in half of L2 (at most 32; at least 16 where strips
+fold that is read once is made in a register, where it is read. What only one stage needs, near its own rows (a stencil chain), or at twice or a
+part of their pace (`row_reads`), is computed for each strip of that stage's rows; strips are as high as lets the chain's rows fit in half of L2 (at most 32; at least 16 where strips
 make rows of their neighbours again), and where 8 rows do not fit, rows slide. A chain is cut where strips would make more than half as many
 rows again. Pointwise stages of one shape share loops where one reads the other or both read a third, and those of a scan that they read; so
 do two short stencils in strips where they read the same elements and are needed at the same places (`joins`), and up to four folds of the
@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -55,10 +56,9 @@ from raido.schedule.defaults.facts import (
     is_tiled_product,
     moving_axes,
     outer_axes,
-    reads_by_rows,
     row_axis,
     row_bytes,
-    rows_around,
+    rows_for_strip,
     vector_axis,
 )
 from raido.schedule.defaults.gathers import say_gathers
@@ -68,6 +68,7 @@ from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.old_contents import reads_rows_before
 from raido.schedule.defaults.parts import say_parts
+from raido.schedule.defaults.row_reads import RowReads
 from raido.schedule.holes import holes_of
 from raido.schedule.lanes_along_folds import is_plain_fold
 from raido.schedule.machine import Machine
@@ -326,10 +327,8 @@ def strip_place(draft: Draft, name: str) -> At | None:
         return None
     if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) == 1:
         return None
-    if not all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items()):
-        return None
     strips = strip_loop(draft, head)
-    if strips is None or not is_low(halo(draft, name, head), strips.factor):
+    if strips is None or (needed := strip_rows(draft, name, head)) is None or not is_low(needed, strips.factor):
         return None
     return At(head, strips.outer)
 
@@ -340,19 +339,21 @@ def is_line_of_folds(stage: Stage) -> bool:
     return is_plain_fold(stage) and len(stage.axes) == 1 and not all(is_small(a.extent) for a in stage.reduction_axes)
 
 
-def halo(draft: Draft, name: str, head: str) -> int:
-    """The rows of a stage of a chain that a strip needs besides its own, as strips next to it do."""
-    rows = {head: 0}
+def strip_rows(draft: Draft, name: str, head: str) -> RowReads | None:
+    """The rows of a stage of a chain that a strip needs, through all that read it; None where they do not go along with the strip's."""
+    found: dict[str, RowReads] = {head: RowReads(Fraction(1), 0)}
     todo = [name]
     while todo:
-        readers = draft.demand.readers(todo[-1])
-        open_ = [reader for reader in readers if reader not in rows]
-        if open_:
-            todo += open_
+        unknown = [reader for reader in draft.demand.readers(todo[-1]) if reader not in found]
+        if unknown:
+            todo += unknown
             continue
         at = todo.pop()
-        rows[at] = max((rows[r] + rows_around(draft, r, points) for r, points in readers.items()), default=0)
-    return rows[name]
+        needed = rows_for_strip(draft, at, found)
+        if needed is None:
+            return None
+        found[at] = needed
+    return found[name]
 
 
 def head_of(state: State, reader: str) -> str:

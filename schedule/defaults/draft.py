@@ -6,6 +6,7 @@ Sizes that are not known count as `UNKNOWN`: the defaults of a program are then 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
+from fractions import Fraction
 
 from raido.algo.errors import ScheduleError
 from raido.algo.graph import index
@@ -44,9 +45,7 @@ class Draft:
         self.steps: list[Step] = []
         self.cycles: dict[Hashable, float] = {}  # of the rows that `rows.jammed_rows` has looked at
         self.demand: Demand = demand or find_demand(state)
-        self.chains: dict[
-            tuple[str, int], tuple[str, ...]
-        ] = {}  # `facts.chain_in_strips`, as long as nothing more is said
+        self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # `facts.chain_in_strips`, until more is said
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a step if it is legal, with the numbers that suit the machine where it leaves some open; whether it was."""

@@ -6,9 +6,10 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import takewhile
-from math import prod
+from math import ceil, prod
 
 from raido.algo.graph import index
 from raido.algo.graph.cost import CHEAP
@@ -18,7 +19,7 @@ from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.joins import guests_of
-from raido.schedule.defaults.neighbours import are_apart, offsets
+from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.defaults.short import SMALL, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.plan import At
@@ -190,27 +191,20 @@ def row_axis(draft: Draft, stage: Stage) -> Axis | None:
     return (large or list(axes) or [None])[0]
 
 
-def reads_by_rows(draft: Draft, reader: str, name: str, points: set[Point]) -> bool:
-    """Whether each row of the reader needs a few rows of what it reads, wherever the row is."""
+def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
+    """The rows of a stage that each row of a reader needs; None where they are not a few, wherever the row is."""
     stage = draft.state.stage(name)
     rows, own = row_axis(draft, draft.state.stage(reader)), row_axis(draft, stage)
     if rows is None or own is None or own not in stage.axes or own in stage.whole_axes:
-        return False
+        return None
     where = stage.axes.index(own)
-    for point in points:
-        if any(e is None for e in point):
-            return False
-        e = point[where]
-        if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
-            if e.name != "clamp_index":
-                return False
-            e = e.args[0]
-        terms = index.linear(e)[1] if e is not None else {}
-        if set(terms) != {rows.var} or terms[rows.var] not in (1, 2):
-            return False
-        if any(moves(other, rows.var) for k, other in enumerate(point) if k != where and other is not None):
-            return False
-    return True
+    places = []
+    for point in draft.demand.readers(name)[reader]:
+        others = [e for k, e in enumerate(point) if k != where]
+        if None in point or any(moves(e, rows.var) for e in others):  # type: ignore[arg-type]
+            return None
+        places.append(point[where])
+    return row_reads(places, rows.var)  # type: ignore[arg-type]
 
 
 def longest_chunk(draft: Draft) -> int:
@@ -225,25 +219,28 @@ def has_chain(draft: Draft, stage: Stage) -> bool:
 
 def chain(draft: Draft, stage: Stage) -> tuple[str, ...]:
     """The stages that will be computed in strips of this one, nearest first."""
-    return chain_in_strips(
-        draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else longest_chunk(draft) // 4
+    return tuple(
+        chain_in_strips(
+            draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else longest_chunk(draft) // 4
+        )
     )
 
 
-def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
-    """The stages that are needed row by row by strips of so many rows of this one: what neighbouring strips both make of them is bounded."""
+def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
+    """The stages that are needed row by row by strips of so many rows of this one, and how many rows of them for each of its own: what
+    neighbouring strips both make of them is bounded."""
     key = stage.name, rows
     if key not in draft.chains:
         draft.chains[key] = _find_chain(draft, stage, rows)
     return draft.chains[key]
 
 
-def _find_chain(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
+def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
     state, demand = draft.state, draft.demand
-    halos = {stage.name: 0}
-    for name in _read_before(draft, stage, halos):
+    found = {stage.name: RowReads(Fraction(1), 0)}
+    for name in _read_before(draft, stage, found):
         readers = demand.readers(name)
-        if not readers.keys() <= halos.keys():
+        if not readers.keys() <= found.keys():
             continue
         other = state.uses.stages[name]
         if not isinstance(other, Stage) or name in demand.inlined or is_inlined(state, name):
@@ -255,14 +252,27 @@ def _find_chain(draft: Draft, stage: Stage, rows: int) -> tuple[str, ...]:
             and state.uses.scope[name] == state.uses.scope[stage.name]
             and state.uses.readers[name]
             and all(isinstance(state.uses.stages[r], Stage) for r in state.uses.readers[name])
-            and all(reads_by_rows(draft, reader, name, points) for reader, points in readers.items())
-            and is_low(halo := max(halos[r] + rows_around(draft, r, points) for r, points in readers.items()), rows)
+            and (needed := rows_for_strip(draft, name, found)) is not None
+            and is_low(needed, rows)
         ):
-            halos[name] = halo
-    return tuple(halos)[1:]
+            found[name] = needed
+    return {name: needed.step for name, needed in found.items() if name != stage.name}
 
 
-def _read_before(draft: Draft, stage: Stage, found: Mapping[str, int]) -> Iterator[str]:
+def rows_for_strip(draft: Draft, name: str, found: Mapping[str, RowReads]) -> RowReads | None:
+    """The rows of a stage that a strip needs, by those of its readers; None where they do not go along with the strip's."""
+    steps, around = set(), 0
+    for reader in draft.demand.readers(name):
+        read = rows_read(draft, reader, name)
+        if read is None:
+            return None
+        of_reader = found[reader]
+        steps.add(of_reader.step * read.step)
+        around = max(around, ceil(of_reader.around * read.step) + read.around)
+    return RowReads(steps.pop(), around) if len(steps) == 1 else None
+
+
+def _read_before(draft: Draft, stage: Stage, found: Mapping[str, RowReads]) -> Iterator[str]:
     """The stages that those found so far read, the last of all stages first: all that may read one have had their turn before it.
     `found` holds the stage itself to begin with, and grows meanwhile.
     """
@@ -283,17 +293,13 @@ def _read_before(draft: Draft, stage: Stage, found: Mapping[str, int]) -> Iterat
         yield name
 
 
-def is_low(halo: int, rows: int) -> bool:
-    """Whether strips of so many rows may make `halo` rows more: half as many again, of the stage that is furthest from the strip."""
-    return 2 * halo <= rows
+def is_low(needed: RowReads, rows: int) -> bool:
+    """Whether strips of so many rows may make what is around them as well: half as many rows again of a stage.
 
-
-def rows_around(draft: Draft, reader: str, points: set[Point]) -> int:
-    """The rows that one row of a reader needs besides one."""
-    rows = row_axis(draft, draft.state.stage(reader))
-    assert rows is not None
-    found = offsets(points, rows.var)
-    return max(found) - min(found) if found else 0
+    A strip that does not begin and end with a row of the stage shares one more with its neighbours.
+    """
+    own = rows * needed.step
+    return 2 * (needed.around + (own.denominator > 1)) <= own
 
 
 def chain_work(draft: Draft, stage: Stage) -> int:
@@ -340,18 +346,17 @@ def chain_rows(draft: Draft, stage: Stage) -> int:
 
 
 def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
-    """Bytes of one row of each stage that strips of so many rows make."""
-    return sum(row_bytes(draft, name) for name in chain_in_strips(draft, stage, rows))
+    """Bytes that strips of so many rows make for each of their rows, in all stages."""
+    return ceil(sum(row_bytes(draft, name) * step for name, step in chain_in_strips(draft, stage, rows).items()))
 
 
 def makes_rows_twice(draft: Draft, stage: Stage) -> bool:
     """Whether neighbouring strips of a chain need the same rows of one of its stages."""
-    for name in chain_in_strips(draft, stage, MOST_ROWS):
-        for reader, points in draft.demand.readers(name).items():
-            rows = row_axis(draft, draft.state.stage(reader))
-            if rows is not None and are_apart(points, rows.var):
-                return True
-    return False
+    return any(
+        (read := rows_read(draft, reader, name)) is not None and read.around
+        for name in chain_in_strips(draft, stage, MOST_ROWS)
+        for reader in draft.demand.readers(name)
+    )
 
 
 def fits_strips(draft: Draft, stage: Stage) -> bool:

@@ -581,16 +581,3 @@ def test_folds_down_columns_go_row_by_row_beside_numbers_of_the_rows():
         return rd.sum((x - mean[:, None]) * weight, 0).named("out")
 
     assert 'reorder("ro", "rio", "x", "rii")' in default_of(weighted)
-
-
-@pytest.mark.parametrize("remainder", [False, True])
-def test_what_elements_share_by_quotients_is_made_once(remainder):
-    """A function of one in 64 elements, or of 64 in all, is not made again for each of the elements that read it."""
-
-    @rd.algorithm
-    def shared(x: rd.f32["n"], k: rd.f32):
-        count = 64 if remainder else (x.shape[0] + 63) // 64
-        made = rd.tabulate(count, lambda j: rd.exp(rd.sin(k * j.astype(rd.f32)))).named("made")
-        return rd.tabulate(x.shape[0], lambda i: made[i % 64 if remainder else i // 64] * x[i])
-
-    assert 's["made"].root()' in str(shared.schedule().complete())

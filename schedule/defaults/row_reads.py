@@ -1,0 +1,54 @@
+"""How the rows that a stage reads go along with those that it makes.
+
+img[y - 1, x] + img[y + 1, x]         a row for each, and two more for a strip of rows
+img[2 * y, x] + img[2 * y + 1, x]     two for each
+half[y // 2, x]                       half a row for each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import NamedTuple
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Expr, Op, Var
+
+MOST = 2  # rows for each row: strips of more would be too low to share what neighbouring ones read
+
+
+class RowReads(NamedTuple):
+    """step: rows that are read for each row that is made. around: how many more are read for a strip of them."""
+
+    step: Fraction
+    around: int
+
+
+def row_reads(places: Iterable[Expr], rows: Var) -> RowReads | None:
+    """What rows are read at these indices; None where they do not go along with the rows that are made."""
+    found = [_place(e, rows) for e in places]
+    if None in found or len({step for step, *_ in found}) != 1:  # type: ignore[misc]
+        return None
+    steps, lows, highs = zip(*found, strict=True)  # type: ignore[arg-type]
+    return RowReads(steps[0], max(0, max(highs) - min(lows) + 1 - max(1, int(steps[0]))))
+
+
+def _place(e: Expr, rows: Var) -> tuple[Fraction, int, int] | None:
+    """How far an index goes from row to row, and the least and the greatest distance from there, inside its boundaries."""
+    if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
+        if e.name != "clamp_index":
+            return None
+        e = e.args[0]
+    constant, terms = index.linear(e)
+    if terms.keys() == {rows} and terms[rows] in range(1, MOST + 1):
+        return Fraction(terms[rows]), constant, constant
+    if len(terms) != 1:
+        return None
+    ((quotient, times),) = terms.items()
+    if times != 1 or not isinstance(quotient, Op) or quotient.name != "floordiv":
+        return None
+    divisor = index.constant_value(quotient.args[1])
+    inner, inner_terms = index.linear(quotient.args[0])
+    if not divisor or divisor < 1 or inner_terms != {rows: 1}:
+        return None
+    return Fraction(1, divisor), constant + inner // divisor, constant - -inner // divisor
