@@ -3,12 +3,12 @@
 Updates that set a box, and move fewer bytes as maps, are made maps (`gathers`).
 Placement. What costs little where it is read is inlined (`demand`); what a scan or a filter in blocks reads twice is made once for each
 block. A stage inside a mapped function is computed at the innermost loop that decides, with every loop around it, what is needed. A short
-fold that is read once is made in a register, where it is read. What only one stage needs, near its own rows (a stencil chain), or at twice or a
-part of their pace (`row_reads`), is computed for each strip of that stage's rows; strips are as high as lets the chain's rows fit in half of L2 (at most 32; at least 16 where strips
-make rows of their neighbours again), and where 8 rows do not fit, rows slide. A chain is cut where strips would make more than half as many
-rows again. Pointwise stages of one shape share loops where one reads the other or both read a third, and those of a scan that they read; so
-do two short stencils in strips where they read the same elements and are needed at the same places (`joins`), and up to four folds of the
-same elements (`sibling_folds`). The rest is computed whole.
+fold that is read once is made in a register, where it is read. What only one stage needs, near its own rows (a stencil chain), or at twice
+or a part of their pace (`row_reads`), is computed for each strip of that stage's rows; strips are as high as lets the chain's rows fit in
+half of L2 (at most 32; at least 16 where strips make rows of their neighbours again), and where 8 rows do not fit, rows slide. A chain is
+cut where strips would make more than half as many rows again. Pointwise stages of one shape share loops where one reads the other or both
+read a third, and those of a scan that they read; so do two short stencils in strips where they read the same elements and are needed at the
+same places (`joins`), and up to four folds of the same elements (`sibling_folds`). The rest is computed whole.
 Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt, and a short one where lanes across
 its rows would lie far apart; where elements are read at quotients of it, strips of as many indices as those repeat after are (`phases`),
 and where colours of pixels are treated alike, the axis of pixels and that of colours as one (`pixels`). The outermost pure axis is
