@@ -368,14 +368,23 @@ def check_sort(state: State, name: str) -> None:
 
 
 def _check_blocks_of_sort(state: State, name: str) -> None:
-    """Refuses threads around a sort that has all of a device's, and more of them than it has in a block."""
+    """Refuses threads around a sort that has all of a device's, or all of a block's, and more of them than a block has."""
     plan = state.plans[name]
     around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
-    several = next((loop.name for loop in (*around, *plan.loops) if loop.kind != "serial"), None)
+    by_rows = strategy_name(state, name) == "three_phase" and not any(loop.kind != "serial" for loop in around)
+    several = next(
+        (
+            loop
+            for loop in (*around, *plan.loops)
+            if loop.kind != "serial" and not (by_rows and loop.level.startswith("block"))
+        ),
+        None,
+    )
     if several is not None:
+        blocks = several.level.startswith("block") and several in plan.loops
         raise Refusal(
-            f'its blocks are those of the device, and iterations of "{several}" would have some each',
-            'strategy("radix")',
+            f'its blocks are those of the device, and iterations of "{several.name}" would have some each',
+            'strategy("three_phase")' if blocks else 'strategy("radix")',
         )
     numbers = numbers_of_sort(state.stage(name), plan)
     if state.gpu is not None and numbers["threads"] > state.gpu.threads:

@@ -43,6 +43,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined, placed_at
+from raido.schedule.strategies import strategies_of
 from raido.schedule.strategy_parts import part_name, totals_part
 
 LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
@@ -351,23 +352,33 @@ def piece_of_thread(draft: Draft) -> int:
 
 
 def say_sort(draft: Draft, stage: Stage) -> None:
-    """Sorts side by side, a thread each; one alone goes through blocks, and so do few long ones, one after the other: those of devices whose
-    blocks may wait for one another are chained. Where a block's threads run one after the other, each has a chunk."""
-    first, along = stage.all_axes[0], stage.reduction_axes[0]
+    """One sort goes through blocks; of sorts side by side a block has one each, those of few elements a thread has one each, and few of many
+    elements are sorted one after the other, each by the whole device. Devices whose blocks may wait for one another chain them. Where a
+    block's threads run one after the other, each has a chunk."""
+    first, along, gpu = stage.all_axes[0], stage.reduction_axes[0], draft.machine.gpu
+    assert gpu is not None
     alone, name, chunks = first is along, stage.name, f"{along.name} // {draft.machine.task}"
-    if not alone and along.name.isidentifier():
-        longest = most_of_thread(draft, stage)
+    if alone:
+        say_long_sort(draft, name, chunks if along.name.isidentifier() else 1)
+        return
+    if along.name.isidentifier():
         length = index.constant_value(known(draft, along.extent))
         others = [axis for axis in stage.axes if axis is not along]
-        long = draft.branch()
-        if (length is None or length > longest) and say_long_sort(long, name, chunks):
-            long.say(name, "reorder", axes=tuple(axis.name for axis in stage.all_axes))  # as they are: serial loops
-            draft.accept(long.when(name, f"{along.name} > {longest} and {product(others)} < {along.name}"))
-    if not alone:
-        draft.say(name, "strategy", name="radix", chunks=1)
-        draft.say(name, "parallel", axis=first.name)
-    else:
-        say_long_sort(draft, name, chunks if along.name.isidentifier() else 1)
+        most, few = most_of_thread(draft, stage), f"{product(others)} < {along.name}"
+        if not gpu.in_turn:  # rows that have more blocks of elements than there are rows; rows of an element for each thread of a block
+            each = strategies_of(stage, draft.machine)["three_phase"].numbers
+            most, few = int(str(each["threads"])), f"{each['block']} * {product(others)} < {along.name}"
+        if length is None or length > most:
+            long = draft.branch()
+            if say_long_sort(long, name, chunks):
+                long.say(name, "reorder", axes=tuple(axis.name for axis in stage.all_axes))  # as they are: serial loops
+                draft.accept(long.when(name, f"{along.name} > {most} and {few}"))
+            rows = draft.branch()
+            if not gpu.in_turn and rows.say(name, "strategy", name="three_phase"):
+                bind(rows, name, [axis.name for axis in others[-3:]], "block")
+                draft.accept(rows.when(name, f"{along.name} > {most}"))
+    draft.say(name, "strategy", name="radix", chunks=1)
+    draft.say(name, "parallel", axis=first.name)
 
 
 def say_long_sort(draft: Draft, name: str, chunks: str | int) -> bool:

@@ -1,5 +1,5 @@
-"""Sorts, by the strategy that the schedule says: `radix`, by digits, and on a GPU by blocks of elements `three_phase`; `quicksort` and
-`quickselect`, by comparisons.
+"""Sorts, by the strategy that the schedule says: `radix`, by digits, and on a GPU by blocks of elements `three_phase`, of sorts side by
+side one by each block; `quicksort` and `quickselect`, by comparisons.
 
 All keep the order of equal keys.
 """
@@ -20,6 +20,8 @@ from raido.schedule.lower.parted_sorts import PartedQuicksort
 from raido.schedule.lower.quickselects import Quickselect
 from raido.schedule.lower.quicksorts import Quicksort
 from raido.schedule.lower.radix_sorts import RadixSort
+from raido.schedule.lower.row_sorts import RowSort
+from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr
@@ -97,7 +99,7 @@ def _kind(job: Job) -> type[RadixSort | BlockSort | Quicksort]:
     if name == "radix":
         return RadixSort
     if name == "three_phase":
-        return BlockSort
+        return RowSort if any(is_bound(loop, "block") for loop in job.plan.loops) else BlockSort
     if name == "chain":
         return Onesweep
     if name == "quickselect":

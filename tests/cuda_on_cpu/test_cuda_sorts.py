@@ -40,7 +40,12 @@ def halves(a: rd.Array) -> Any:
     return rd.sort(a, name="s")
 
 
-PROGRAMS = {"floats": floats, "places": places, "carried": carried, "halves": halves}
+@rd.algorithm(a="i16[n, m]")
+def rows(a: rd.Array) -> Any:
+    return rd.argsort(a, axis=1, name="s")
+
+
+PROGRAMS = {"floats": floats, "places": places, "carried": carried, "halves": halves, "rows": rows}
 WAYS: dict[str, dict[str, Any]] = {
     "default": {},
     "chain": {"name": "chain", "block": 64, "threads": 32, "subgroup": 32, "staged": True},
@@ -51,6 +56,7 @@ COMPILED = [
     *(("floats", "default"), ("carried", "default"), ("places", "chain"), ("carried", "apart")),
     *(("halves", "chain"), ("floats", "phases"), ("carried", "phases")),
 ]
+BY_ROWS = [("rows", "default"), ("rows", "phases")]
 IN_FLIGHT = 8
 
 
@@ -59,12 +65,14 @@ def compilation_of(name: str, way: str) -> CudaCompilation:
     schedule = PROGRAMS[name].schedule(target=SM_80)
     if numbers := dict(WAYS[way]):
         schedule["s"].strategy(numbers.pop("name"), **numbers)
+        if name == "rows":
+            schedule["s"].bind("y", "block.x")
     return CudaCompilation(PROGRAMS[name].trace(), SM_80, schedule.complete(), {})
 
 
 @pytest.fixture(scope="module")
 def executables() -> Iterator[dict[tuple[str, str], Any]]:
-    with executables_of({key: partial(compilation_of, *key) for key in COMPILED}, IN_FLIGHT) as made:
+    with executables_of({key: partial(compilation_of, *key) for key in (*COMPILED, *BY_ROWS)}, IN_FLIGHT) as made:
         yield made
 
 
@@ -88,6 +96,14 @@ def test_a_sort_gives_what_the_program_says(executables: Any, name: str, way: st
         arrays = inputs(name, n)
         want = PROGRAMS[name].interpret(*arrays)
         assert executables[name, way](*arrays).tobytes() == want.tobytes(), n
+
+
+@pytest.mark.parametrize(("name", "way"), BY_ROWS)
+def test_blocks_sort_a_row_each(executables: Any, name: str, way: str) -> None:
+    """Rows for a thread each, for a block at once, for a block part by part, and for all blocks together."""
+    for shape in ((5, 9), (3, 300), (1, 4200)) if way == "default" else ((3, 96), (5, 250)):
+        a = np.random.default_rng(shape[1]).integers(-99, 99, shape).astype("i2")
+        np.testing.assert_array_equal(executables[name, way](a), np.argsort(a, axis=1, kind="stable"))
 
 
 def test_elements_that_are_all_alike_stay_where_they_are(executables: Any) -> None:

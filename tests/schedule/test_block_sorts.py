@@ -31,6 +31,7 @@ from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.races import find_races
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.strategies import strategies_of
 
 GPU = Gpu(threads=8, along=(8, 8, 8), subgroup=2, exchange=2, resident=8, ordered=True)
 MACHINE = Machine(task=64, gpu=GPU)
@@ -128,6 +129,39 @@ def test_programs_that_sort_keep_their_results(name: str, way: str) -> None:
         hold(nest, algorithm, arguments, seeds=1)
 
 
+@pytest.mark.parametrize(("length", "staged"), [(8, True), (19, True), (19, False)])
+def test_blocks_sort_a_row_each(length: int, staged: bool) -> None:
+    """Rows that a block has at once, and longer ones, part by part; of two axes, the outer one a loop in the block."""
+
+    @rd.algorithm
+    def rows(a: rd.f16["p", "n", "m"], b: rd.i8["p", "n", "m"]):
+        return rd.sort(a, axis=2, name="s"), rd.argsort(b, axis=2, name="t")
+
+    draw = np.random.default_rng(length)
+    shape = (2, 2, length)
+    arguments = (numpys("f16", drawn("f16", 4 * length)).reshape(shape), draw.integers(-3, 3, shape).astype("i1"))
+    schedule = Schedule(form_stages(rows.trace(*arguments)), (), MACHINE)
+    for stage in ("s", "t"):
+        schedule[stage].strategy("three_phase", block=8, threads=4, subgroup=2, staged=staged).bind("y", "block.x")
+    schedule["t"].bind("z", "block.y")
+    complete = schedule.complete()
+    nest = check_nest(lower(complete.graph, complete.variants(), MACHINE), "scalar")
+    assert not list(find_races(nest))
+    hold(nest, rows, arguments, seeds=1)
+
+
+def test_long_rows_are_a_block_each_and_few_of_many_elements_one_after_the_other() -> None:
+    @rd.algorithm
+    def rows(a: rd.f32["n", "m"]):
+        return rd.sort(a, axis=1, name="s")
+
+    machine = Machine(task=1024, gpu=Gpu(exchange=32, ordered=True))
+    text = str(Schedule(form_stages(rows.trace()), (), machine).complete())
+    each = strategies_of(form_stages(rows.trace()).stages[0], machine)["three_phase"].numbers
+    assert f'when("x > {each["threads"]} and {each["block"]} * y < x")' in text
+    assert text.index('"chain"') < text.index('"three_phase"') < text.index('bind("y", "block.x")') < text.index("radix")
+
+
 @rd.algorithm
 def tens(a: rd.f64["n"], b: rd.i64["n"], c: rd.u32["n"]):
     return rd.sort((a, b, c), name="s"), rd.argsort(c, name="t")
@@ -154,6 +188,9 @@ def test_blocks_that_no_device_has_are_refused() -> None:
         cpu["s"].strategy("chain")
     with pytest.raises(ScheduleError, match='iterations of "y" would have some each'):
         gpu["s"].strategy("three_phase", threads=4).parallel("y")
+    chained = Schedule(form_stages(rows.trace()), (), MACHINE)["s"].bind("y", "block.x")
+    with pytest.raises(ScheduleError, match=r'iterations of "y" would have some each[\s\S]*strategy\("three_phase"\)'):
+        chained.strategy("chain", threads=4)
     with pytest.raises(ScheduleError, match="would have 16 threads, and it may have 8"):
         small["s"].strategy("three_phase", threads=16)
     unordered = Schedule(form_stages(tens.trace()), (), Machine(gpu=Gpu()))
