@@ -1,34 +1,36 @@
 """Everything that is to be run on a machine with an NVIDIA GPU, by one command: `python benchmarks/gpu.py`.
 
-It holds the corpus and random programs to what they mean, measures the rows of the table beside a copy on the device, CuPy, PyTorch, CUDA C
-by hand and raido on Vulkan, as far as they are there, and runs programs under compute-sanitizer. It keeps within its budget of seconds, and
-writes what it has found into a file after every step, under the device's name. On a machine without TVM and NVRTC it runs what
-`python benchmarks/gpu.py --prepare` has compiled elsewhere.
+It holds the corpus and random programs to what they mean, measures the rows of the table beside all who are there (`gpu_sides.py`), runs
+programs under compute-sanitizer, and rows on so many threads of the CPU. Parts run step by step in processes of their own: one that hangs, or
+loses the device, costs its step alone (`gpu_steps.py`). It keeps within its budget of seconds, and writes what it has found into a file
+after every step, under the device's name. On a machine without TVM and NVRTC it runs what `python benchmarks/gpu.py --prepare` has compiled
+elsewhere.
 """
 
 from __future__ import annotations
 
-import importlib
+import ctypes
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from gpu_programs import GPU_ROWS, PARTS, Checked, Timed, prepare, read_part
+from gpu_programs import GPU_ROWS, Checked, prepare, read_part
+from gpu_ranking import rank
+from gpu_sides import BY_HAND, COPY, LIBRARIES, TILED, Results, run_row
+from gpu_steps import Message, Step, follow, is_wrong, run_here, tell, tell_steps
 from host import machine
 from law import difference, leaves
 from measure import check
 from rich.console import Console
-from rows.gpu import GpuRow
+from rows import ROWS
 from store import read_rows, write_rows
 from test_corpus import check as check_case
 
@@ -36,187 +38,86 @@ import raido as rd
 from raido.algo.errors import RaidoError
 from raido.targets.cuda.opened import open_device
 from raido.targets.cuda.runtime import CudaDevice
-from raido.targets.devices.plan import encode_plan, run_plan
-from raido.targets.devices.runtime import LoadedKernel, Memory
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "gpu_results.json"
-BATCH = 2e-3  # seconds of launches that one sample has at least
-MOST = 200  # launches in a sample
-COPY = "copy on the device"
 TOOLS = ("memcheck", "racecheck")
 SANITIZER_CASES = 60
 SUMMARY = re.compile(r"=+ (.*SUMMARY: .*)")
+SANITIZER = "sanitizer"
+SHARES = {"corpus": 0.12, "law": 0.25, "table": 0.7, "ranking": 0.8, "cpu": 0.87, SANITIZER: 1.0}
+"""The parts in their order, and the share of the budget by which each has ended."""
+PATIENCE = 90.0  # seconds of a step, in which NumPy computes what it must give, too
 console = Console(highlight=False, soft_wrap=True)
 
-Results = dict[str, Any]
-Timer = Callable[[int], float]  # seconds of so many runs in a row
+
+# --- steps
 
 
-@dataclass(frozen=True)
-class Library:
-    """A library with arrays on the device: `name` is its module, `stream` the handle of its current stream."""
-
-    name: str
-    stream: Callable[[Any], int]
-
-
-LIBRARIES = {
-    "CuPy": Library("cupy", lambda cupy: int(cupy.cuda.get_current_stream().ptr)),
-    "PyTorch": Library("torch", lambda torch: int(torch.cuda.current_stream().cuda_stream)),
-}
-
-
-# --- programs that are checked
-
-
-def run_corpus(programs: list[Checked]) -> Results:
-    """The programs that do not give what NumPy gives."""
-
-    def fault(program: Checked) -> str:
-        try:
-            check_case(program.executable(*program.arguments), program.want, not program.exact[0])
-        except (AssertionError, RaidoError, MemoryError) as error:
-            return f"{type(error).__name__}: {error}"
-        return ""
-
-    return all_faults(programs, fault)
+def steps_of(part: str, folder: Path, cases: int | None, scale: int, samples: int) -> list[Step]:
+    """The steps of a part, which `prepare` has compiled."""
+    programs = read_part(folder, part)
+    if part == "corpus":
+        return [Step(program.what, lambda program=program: corpus_fault(program)) for program in programs[:cases]]
+    if part == "law":
+        return [Step(program.what, lambda program=program: law_fault(program)) for program in programs[:cases]]
+    if part == "cpu":
+        return [
+            Step(name, lambda name=name, file=file: run_on_cpu(name, folder / file, scale, samples))
+            for name, file in programs.items()
+        ]
+    device = open_device()
+    if part == "ranking":
+        return [
+            Step(name, lambda name=name, some=some: rank(GPU_ROWS[name], some, device, scale))
+            for name, some in programs.items()
+        ]
+    return [
+        Step(name, lambda name=name, code=code: run_row(GPU_ROWS[name], code, device, scale, samples))
+        for name, code in programs.items()
+    ]
 
 
-def run_law(programs: list[Checked]) -> Results:
-    """The random programs that do not give what they mean."""
-
-    def fault(program: Checked) -> str:
-        try:
-            got: Any = program.executable(*program.arguments)
-        except RaidoError as error:
-            got = type(error)
-        return difference(program.want, leaves(got), program.exact)
-
-    return all_faults(programs, fault)
-
-
-def all_faults(programs: list[Checked], fault: Callable[[Checked], str]) -> Results:
-    wrong = [{"program": program.what, "fault": found} for program in programs if (found := fault(program))]
-    return {"programs": len(programs), "wrong": wrong}
-
-
-# --- rows that are measured
-
-
-def sides_of(
-    row: GpuRow,
-    code: Timed,
-    inputs: list[np.ndarray],
-    want: tuple[np.ndarray, ...],
-    device: CudaDevice,
-    absent: Results,
-) -> Iterator[tuple[str, Timer]]:
-    """The contestants of a row, each checked before; `absent` gets the reasons of those that are not there."""
-    there = [rd.device_array(array, device.target) for array in inputs]
-    call = code.executable.bind(*there)
-    call.run()
-    hold("raido", row, call.result(), want)
-    yield "raido", lambda number: call.time(number) * number
-    if row.streams:
-        yield COPY, copy_of(traffic_of(inputs, want), device)
-    if code.by_hand:
-        yield "CUDA by hand", by_hand(row, code, there, want, device)
-    for name, library in LIBRARIES.items():
-        run = {"CuPy": row.cupy, "PyTorch": row.torch}[name]
-        if run is None:
-            continue
-        try:
-            module = importlib.import_module(library.name)
-            yield name, by_library(name, module, library.stream(module), run, row, there, want, device)
-        except (Exception, SystemExit) as error:  # whatever another library does, the row goes on
-            absent[name] = f"{type(error).__name__}: {error}"
+def corpus_fault(program: Checked) -> str:
+    """How a program does not give what NumPy gives, "" if it does."""
     try:
-        yield "Vulkan", on_vulkan(row, inputs)
-    except (ImportError, RaidoError, MemoryError) as error:
-        absent["Vulkan"] = str(error).partition("\n")[0]
+        check_case(program.executable(*program.arguments), program.want, not program.exact[0])
+    except AssertionError as error:
+        return f"AssertionError: {error}"
+    return ""
 
 
-def hold(who: str, row: GpuRow, got: Any, want: tuple[np.ndarray, ...]) -> None:
-    found = got if isinstance(got, tuple) else (got,)
-    check(f"{row.row.what}: {who}", row.row, [np.asarray(one) for one in found], want)
+def law_fault(program: Checked) -> str:
+    """How a random program does not give what it means, "" if it does."""
+    try:
+        got: Any = program.executable(*program.arguments)
+    except RaidoError as error:
+        if type(error) is not program.want:
+            raise
+        got = type(error)
+    return difference(program.want, leaves(got), program.exact)
 
 
-def traffic_of(inputs: Iterable[np.ndarray], want: Iterable[np.ndarray]) -> int:
-    """Bytes that a row reads and writes at least."""
-    return sum(array.nbytes for array in (*inputs, *want))
-
-
-def copy_of(traffic: int, device: CudaDevice) -> Timer:
-    """A copy on the device that reads and writes so many bytes together."""
-    half = traffic // 2
-    source, target = Memory(device, half), Memory(device, half)
-    return lambda number: device.time(lambda: [target.copy_from(source, half) for _ in range(number)])
-
-
-def by_hand(row: GpuRow, code: Timed, there: list[Any], want: tuple[np.ndarray, ...], device: CudaDevice) -> Timer:
-    """The plan of kernels in CUDA C."""
-    loaded = {name: LoadedKernel(device, kernel) for name, kernel in code.by_hand.items()}
-    numbers = row.row.sizes(there)
-    plan = encode_plan(row.plan, code.by_hand, list(numbers))
-    memories = {value.name: array.memory for value, array in zip(code.executable.signature.inputs, there, strict=True)}
-    memories["out"] = out = Memory(device, want[0].nbytes)
-    start = lambda: run_plan(plan, device, loaded, numbers=numbers, memories=memories)
-    start()
-    hold("CUDA by hand", row, out.read(np.empty_like(want[0])), want)
-    return lambda number: device.time(lambda: [start() for _ in range(number)])
-
-
-def by_library(
-    name: str,
-    module: Any,
-    stream: int,
-    run: Callable[..., Any],
-    row: GpuRow,
-    there: list[Any],
-    want: tuple[np.ndarray, ...],
-    device: CudaDevice,
-) -> Timer:
-    """Another library on the same arrays; its stream is ordered with raido's, whose clock measures both."""
-    arrays = [module.from_dlpack(array) for array in there]
-    hold(name, row, rd.from_dlpack(run(module, *arrays)).to("cpu"), want)
-
-    def between(number: int) -> None:
-        device.let_wait(stream)
-        for _ in range(number):
-            run(module, *arrays)
-        device.wait_for(stream)
-
-    return lambda number: device.time(lambda: between(number))
-
-
-def on_vulkan(row: GpuRow, inputs: list[np.ndarray]) -> Timer:
-    """raido's default on the first Vulkan device; TargetError where that is the CPU."""
-    from raido.targets.vulkan.library import find_device
-
-    found = find_device()
-    if found.kind == "cpu":
-        raise rd.TargetError(f"the Vulkan device is {found.name}, the CPU")
-    call = row.row.algorithm.compile("vulkan").bind(*(rd.device_array(a, "vulkan") for a in inputs))
-    call.run()
-    return lambda number: call.time(number) * number
-
-
-def run_row(row: GpuRow, code: Timed, device: CudaDevice, scale: int, samples: int) -> Results:
-    """Seconds of one run by each side: medians of samples that are taken in turn."""
-    inputs, absent = row.row.inputs(scale), Results()
-    want = row.row.answers(inputs)
-    sides = dict(sides_of(row, code, inputs, want, device, absent))
-    numbers = {name: min(MOST, 1 + int(BATCH / max(time(1), 1e-7))) for name, time in sides.items()}
-    taken: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(samples):
-        for name, side in sides.items():
-            taken[name].append(side(numbers[name]) / numbers[name])
-    return {
-        "bytes": traffic_of(inputs, want),
-        "seconds": {name: median(times) for name, times in taken.items()},
-        "absent": absent,
-    }
+def run_on_cpu(name: str, library: Path, scale: int, samples: int) -> Results:
+    """Seconds of a row on 1, 2, 4 … threads of the CPU, the least of some calls each."""
+    row = ROWS[name]
+    executable = rd.load(library)
+    set_threads = getattr(ctypes.CDLL(str(library.absolute())), f"{library.stem}_set_threads")
+    inputs = row.inputs(scale)
+    found = executable(*inputs)
+    results = list(found) if isinstance(found, tuple) else [found]
+    check(row.what, row, results, row.answers(inputs))
+    most, count, seconds = len(os.sched_getaffinity(0)), 1, {}
+    while count <= most:
+        set_threads(count)
+        taken = []
+        for _ in range(samples):
+            begin = time.perf_counter()
+            executable(*inputs)
+            taken.append(time.perf_counter() - begin)
+        seconds[str(count)] = min(taken)
+        count = min(2 * count, most) if count < most else most + 1
+    return {"seconds": seconds}
 
 
 # --- compute-sanitizer
@@ -230,7 +131,7 @@ def sanitize(folder: Path, seconds: float) -> Results:
     found: Results = {}
     for tool in TOOLS:
         with tempfile.TemporaryDirectory() as scratch:
-            own = [str(HERE / "gpu.py"), f"--folder={folder}", "--only=corpus", f"--cases={SANITIZER_CASES}"]
+            own = [str(HERE / "gpu.py"), f"--folder={folder}", "--only=corpus", f"--cases={SANITIZER_CASES}", "--here"]
             command = [program, f"--tool={tool}", "--error-exitcode=9", sys.executable, *own, f"--out={scratch}/r.json"]
             try:
                 done = subprocess.run(
@@ -251,6 +152,7 @@ def describe(device: CudaDevice, about: Results) -> Results:
     """The device, and whose code ran on it."""
     info = device.device
     return {
+        "device": device.name,
         "architecture": info.architecture,
         "driver": info.driver,
         "processors": info.processors,
@@ -261,61 +163,117 @@ def describe(device: CudaDevice, about: Results) -> Results:
     }
 
 
+def gathered(part: str, before: Any, name: str, found: Any) -> Any:
+    """What a part has found, with what a step has."""
+    if part not in ("corpus", "law"):
+        return (before or {}) | {name: found}
+    before = before or {"programs": 0, "wrong": []}
+    fault = found["wrong"] if is_wrong(found) else found
+    return {
+        "programs": before["programs"] + 1,
+        "wrong": [*before["wrong"], *([{"program": name, "fault": fault}] if fault else [])],
+    }
+
+
 def table(rows: Results) -> str:
     """The rows as Markdown: times, the speed as a share of a copy's, and raido's time over those of others."""
-    others = ("CUDA by hand", *LIBRARIES, "Vulkan")
-    heads = ["row", "raido, ms", "GB/s", "of a copy", *(f"raido / {name}" for name in others)]
+    others = (BY_HAND, TILED, *LIBRARIES, "Vulkan")
+    heads = ["row", "raido, ms", "GB/s", "of a copy", *(f"raido / {name}" for name in others), "other schedules, ms"]
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for name, found in rows.items():
-        if "wrong" in found:
+        if is_wrong(found):
             lines.append(f"| {GPU_ROWS[name].row.what} | {found['wrong']} |{' |' * (len(heads) - 2)}")
             continue
-        own, pace = found["seconds"]["raido"], found["bytes"] / found["seconds"]["raido"]
-        share = f"{found['seconds'][COPY] / own:.2f}" if COPY in found["seconds"] else ""
+        seconds = found["seconds"]
+        own, pace = seconds["raido"], found["bytes"] / seconds["raido"]
+        share = f"{seconds[COPY] / own:.2f}" if COPY in seconds else ""
         cells = [GPU_ROWS[name].row.what, f"{own * 1e3:.3f}", f"{pace / 1e9:.0f}", share]
-        cells += [f"{own / found['seconds'][peer]:.2f}" if peer in found["seconds"] else "" for peer in others]
-        lines.append(f"| {' | '.join(cells)} |")
+        cells += [f"{own / seconds[peer]:.2f}" if peer in seconds else "" for peer in others]
+        more = [f"{which}: {seconds[which] * 1e3:.3f}" for which in GPU_ROWS[name].schedules if which in seconds]
+        lines.append(f"| {' | '.join([*cells, '; '.join(more)])} |")
     return "\n".join(lines) + "\n"
 
 
+def in_short(found: Any) -> str:
+    """What a step has found, for who watches."""
+    if isinstance(found, dict) and "rank correlation" in found:
+        return f"{len(found['candidates'])} candidates, rank correlation {found['rank correlation']:.2f}"
+    return str(found or "right")
+
+
+def scaling(rows: Results) -> str:
+    """The speed on threads of the CPU, by that on one."""
+    return "".join(
+        f"{ROWS[name].what} on {machine()}: "
+        + (
+            found["wrong"]
+            if is_wrong(found)
+            else ", ".join(f"{found['seconds']['1'] / s:.1f} × on {n}" for n, s in found["seconds"].items())
+        )
+        + "\n"
+        for name, found in rows.items()
+    )
+
+
+# --- the command
+
+
 def run_all(
-    folder: Path, only: list[str], out: Path, cases: int | None, scale: int, samples: int, budget: float
+    folder: Path,
+    only: list[str],
+    out: Path,
+    cases: int | None,
+    scale: int,
+    samples: int,
+    budget: float,
+    here: bool,
 ) -> Results:
-    """Runs the parts in turn, and keeps what each has found; rows and sanitizer get what is left of the budget."""
+    """Runs the parts in turn, and keeps what each step has found. `here`: in this process, which a step may then take with it."""
     begin = time.monotonic()
-    try:
-        device = open_device()
-    except rd.TargetError as error:
-        raise SystemExit(f"nothing can be measured here: {error}") from None
-    left = lambda: budget - (time.monotonic() - begin)
-    found: Results = describe(device, read_part(folder, "about"))
+    found: Results = {}
+    own = [str(HERE / "gpu.py"), f"--folder={folder}", f"--scale={scale}", f"--samples={samples}"]
+    own += [] if cases is None else [f"--cases={cases}"]
 
     def keep(part: str, value: Any) -> None:
         found[part] = value
-        write_rows(out, read_rows(out) | {device.name: found})
+        if "device" in found:
+            write_rows(out, read_rows(out) | {found["device"]: found})
 
-    for part, run in (("corpus", run_corpus), ("law", run_law)):
-        if part in only:
-            keep(part, run(read_part(folder, part)[:cases]))
-            console.print(f"{part}: {found[part]['programs']} programs, {len(found[part]['wrong'])} wrong")
-            for each in found[part]["wrong"]:
-                console.print(f"{each['program']}\n  {each['fault']}", markup=False)
-    if "table" in only:
-        rows: Results = {}
-        for name, code in read_part(folder, "table").items():
-            if left() < budget / 4:
-                console.print(f"{name} and what follows: no time is left")
-                break
-            try:
-                rows[name] = run_row(GPU_ROWS[name], code, device, scale, samples)
-            except (SystemExit, RaidoError, MemoryError) as error:
-                rows[name] = {"wrong": str(error).partition("\n")[0]}
-            keep("table", rows)
-        console.print(table(rows), markup=False)
-    if "sanitizer" in only:
-        keep("sanitizer", sanitize(folder, left()))
-        console.print(found["sanitizer"])
+    def messages(part: str) -> Iterator[Message]:
+        if here:
+            yield {"about": describe_here(folder)}
+            yield from run_here(steps_of(part, folder, cases, scale, samples))
+        else:
+            command = [sys.executable, *own, f"--part={part}"]
+            yield from follow(lambda k: [*command, f"--begin={k}"], PATIENCE, begin + SHARES[part] * budget)
+
+    for part in (part for part in SHARES if part in only):
+        if part == SANITIZER:
+            keep(part, sanitize(folder, begin + SHARES[part] * budget - time.monotonic()))
+            console.print(found[part], markup=False)
+            continue
+        for message in messages(part):
+            if "about" in message:
+                found = message["about"] | found
+                continue
+            if "device" not in found:
+                raise SystemExit(f"nothing can be measured here: {message['found']['wrong']}")
+            keep(part, gathered(part, found.get(part), message["name"], message["found"]))
+            console.print(
+                f"{part}, {message['name'].partition(chr(10))[0][:60]}: {message['found'] or 'right'}", markup=False
+            )
+        if part == "table":
+            console.print(table(found.get(part, {})), markup=False)
+        if part == "cpu":
+            console.print(scaling(found.get(part, {})), markup=False)
     return found
+
+
+def describe_here(folder: Path) -> Results:
+    try:
+        return describe(open_device(), read_part(folder, "about"))
+    except rd.TargetError as error:
+        raise SystemExit(f"nothing can be measured here: {error}") from None
 
 
 def main(
@@ -326,25 +284,38 @@ def main(
     arch: Annotated[str, typer.Option(help="the architecture that they are compiled for")] = "sm_90",
     law: Annotated[int, typer.Option(help="random programs")] = 300,
     only: Annotated[
-        list[str] | None, typer.Option(help="corpus, law, table, sanitizer: the parts to run; all, unless named")
+        list[str] | None,
+        typer.Option(help="corpus, law, table, ranking, cpu, sanitizer: the parts to run; all, unless named"),
     ] = None,
     cases: Annotated[int | None, typer.Option(help="programs of the corpus and of the law at most")] = None,
     scale: Annotated[int, typer.Option(help="divides the sizes of rows")] = 1,
     samples: Annotated[int, typer.Option(help="samples of each side of a row")] = 9,
     budget: Annotated[float, typer.Option(help="seconds that everything may take")] = 540.0,
     out: Annotated[Path, typer.Option(help="the file that keeps the results")] = RESULTS,
+    here: Annotated[
+        bool, typer.Option("--here", help="run everything in this process, as a debugger wants it")
+    ] = False,
+    part: Annotated[
+        str, typer.Option(help="the one part whose steps this process runs and tells of", hidden=True)
+    ] = "",
+    begin: Annotated[int, typer.Option(help="the first of them", hidden=True)] = 0,
 ) -> None:
     """Compile what is not compiled yet, run it on the first CUDA device, print a table and keep the results."""
-    parts = [*PARTS, "sanitizer"]
-    if unknown := set(only or ()) - set(parts):
-        raise SystemExit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
-    if prepare_only or not (folder / "about.pickle").exists():
+    if part:
+        tell({"about": describe_here(folder)})
+        tell_steps(steps_of(part, folder, cases, scale, samples), begin)
+        return
+    if unknown := set(only or ()) - SHARES.keys():
+        raise SystemExit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(SHARES)}")
+    if prepare_only or not (folder / "about.pickle.gz").exists():
         prepare(folder, arch, range(law))
     if prepare_only:
         return
-    found = run_all(folder, only or parts, out, cases, scale, samples, budget)
-    wrong = [each for part in ("corpus", "law") for each in found.get(part, {}).get("wrong", ())]
-    raise SystemExit(bool(wrong) or any("wrong" in row for row in found.get("table", {}).values()))
+    found = run_all(folder, only or [*SHARES], out, cases, scale, samples, budget, here)
+    wrong = [each for name in ("corpus", "law") for each in found.get(name, {}).get("wrong", ())]
+    raise SystemExit(
+        bool(wrong) or any(is_wrong(row) for name in ("table", "cpu") for row in found.get(name, {}).values())
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """The programs of `gpu.py` as machine code, in files: a machine with a GPU needs neither TVM nor NVRTC to run them.
 
-`prepare` compiles the corpus, random programs with what they mean, and the rows of the table; each part is a file of the folder.
+`prepare` compiles the rows of the table, the corpus, random programs with what they mean, and libraries for the machine's CPU; each part is a
+file of the folder.
 """
 
 from __future__ import annotations
 
+import gzip
 import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,19 +19,24 @@ sys.path += [str(TESTS), *(str(TESTS / folder) for folder in ("algo", "targets",
 
 from corpus import CASES  # noqa: E402
 from cuda_law import prepare as prepare_law  # noqa: E402
+from gpu_code import portable  # noqa: E402
+from gpu_ranking import RANKED, candidates_of  # noqa: E402
+from gpu_sides import Timed  # noqa: E402
 from peers.cuda import source_of  # noqa: E402
+from rows import ROWS  # noqa: E402
 from rows.gpu import GPU_ROWS, GpuRow  # noqa: E402
 
+from raido.schedule.kernels.host_plan import Launch, Statement  # noqa: E402
 from raido.targets.compile import executable_of  # noqa: E402
 from raido.targets.cuda.compile import make_kernels  # noqa: E402
 from raido.targets.cuda.nvrtc import version  # noqa: E402
-from raido.targets.cuda.opened import open_device  # noqa: E402
 from raido.targets.cuda.program import CudaCompilation  # noqa: E402
 from raido.targets.devices.executable import DeviceExecutable  # noqa: E402
 from raido.targets.devices.kernel import Kernel  # noqa: E402
 from raido.targets.target import Target  # noqa: E402
 
-PARTS = ("corpus", "law", "table")
+CPU = "x86-64-v3"  # of the machine with the GPU nothing is known before
+CPU_ROWS = ("sum", "jacobi2d_5", "scan_f32", "filter", "sgemm_2048", "mandelbrot", "black_scholes")
 
 
 @dataclass(frozen=True)
@@ -43,14 +50,6 @@ class Checked:
     exact: tuple[bool, ...]
 
 
-@dataclass(frozen=True)
-class Timed:
-    """The code of a row: raido's under its default schedule, and the kernels written by hand, by name."""
-
-    executable: DeviceExecutable
-    by_hand: dict[str, Kernel]
-
-
 def prepare(
     folder: Path,
     architecture: str,
@@ -62,23 +61,28 @@ def prepare(
     """Compiles all parts for an architecture, and writes them; `cases`: of the corpus, so many alone."""
     target = Target("cuda", arch=architecture)
     folder.mkdir(parents=True, exist_ok=True)
-    made: dict[str, Any] = {
-        "corpus": [corpus_program(case, target) for case in CASES[:cases]],
-        "law": [law_program(seed, target) for seed in seeds],
-        "table": {name: timed(GPU_ROWS[name], target) for name in rows},
+    made: dict[str, Callable[[], Any]] = {
+        "table": lambda: {name: timed(GPU_ROWS[name], target) for name in rows},
+        "corpus": lambda: [corpus_program(case, target) for case in CASES[:cases]],
+        "law": lambda: [law_program(seed, target) for seed in seeds],
+        "ranking": lambda: {name: candidates_of(name, target) for name in RANKED if name in rows},
+        "cpu": lambda: {name: library_of(name, folder) for name in CPU_ROWS if name in rows},
     }
-    for part, programs in made.items():
-        (folder / f"{part}.pickle").write_bytes(pickle.dumps(programs))
-        done(f"{part}: {len(programs)} programs for {architecture} in {folder}")
-    (folder / "about.pickle").write_bytes(pickle.dumps({"architecture": architecture, "nvrtc": version()}))
+    for part, make in made.items():
+        programs = make()
+        path = folder / f"{part}.pickle.gz"
+        path.write_bytes(gzip.compress(pickle.dumps(programs)))
+        done(f"{part}: {len(programs)} programs for {architecture} in {path}, {path.stat().st_size >> 10} KiB")
+    about = {"architecture": architecture, "nvrtc": version()}
+    (folder / "about.pickle.gz").write_bytes(gzip.compress(pickle.dumps(about)))
 
 
 def read_part(folder: Path, part: str) -> Any:
     """The files that `prepare` wrote; SystemExit where it has not."""
-    path = folder / f"{part}.pickle"
+    path = folder / f"{part}.pickle.gz"
     if not path.exists():
         raise SystemExit(f"there is no {path}: run `python benchmarks/gpu.py --prepare` where TVM and NVRTC are")
-    return pickle.loads(path.read_bytes())
+    return pickle.loads(gzip.decompress(path.read_bytes()))
 
 
 def corpus_program(case: Any, target: Target) -> Checked:
@@ -94,12 +98,22 @@ def law_program(seed: int, target: Target) -> Checked:
 
 
 def timed(row: GpuRow, target: Target) -> Timed:
-    executable = executable_of(CudaCompilation(row.row.algorithm.trace(), target, None, {}))
-    names = sorted({each.kernel for each in row.plan if hasattr(each, "kernel")})
-    by_hand = {name: make_kernels(source_of(name), target.cuda_device.architecture).kernels[name] for name in names}
-    return Timed(portable(executable), by_hand)
+    schedules = {name: schedule(row.row.algorithm, target).complete() for name, schedule in row.schedules.items()}
+    made = {
+        name: portable(executable_of(CudaCompilation(row.row.algorithm.trace(), target, schedule, {})))
+        for name, schedule in {"": None, **schedules}.items()
+    }
+    return Timed(made.pop(""), made, by_hand(row.plan, target), by_hand(row.tiled, target))
 
 
-def portable(executable: Any) -> DeviceExecutable:
-    """The executable with its code alone: it opens the first device, and shows no source."""
-    return DeviceExecutable(executable.signature, executable.code, "cuda", open_device)
+def by_hand(plan: Iterable[Statement], target: Target) -> dict[str, Kernel]:
+    """The kernels in CUDA C that a plan launches."""
+    names = sorted({each.kernel for each in plan if isinstance(each, Launch)})
+    return {name: make_kernels(source_of(name), target.cuda_device.architecture).kernels[name] for name in names}
+
+
+def library_of(name: str, folder: Path) -> str:
+    """The file name of a row's library for a CPU."""
+    path = folder / f"cpu_{name}.so"
+    ROWS[name].algorithm.compile(Target(cpu=CPU)).export(path)
+    return path.name

@@ -13,7 +13,13 @@ from raido.algo.graph.dtypes import dtype_named, i64
 from raido.targets.cuda.source.generate import Interface, Source
 from raido.targets.devices.kernel import Argument
 
-BLOCKS = {"stencil": (32, 8, 1), "gauss": (16, 16, 1), "mandelbrot": (16, 16, 1), "sgemm": (8, 8, 1)}
+BLOCKS = {
+    "stencil": (32, 8, 1),
+    "stencil_shared": (32, 8, 1),
+    "gauss": (16, 16, 1),
+    "mandelbrot": (16, 16, 1),
+    "sgemm": (8, 8, 1),
+}
 """The threads of a block where they are not those of `LINE`."""
 LINE = (256, 1, 1)
 _HEAD = re.compile(r"__launch_bounds__\((\d+)\)\s+(\w+)\((.*?)\) \{", re.DOTALL)

@@ -1,36 +1,56 @@
 """Programs for the table on a GPU, of sizes that its caches do not hold, beside each what CuPy and PyTorch have for it.
 
-A plan of hand-written kernels is that of the same program in `device.py`: its kernels stand in `peers/cuda`.
+A plan of hand-written kernels is that of the same program in `device.py`: its kernels stand in `peers/cuda`. Where CuPy and PyTorch have
+nothing that means the same, CuPy compiles a kernel from there (`RawKernel`), with its own options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
+from peers.tools import HERE as PEERS
 
 import raido as rd
+from raido.algo.graph.dtypes import dtype_named
 from raido.schedule.kernels.host_plan import Statement
+from raido.targets.target import Target
 from rows import ROWS
-from rows.device import DEVICE_ROWS, copy
+from rows.device import CUDA_ROWS, copy, plane
 from rows.indexed import KEPT
-from rows.row import Row, drawn, uniform
+from rows.row import Row, drawn, uniform, whole_numbers
+from rows.stencils import CROSS, SQUARE, weighted
 
 Call = Callable[..., Any]
+Scheduler = Callable[[rd.Algorithm, Target], rd.Schedule]
+SHORT_NAMES = (
+    "typedef int i32; typedef long long i64; typedef unsigned u32; typedef unsigned long long u64; typedef float f32;\n"
+)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`make` takes the library and its arrays, and returns the call that is timed: what is made of arrays once is not."""
+
+    make: Callable[..., Callable[[], Any]]
 
 
 @dataclass(frozen=True)
 class GpuRow:
     """One line of the table: `cupy` and `torch` take the library and its arrays, None where it has nothing for the row; `plan` launches
-    kernels written by hand. A row that streams is held to a copy of as many bytes."""
+    kernels written by hand, `tiled` others that read through shared memory; `schedules` are raido's beside the default. A row that streams
+    is held to a copy of as many bytes."""
 
     row: Row
-    cupy: Call | None = None
-    torch: Call | None = None
+    cupy: Call | Bound | None = None
+    torch: Call | Bound | None = None
     plan: tuple[Statement, ...] = ()
     streams: bool = False
+    tiled: tuple[Statement, ...] = ()
+    schedules: dict[str, Scheduler] = field(default_factory=dict)
 
 
 @rd.algorithm
@@ -38,8 +58,138 @@ def ordered(a: rd.i32["n"]):
     return rd.sort(a, name="out")
 
 
+@rd.algorithm
+def ordered_rows(a: rd.i32["n", "m"]):
+    return rd.sort(a, axis=1, name="out")
+
+
+@rd.algorithm
+def four_sweeps(a: rd.f32["h", "w"]):
+    for k in range(4):
+        name = "out" if k == 3 else f"sweep_{k}"
+        a = rd.stencil(
+            lambda p: (p[0, 0] + p[0, -1] + p[0, 1] + p[-1, 0] + p[1, 0]) * 0.2, a, boundary="clamp", name=name
+        )
+    return a
+
+
+@rd.algorithm
+def product_of_halves(a: rd.f16["n", "k"], b: rd.f16["k", "m"]):
+    return rd.matmul(a, b, dtype=rd.f32, name="out")
+
+
+@rd.algorithm
+def product_of_brains(a: rd.bf16["n", "k"], b: rd.bf16["k", "m"]):
+    return rd.matmul(a, b, dtype=rd.f32, name="out")
+
+
+@rd.algorithm
+def product_in_tf32(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+    return rd.matmul(rd.round_to_tf32(a), rd.round_to_tf32(b), name="out")
+
+
 def plan(name: str) -> tuple[Statement, ...]:
-    return DEVICE_ROWS[name].cuda_plan
+    return CUDA_ROWS[name].cuda_plan
+
+
+# --- schedules beside the default
+
+
+def through_shared_memory(algorithm: rd.Algorithm, target: Target) -> rd.Schedule:
+    """A tile of a block and its border are copied to shared memory first."""
+    s = algorithm.schedule(target=target)
+    s["out"].tile(y=8, x=32).bind("yo", "block.y").bind("xo", "block.x").bind("yi", "thread.y").bind("xi", "thread.x")
+    s["out"].cache("a", "out", "xo", scope="shared")
+    return s
+
+
+def in_time(algorithm: rd.Algorithm, target: Target) -> rd.Schedule:
+    """A block makes all sweeps of a tile: those before the last in shared memory, each with a border that is one narrower."""
+    s = algorithm.schedule(target=target)
+    s["out"].tile(y=32, x=32).split("yi", 4).reorder("yo", "xo", "yii", "xi", "yio")
+    s["out"].bind("yo", "block.y").bind("xo", "block.x").bind("yii", "thread.y").bind("xi", "thread.x")
+    for k in reversed(range(3)):
+        s[f"sweep_{k}"].compute_at("out", "xo").store(scope="shared")
+    return s
+
+
+# --- what CuPy and PyTorch are asked
+
+
+def raw(
+    name: str, block: tuple[int, ...], blocks: Callable[..., tuple[int, ...]], results: Callable[..., list]
+) -> Bound:
+    """A kernel of `peers/cuda`, one element a thread, compiled by CuPy: `results` are shapes and types, and sizes its last arguments."""
+
+    def make(cupy: Any, *arrays: Any) -> Callable[[], Any]:
+        kernel = cupy.RawKernel(SHORT_NAMES + (PEERS / "cuda" / f"{name}.cu").read_text("utf-8"), name)
+        out = tuple(cupy.empty(shape, dtype) for shape, dtype in results(*arrays))
+        sizes = tuple(np.int64(size) for size in out[0].shape)
+
+        def run() -> Any:
+            kernel(blocks(*sizes), block, (*arrays, *out, *sizes))
+            return out
+
+        return run
+
+    return Bound(make)
+
+
+def on_a_line(name: str, results: int) -> Bound:
+    shapes = lambda first, *others: [(first.shape, "float32")] * results
+    return raw(name, (256,), lambda n: (-(-int(n) // 256),), shapes)
+
+
+def matrix_in_cupy(cupy: Any, offsets: Any, columns: Any, values: Any, x: Any) -> Callable[[], Any]:
+    from cupyx.scipy.sparse import csr_matrix
+
+    matrix = csr_matrix((values, columns, offsets.astype("int32")), shape=(len(offsets) - 1, len(x)))
+    return lambda: matrix @ x
+
+
+def matrix_in_torch(torch: Any, offsets: Any, columns: Any, values: Any, x: Any) -> Callable[[], Any]:
+    matrix = torch.sparse_csr_tensor(offsets.int(), columns, values, (len(offsets) - 1, len(x)))
+    return lambda: matrix @ x
+
+
+def exact_sums(torch: Any, a: Any, b: Any) -> Any:
+    """The product of short factors in f32."""
+    return torch.mm(a, b, out_dtype=torch.float32)
+
+
+def in_tf32(torch: Any, a: Any, b: Any) -> Any:
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        return torch.matmul(a, b)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+
+
+# --- rows
+
+
+def exact_factors(side: int, dtype: str) -> Callable[[int], list[np.ndarray]]:
+    """Square factors of whole numbers, which every type has and whose sums of products f32 has."""
+    made, numpys = whole_numbers((side, side), (side, side)), dtype_named(dtype).numpy
+    return lambda scale: [a.astype(numpys) for a in made(scale)]
+
+
+def multiplied(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.matmul(a.astype(np.float32), b.astype(np.float32))
+
+
+def matrix_row(algorithm: rd.Algorithm, dtype: str, what: str, side: int) -> Row:
+    return Row(f"{what} product, {side:,}³", algorithm, exact_factors(side, dtype), multiplied, tolerance=0)
+
+
+def swept(a: np.ndarray) -> np.ndarray:
+    for _ in range(4):
+        a = weighted(1, CROSS, 0.2)(a)
+    return a
+
+
+def rows_of_keys(scale: int) -> list[np.ndarray]:
+    return [uniform(max(1, (1 << 16) // scale), 1024, high=1 << 30, dtype="i4")]
 
 
 COPY = Row("copy of 10⁸ f32", copy, drawn((100_000_000,)), np.copy, tolerance=0)
@@ -50,6 +200,8 @@ SORT = Row(
     np.sort,
     tolerance=0,
 )
+SORT_ROWS = Row("sort of 2¹⁶ rows of 1024 i32", ordered_rows, rows_of_keys, partial(np.sort, axis=1), tolerance=0)
+SWEEPS = Row("Jacobi, 5 points, 10,000², four sweeps", four_sweeps, SQUARE, swept)
 
 
 def bins(count: int) -> dict[str, Call]:
@@ -82,15 +234,43 @@ GPU_ROWS = {
     "histogram_256": GpuRow(ROWS["histogram_256"], **bins(256), plan=plan("histogram"), streams=True),
     "histogram_1e6": GpuRow(ROWS["histogram_1e6"], **bins(1_000_000)),
     "filter": GpuRow(ROWS["filter"], lambda cupy, a: a[a < KEPT], lambda torch, a: a[a < KEPT], streams=True),
-    "sort": GpuRow(SORT, lambda cupy, a: cupy.sort(a), lambda torch, a: torch.sort(a)[0]),
-    "segments": GpuRow(ROWS["segments"]),
-    "spmv": GpuRow(ROWS["spmv"]),
-    "jacobi2d_5": GpuRow(ROWS["jacobi2d_5"], plan=plan("stencil"), streams=True),
-    "jacobi2d_9": GpuRow(ROWS["jacobi2d_9"], streams=True),
+    "sort": GpuRow(
+        SORT, lambda cupy, a: cupy.sort(a), lambda torch, a: torch.sort(a)[0], plan("sort")
+    ),  # no key is below 0
+    "sort_rows": GpuRow(SORT_ROWS, lambda cupy, a: cupy.sort(a, axis=1), lambda torch, a: torch.sort(a, dim=1)[0]),
+    "segments": GpuRow(
+        ROWS["segments"],
+        torch=lambda torch, offsets, values: torch.segment_reduce(values, "sum", offsets=offsets, unsafe=True),
+    ),
+    "spmv": GpuRow(ROWS["spmv"], Bound(matrix_in_cupy), Bound(matrix_in_torch)),
+    "jacobi2d_5": GpuRow(
+        ROWS["jacobi2d_5"],
+        plan=plan("stencil"),
+        streams=True,
+        tiled=(plane("stencil_shared", (32, 8), "a", "out", "h", "w"),),
+        schedules={"raido, in shared memory": through_shared_memory},
+    ),
+    "jacobi2d_9": GpuRow(
+        ROWS["jacobi2d_9"], streams=True, schedules={"raido, in shared memory": through_shared_memory}
+    ),
     "jacobi3d_7": GpuRow(ROWS["jacobi3d_7"], streams=True),
+    "sweeps_4": GpuRow(SWEEPS, schedules={"raido, tiles in time": in_time}),
     "sgemm_1024": GpuRow(ROWS["sgemm_1024"], **product(), plan=plan("sgemm")),
     "sgemm_2048": GpuRow(ROWS["sgemm_2048"], **product(), plan=plan("sgemm")),
-    "mandelbrot": GpuRow(ROWS["mandelbrot"], plan=plan("mandelbrot")),
-    "nbody": GpuRow(ROWS["nbody"]),
-    "black_scholes": GpuRow(ROWS["black_scholes"], streams=True),
+    "f16_4096": GpuRow(matrix_row(product_of_halves, "f16", "f16", 4096), torch=exact_sums),
+    "bf16_4096": GpuRow(matrix_row(product_of_brains, "bf16", "bf16", 4096), torch=exact_sums),
+    "bf16_8192": GpuRow(matrix_row(product_of_brains, "bf16", "bf16", 8192), torch=exact_sums),
+    "tf32_4096": GpuRow(matrix_row(product_in_tf32, "f32", "tf32", 4096), torch=in_tf32),
+    "mandelbrot": GpuRow(
+        ROWS["mandelbrot"],
+        raw(
+            "mandelbrot",
+            (16, 16),
+            lambda h, w: (-(-int(w) // 16), -(-int(h) // 16)),
+            lambda ci, cr: [((len(ci), len(cr)), "int32")],
+        ),
+        plan=plan("mandelbrot"),
+    ),
+    "nbody": GpuRow(ROWS["nbody"], on_a_line("nbody", 3)),
+    "black_scholes": GpuRow(ROWS["black_scholes"], on_a_line("black_scholes", 2), streams=True),
 }

@@ -365,7 +365,9 @@ def say_sort(draft: Draft, stage: Stage) -> None:
         length = index.constant_value(known(draft, along.extent))
         others = [axis for axis in stage.axes if axis is not along]
         most, few = most_of_thread(draft, stage), f"{product(others)} < {along.name}"
-        if not gpu.in_turn:  # rows that have more blocks of elements than there are rows; rows of an element for each thread of a block
+        if (
+            not gpu.in_turn
+        ):  # rows that have more blocks of elements than there are rows; rows of an element for each thread of a block
             each = strategies_of(stage, draft.machine)["three_phase"].numbers
             most, few = int(str(each["threads"])), f"{each['block']} * {product(others)} < {along.name}"
         if length is None or length > most:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +19,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "benchmarks"
 
 import gpu
 import gpu_programs
+import gpu_ranking
+import gpu_sides
+import gpu_steps
 from typer.testing import CliRunner
 
 import raido as rd
@@ -42,6 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with twin_compiler(load_driver()) as compiler, pytest.MonkeyPatch.context() as patch:
         patch.setattr(gpu_programs, "make_kernels", compiler.make_kernels)
         patch.setattr(gpu_programs, "version", lambda: "none")
+        patch.setattr(gpu_ranking, "CANDIDATES", 6)
         gpu_programs.prepare(made, "sm_90", range(1, 2), ROWS, 2, lambda said: None)
         compiler.build()
         yield made
@@ -51,15 +57,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_everything_is_run_and_kept(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "imagined", SimpleNamespace(from_dlpack=Imagined))
     libraries = {
-        name: gpu.Library(module, lambda module: 0) for name, module in (("CuPy", "imagined"), ("PyTorch", "nowhere"))
+        name: gpu_sides.Library(module, lambda module: 0)
+        for name, module in (("CuPy", "imagined"), ("PyTorch", "nowhere"))
     }
-    monkeypatch.setattr(gpu, "LIBRARIES", libraries)
+    monkeypatch.setattr(gpu_sides, "LIBRARIES", libraries)
+    monkeypatch.setattr(gpu_sides, "to_cpu", lambda array: array.to("cpu"))
     sanitizer = tmp_path / "compute-sanitizer"
     sanitizer.write_text('#!/bin/sh\necho "========= ERROR SUMMARY: 0 errors"\n')
     sanitizer.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     out = tmp_path / "results.json"
-    arguments = [f"--folder={folder}", f"--out={out}", "--scale=50000", "--samples=2", "--budget=100"]
+    arguments = [f"--folder={folder}", f"--out={out}", "--scale=50000", "--samples=2", "--budget=600", "--here"]
     done = CliRunner().invoke(app(), arguments)
     assert done.exit_code == 0, (done.output, done.exception)
     ((name, found),) = json.loads(out.read_text()).items()
@@ -68,27 +76,90 @@ def test_everything_is_run_and_kept(folder: Path, tmp_path: Path, monkeypatch: p
     assert found["sanitizer"] == dict.fromkeys(("memcheck", "racecheck"), "ERROR SUMMARY: 0 errors")
     rows = found["table"]
     assert [list(row["seconds"]) for row in rows.values()] == [
-        ["raido", gpu.COPY, "CUDA by hand", "CuPy"],
-        ["raido", gpu.COPY, "CUDA by hand"],
+        ["raido", gpu.COPY, gpu.BY_HAND, "CuPy"],
+        ["raido", "raido, in shared memory", gpu.COPY, gpu.BY_HAND, gpu.TILED],
     ]
+    (ranked,) = found["ranking"].values()
+    assert len(ranked["candidates"]) + len(ranked["refused"]) == 6 and len(ranked["candidates"]) > 3
+    assert all(each["seconds"] > 0 and each["features"] for each in ranked["candidates"])
+    assert -1 <= ranked["rank correlation"] <= 1
+    (scaled,) = found["cpu"].values()
+    assert "1" in scaled["seconds"] and "1.0 × on 1" in gpu.scaling(found["cpu"])
     assert all(seconds > 0 for row in rows.values() for seconds in row["seconds"].values())
     assert all("Vulkan" in row["absent"] for row in rows.values())
     assert "No module named 'nowhere'" in rows["copy"]["absent"]["PyTorch"]
     text = gpu.table(rows)
     assert text.splitlines()[0].startswith("| row | raido, ms | GB/s | of a copy | raido / CUDA by hand |")
+    assert "raido, in shared memory: " in text.splitlines()[-1]
     assert len(text.splitlines()) == 4 and "| copy of 10⁸ f32 |" in text
 
 
-def test_what_is_wrong_is_said(folder: Path, tmp_path: Path) -> None:
+def test_what_is_wrong_is_said(folder: Path) -> None:
     corpus = gpu_programs.read_part(folder, "corpus")
     wrong = gpu_programs.Checked("wrong", corpus[1].executable, corpus[1].arguments, corpus[1].want + 1, (True,))
-    found = gpu.run_corpus([corpus[0], wrong])
-    assert found["programs"] == 2 and [each["program"] for each in found["wrong"]] == ["wrong"]
+    assert gpu.corpus_fault(corpus[0]) == "" and gpu.corpus_fault(wrong).startswith("AssertionError")
     law = gpu_programs.read_part(folder, "law")[0]
     other = gpu_programs.Checked("other", law.executable, law.arguments, ValueError, law.exact)
-    assert "expected ValueError" in gpu.run_law([other])["wrong"][0]["fault"]
+    assert "expected ValueError" in gpu.law_fault(other)
+    found = gpu.gathered("law", gpu.gathered("law", None, "one", ""), "other", {"wrong": "TargetError: lost"})
+    assert found == {"programs": 2, "wrong": [{"program": "other", "fault": "TargetError: lost"}]}
     text = gpu.table({"sum": {"wrong": "raido: 3 of 9 results are wrong"}})
     assert "| raido: 3 of 9 results are wrong |" in text
+
+
+def test_a_side_that_fails_does_not_take_the_row_with_it(folder: Path) -> None:
+    code = gpu_programs.read_part(folder, "table")["copy"]
+    row = replace(gpu_programs.GPU_ROWS["copy"], cupy=None, torch=None, schedules={})
+    found = gpu_sides.run_row(row, replace(code, by_hand={}), open_device(), 50000, 1)
+    assert list(found["seconds"]) == ["raido", gpu.COPY] and gpu.BY_HAND in found["absent"]
+    lost = gpu_sides.run_row(row, replace(code, executable=None), open_device(), 50000, 1)
+    assert lost["wrong"] == lost["absent"]["raido"] and lost["seconds"][gpu.COPY] > 0
+
+
+STEPS = """
+import os, sys, time
+sys.path.append(BENCHMARKS)
+from gpu_steps import Step, tell, tell_steps
+
+def fail():
+    raise ValueError("lost")
+
+tell({"about": "here"})
+print("a library says something")
+tell_steps(
+    [
+        Step("fine", lambda: 1),
+        Step("fails", fail),
+        Step("hangs", lambda: time.sleep(60)),
+        Step("dies", lambda: os._exit(3)),
+        Step("last", lambda: 2),
+    ],
+    int(sys.argv[1]),
+)
+"""
+
+
+def test_a_step_that_hangs_or_dies_costs_itself_alone() -> None:
+    text = STEPS.replace("BENCHMARKS", repr(str(Path(gpu.__file__).parent)))
+    command = lambda begin: [sys.executable, "-c", text, str(begin)]
+    told = [m for m in gpu_steps.follow(command, 10.0, time.monotonic() + 400) if "name" in m]
+    assert {m["name"]: m["found"] for m in told} == {
+        "fine": 1,
+        "fails": {"wrong": "ValueError: lost"},
+        "hangs": {"wrong": "no answer within 10 s"},
+        "dies": {"wrong": "the process ended with status 3"},
+        "last": 2,
+    }
+    assert len(told) == 5
+
+
+def test_steps_end_with_the_time_and_with_a_process_that_cannot_begin() -> None:
+    hangs = lambda begin: [sys.executable, "-c", "import time; time.sleep(60)"]
+    (late,) = gpu_steps.follow(hangs, 60.0, time.monotonic() + 0.5)
+    assert late == {"name": "", "found": {"wrong": "no time was left"}}
+    fails = lambda begin: [sys.executable, "-c", "raise SystemExit('no device')"]
+    (failed,) = gpu_steps.follow(fails, 60.0, time.monotonic() + 60)
+    assert failed["found"]["wrong"] == "the process ended with status 1: no device"
 
 
 def test_a_part_that_is_not_there_is_one_error(tmp_path: Path) -> None:

@@ -159,7 +159,9 @@ def test_long_rows_are_a_block_each_and_few_of_many_elements_one_after_the_other
     text = str(Schedule(form_stages(rows.trace()), (), machine).complete())
     each = strategies_of(form_stages(rows.trace()).stages[0], machine)["three_phase"].numbers
     assert f'when("x > {each["threads"]} and {each["block"]} * y < x")' in text
-    assert text.index('"chain"') < text.index('"three_phase"') < text.index('bind("y", "block.x")') < text.index("radix")
+    assert (
+        text.index('"chain"') < text.index('"three_phase"') < text.index('bind("y", "block.x")') < text.index("radix")
+    )
 
 
 @rd.algorithm
