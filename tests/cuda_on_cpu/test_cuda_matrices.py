@@ -54,7 +54,9 @@ def product(dtype: str, layout: str) -> Any:
     return multiply
 
 
-def tiled(algorithm: Any, subgroups: int, rows: int, columns: int, steps: int, copied: bool = True) -> rd.Schedule:
+def tiled(
+    algorithm: Any, subgroups: int, rows: int, columns: int, steps: int, copied: bool = True, buffers: int = 1
+) -> rd.Schedule:
     """A tile for each subgroup of a block, one below the other."""
     s = algorithm.schedule(target=SM_80)
     c = (
@@ -71,7 +73,7 @@ def tiled(algorithm: Any, subgroups: int, rows: int, columns: int, steps: int, c
         "xiio", "thread.x"
     )
     c.unroll("yiio").unroll("xio").unroll("xiii").tensorize("ri")
-    return with_copies(algorithm, s) if copied else s
+    return with_copies(algorithm, s, buffers) if copied else s
 
 
 def in_groups(algorithm: Any) -> Any:
@@ -84,18 +86,19 @@ def in_groups(algorithm: Any) -> Any:
     return with_copies(algorithm, s)
 
 
-def with_copies(algorithm: Any, s: Any) -> Any:
+def with_copies(algorithm: Any, s: Any, buffers: int = 1) -> Any:
     """The schedule, in which what a block reads of both factors goes through shared memory."""
     c = s["c"]
     names = ("ra", "rb") if algorithm.trace().parameters[0].dtype is rd.f32 else ("a", "b")
     for array in names:
         c.cache(array, "c", "ro", scope="shared")
-        s[f"{array}_copy"].store(pad=8)
+        s[f"{array}_copy"].store(pad=8, **({"buffers": buffers} if buffers > 1 else {}))
     return s
 
 
 CASES = {
     "several tiles": ("f16", "plain", (2, 32, 16, 32)),
+    "two steps ahead": ("bf16", "plain", (2, 32, 16, 32, True, 3)),
     "rows contiguous": ("bf16", "left transposed", (1, 16, 8, 16)),
     "columns apart": ("f16", "right transposed", (1, 16, 16, 16)),
     "not copied": ("bf16", "both transposed", (1, 16, 8, 16, False)),
@@ -218,6 +221,19 @@ def test_machine_code_has_the_instruction_and_no_spills(architecture: str) -> No
             narrow = ("STS",) if kernel.startswith(NARROW) else ()
             moved = {name for name in counted if name.startswith(("LDG.", "LDGSTS", *narrow))}
             assert moved and all("128" in name for name in moved)
+
+
+def test_sums_in_half_of_the_registers_are_not_spilled_for_more_blocks() -> None:
+    """Of blocks whose shared memory a launch gives, the compiler is told how many a processor is to hold: here memory is there for four,
+    and registers for two, with 128 sums a thread."""
+    algorithm = product("f16", "plain")
+    text = CudaCompilation(algorithm.trace(), SM_80, tiled(algorithm, 4, 32, 128, 32, buffers=3).complete(), {}).text
+    assert text.text.count("__launch_bounds__(128, 2)") == 2
+    try:
+        resources = compile_source(text.text, "sm_80").resources
+    except TargetError as error:
+        pytest.skip(str(error))
+    assert all(used.spill_bytes == used.local_bytes == 0 for used in resources.values())
 
 
 def test_factors_in_tf32_are_those_that_the_program_rounds() -> None:

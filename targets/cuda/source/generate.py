@@ -29,6 +29,8 @@ STATIC_SHARED = 48 << 10
 MOST_SHARED = 227 << 10
 """Bytes of shared memory that a processor has, on any device. Of those that the launch gives ptxas knows nothing: it would keep registers for
 more blocks than fit."""
+REGISTER, REGISTERS = 4, 64 << 10
+"""Bytes of a register, and the registers of a processor, on any device (CUDA C++ Programming Guide, "Compute capabilities")."""
 NARROW = "raido_narrow_"
 """The beginning of the name of a kernel whose indices have 32 bits, as raido_cuda.c has it, too."""
 MOST_THREADS = 1024
@@ -123,7 +125,8 @@ def _write_kernel(function: Any, functions: Functions, strides: Strides | None =
         limits = tuple(limit_of(strides, number) for number in numbers)
         interface = replace(interface, narrow=NARROW + name, narrow_grid=(across, down, deep), narrow_limits=limits)
     symbol = interface.narrow or name
-    bounds = f"{x * y * z}, {max(1, MOST_SHARED // shared_bytes)}" if carved else f"{x * y * z}"
+    threads = x * y * z
+    bounds = f"{threads}, {_blocks_at_a_time(function, threads, shared_bytes)}" if carved else f"{threads}"
     head = f'extern "C" __global__ void __launch_bounds__({bounds}) {symbol}({", ".join(given)}) {{'
     return "\n".join([head, *(f"  {line}" for line in statements.writer.lines), "}"]), interface
 
@@ -136,6 +139,17 @@ def _shared_bytes(function: Any) -> int:
             dtype, _ = tir.read_type(str(node.buffer.dtype))
             total = -(-total // 16) * 16 + math.prod(int(extent.value) for extent in node.buffer.shape) * dtype.itemsize
     return total
+
+
+def _blocks_at_a_time(function: Any, threads: int, shared_bytes: int) -> int:
+    """The blocks that a processor is to hold, which bounds the registers of a thread: as many as its shared memory does, and no more than
+    leave a thread twice the registers of its largest array."""
+    words = [1]
+    for node in tir.walk(function.body):
+        if tir.kind(node) == "AllocBuffer" and not str(node.buffer.scope()).startswith("shared"):
+            dtype, _ = tir.read_type(str(node.buffer.dtype))
+            words.append(math.prod(int(extent.value) for extent in node.buffer.shape) * dtype.itemsize // REGISTER)
+    return max(1, min(MOST_SHARED // shared_bytes, REGISTERS // (threads * 2 * max(words))))
 
 
 def _written(function: Any) -> set[Any]:
