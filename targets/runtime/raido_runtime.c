@@ -34,9 +34,36 @@
 #define LOW_HALF(word) ((uint32_t*)(word) + 1)
 #endif
 
-static _Thread_local int inside_task;
-static _Thread_local int thread_limit;
-static _Thread_local char last_error[MESSAGE_BYTES];
+/* What every launch and allocation reads of its thread. The initial-exec model spares calls of __tls_get_addr, but a library that is loaded
+ * late finds room for a few hundred bytes of thread-local variables beside those of others: so it is used in raido's own library alone, not
+ * in each that was exported, and what is larger is in memory, for a thread that needs it. */
+#if defined(RAIDO_SHARED_RUNTIME) && defined(__GLIBC__)
+#define OF_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define OF_THREAD _Thread_local
+#endif
+#define SMALL_SLOTS 16
+
+typedef struct Kept {
+  char error[MESSAGE_BYTES];
+  int count; /* small blocks that it has freed, oldest first */
+  size_t bytes;
+  void* slots[SMALL_SLOTS];
+} Kept;
+
+static OF_THREAD int inside_task;
+static OF_THREAD int thread_limit;
+static OF_THREAD Kept* kept;
+static OF_THREAD const char* error; /* NULL: none */
+static pthread_key_t kept_key;
+
+/* Those of this thread; its end gives them back. NULL without memory. */
+static Kept* own_kept(void) {
+  if (kept) return kept;
+  Kept* made = calloc(1, sizeof *made);
+  if (made && pthread_setspecific(kept_key, made)) free(made), made = NULL;
+  return kept = made;
+}
 
 int32_t rd_runtime_version(void) { return RD_RUNTIME_VERSION; }
 
@@ -126,7 +153,7 @@ static void run_tasks(void) {
     if (task >= count || atomic_load_explicit(&pool.status, memory_order_relaxed)) return;
     int status = pool.task((int)task, &pool.env, pool.data), none = 0;
     if (status && atomic_compare_exchange_strong(&pool.status, &none, status))
-      memcpy(pool.message, last_error, MESSAGE_BYTES);
+      snprintf(pool.message, MESSAGE_BYTES, "%s", rd_last_error());
   }
 }
 
@@ -178,7 +205,7 @@ static void* worker(void* unused) {
       atomic_fetch_sub(&pool.sleepers, 1);
       pthread_mutex_unlock(&pool.lock);
     }
-    last_error[0] = 0;
+    rd_clear_error();
     run_tasks();
     leave();
   }
@@ -268,14 +295,14 @@ int rd_parallel_launch(RdTask task, void* data, int num_task) {
   if ((uint32_t)generation == 0) generation = 1; /* 0 is what a new worker has seen */
   atomic_store(&pool.gate, (uint64_t)(uint32_t)generation << 32 | OPEN_BIT | (uint64_t)helpers << 16);
   wake_workers(helpers);
-  last_error[0] = 0;
+  rd_clear_error();
   inside_task = 1;
   run_tasks();
   inside_task = 0;
   atomic_fetch_and(&pool.gate, ~OPEN_BIT);
   wait_for_workers();
   int status = atomic_load_explicit(&pool.status, memory_order_relaxed);
-  if (status) memcpy(last_error, pool.message, MESSAGE_BYTES);
+  if (status) rd_set_error(pool.message);
   atomic_flag_clear_explicit(&pool.busy, memory_order_release);
   return status;
 }
@@ -351,7 +378,6 @@ void rd_ordered_done(int64_t* turn, int64_t ticket) {
 #define ALIGNMENT 64
 #define HUGE_PAGE ((size_t)2 << 20)
 #define LARGE_BLOCK ((size_t)4 << 20)
-#define SMALL_SLOTS 16
 #define SMALL_BYTES ((size_t)16 << 20)
 #define LARGE_SLOTS 64
 #define HUGE_BLOCK ((size_t)1 << 30) /* takes 100 ms to fill: reading the limit of memory first takes 0.1 ms */
@@ -363,18 +389,16 @@ typedef struct Header { /* in the 64 bytes before a block */
 } Header;
 typedef char header_fits[sizeof(Header) <= ALIGNMENT ? 1 : -1];
 
-/* Oldest first.  Small blocks are kept for each thread, large ones for the process, under a lock. */
-static _Thread_local struct { int count, registered; size_t bytes; void* slots[SMALL_SLOTS]; } small;
+/* Oldest first.  Small blocks are kept for each thread (`Kept`), large ones for the process, under a lock. */
 static struct { int count; size_t bytes, limit; void* slots[LARGE_SLOTS]; } large;
 static pthread_mutex_t large_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_key_t small_key;
 
 static Header* header_of(void* block) { return (Header*)((char*)block - ALIGNMENT); }
 
 static void* take(void** slots, int* count, size_t* bytes, int index) {
   void* block = slots[index];
-  memmove(slots + index, slots + index + 1, (size_t)(*count - index - 1) * sizeof *slots);
   *count -= 1;
+  if (index < *count) memmove(slots + index, slots + index + 1, (size_t)(*count - index) * sizeof *slots);
   *bytes -= header_of(block)->capacity;
   return block;
 }
@@ -426,9 +450,10 @@ void* rd_alloc(uint64_t requested) {
   size_t bytes = requested ? (size_t)requested : 1;
   void* block = NULL;
   if (bytes < LARGE_BLOCK) {
-    for (int i = small.count - 1; i >= 0; i--) { /* the last freed is the warmest */
-      size_t capacity = header_of(small.slots[i])->capacity;
-      if (capacity >= bytes && capacity <= 2 * bytes + 4096) return take(small.slots, &small.count, &small.bytes, i);
+    Kept* own = kept;
+    for (int i = own ? own->count - 1 : -1; i >= 0; i--) { /* the last freed is the warmest */
+      size_t capacity = header_of(own->slots[i])->capacity;
+      if (capacity >= bytes && capacity <= 2 * bytes + 4096) return take(own->slots, &own->count, &own->bytes, i);
     }
     return obtain(bytes);
   }
@@ -475,24 +500,30 @@ void rd_free(void* block) {
     free_large(block);
     return;
   }
-  if (!small.registered) { /* so that the thread's end gives its blocks back */
-    small.registered = 1;
-    pthread_setspecific(small_key, &small);
+  Kept* own = own_kept();
+  if (!own) {
+    release(block);
+    return;
   }
-  while (small.count == SMALL_SLOTS || (small.count && small.bytes + capacity > SMALL_BYTES))
-    release(take(small.slots, &small.count, &small.bytes, 0));
-  small.slots[small.count++] = block;
-  small.bytes += capacity;
+  while (own->count == SMALL_SLOTS || (own->count && own->bytes + capacity > SMALL_BYTES))
+    release(take(own->slots, &own->count, &own->bytes, 0));
+  own->slots[own->count++] = block;
+  own->bytes += capacity;
 }
 
-static void trim_small(void* unused) {
-  (void)unused;
-  small.registered = 0;
-  while (small.count) release(take(small.slots, &small.count, &small.bytes, small.count - 1));
+static void trim_small(Kept* own) {
+  while (own->count) release(take(own->slots, &own->count, &own->bytes, own->count - 1));
+}
+
+static void end_thread(void* own) {
+  trim_small(own);
+  kept = NULL;
+  error = NULL;
+  free(own);
 }
 
 void rd_trim(void) {
-  trim_small(NULL);
+  if (kept) trim_small(kept);
   pthread_mutex_lock(&large_lock);
   while (large.count) release(take(large.slots, &large.count, &large.bytes, large.count - 1));
   pthread_mutex_unlock(&large_lock);
@@ -500,7 +531,7 @@ void rd_trim(void) {
 
 uint64_t rd_cached_bytes(void) {
   pthread_mutex_lock(&large_lock);
-  uint64_t bytes = large.bytes + small.bytes;
+  uint64_t bytes = large.bytes + (kept ? kept->bytes : 0);
   pthread_mutex_unlock(&large_lock);
   return bytes;
 }
@@ -519,14 +550,21 @@ int32_t rd_fault(RdFault* fault, int32_t kind, int32_t site, int64_t v0, int64_t
   return 1;
 }
 
-const char* rd_last_error(void) { return last_error; }
-void rd_clear_error(void) { last_error[0] = 0; }
-void rd_set_error(const char* message) { snprintf(last_error, MESSAGE_BYTES, "%s", message); }
+const char* rd_last_error(void) { return error ? error : ""; }
+void rd_clear_error(void) { error = NULL; }
+
+void rd_set_error(const char* message) {
+  Kept* own = own_kept();
+  if (own) snprintf(own->error, MESSAGE_BYTES, "%s", message);
+  error = own ? own->error : "out of memory";
+}
 
 void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int32_t num_parts) {
-  int used = snprintf(last_error, MESSAGE_BYTES, "%s: ", kind);
+  char message[MESSAGE_BYTES];
+  int used = snprintf(message, MESSAGE_BYTES, "%s: ", kind);
   for (int32_t i = 0; i < num_parts && used < MESSAGE_BYTES; i++)
-    used += snprintf(last_error + used, (size_t)(MESSAGE_BYTES - used), "%s", parts[i]);
+    used += snprintf(message + used, (size_t)(MESSAGE_BYTES - used), "%s", parts[i]);
+  rd_set_error(message);
 }
 
 void TVMFFIErrorSetRaisedFromCStr(const char* kind, const char* message) {
@@ -568,7 +606,7 @@ static void after_fork_in_child(void) {
 }
 
 __attribute__((constructor)) static void start_runtime(void) {
-  pthread_key_create(&small_key, trim_small);
+  pthread_key_create(&kept_key, end_thread);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
+import struct
 import subprocess
 import sys
 import threading
@@ -206,6 +208,26 @@ def test_large_arrays_are_aligned_and_recycled() -> None:
     del again
     native.runtime_library().rd_trim()
     assert native.allocate_array((2, 0, 5), np.dtype("float64")).shape == (2, 0, 5)
+
+
+def segments(library: Path) -> dict[int, tuple[int, int, int]]:
+    """The program headers of an ELF file of 64 bits by type: offset, size in the file, size in memory."""
+    image = library.read_bytes()
+    start, size, count = *struct.unpack_from("<Q", image, 32), *struct.unpack_from("<HH", image, 54)
+    headers = [struct.unpack_from("<IIQQQQQ", image, start + k * size) for k in range(count)]
+    return {kind: (offset, stored, held) for kind, _, offset, _, _, stored, held in headers}
+
+
+@pytest.mark.skipif(sys.platform != "linux" or sys.maxsize < 1 << 32, reason="the library is no ELF file of 64 bits")
+def test_allocations_and_launches_find_what_a_thread_has_without_a_call() -> None:
+    """Thread-local variables of the initial-exec model, so few that there is room for them beside those of other libraries."""
+    library = Path(str(native.runtime_library()._name))
+    dynamic, thread_local, static = 2, 7, 0x10
+    found = segments(library)
+    assert found[thread_local][2] <= 64
+    offset, stored, _ = found[dynamic]
+    flags = dict(struct.iter_unpack("<QQ", library.read_bytes()[offset : offset + stored])).get(30, 0)
+    assert bool(flags & static) == (platform.libc_ver()[0] == "glibc")
 
 
 def test_small_blocks_of_a_thread_are_given_back_at_its_end() -> None:
