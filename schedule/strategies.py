@@ -8,10 +8,11 @@ number is a text over sizes (`size_texts`): those of the program, and the stage'
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from raido.algo.graph.expr import Axis, Expr
+from raido.algo.graph.expr import Axis, Expr, Var
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.atomics import check_atomic
 from raido.schedule.lanes_along_folds import check_lanes_of_operator
@@ -31,6 +32,10 @@ STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take l
 COPIED_ROWS = 16  # of `triangle`, side by side: each line of the cache that they read has an element for each of them
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
+RANKED_BESIDE_NETWORKS = (
+    48  # … where a network is next: the shortest, of 64 keys in half a register each, takes as many instructions
+)
+KEYS_OF_NETWORKS = (32, 64)  # bits: narrower keys are counted, or sorted by one or two digits
 COUNTER = 8  # bytes of one of `quicksort`: those of a pass stay in half of L2, beside the lines that elements go to
 BY_COMPARISONS = ("quicksort", "quickselect")
 BY_BLOCKS = ("three_phase", "chain")  # sorts on a GPU
@@ -91,13 +96,18 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
         by_digits |= {name: Strategy(_blocks_of_sort(stage, machine), own) for name in BY_BLOCKS}
         if stage.sort.keys > 1:
             return by_digits
-        ranked = min(RANKED, RANKED_REGISTERS * machine.lanes(stage.bodies[0].dtype.bits))
-        parted: dict[str, Number] = {"chunks": chunks, "ranked": ranked}
-        if stage.reduction is not None and stage.reduction.left[0].dtype.is_integer:
+        assert stage.reduction is not None
+        lanes, networks = machine.lanes(stage.bodies[0].dtype.bits), _has_networks(stage.reduction.left)
+        most = RANKED_BESIDE_NETWORKS if networks else RANKED
+        few: dict[str, Number] = {"ranked": min(most, RANKED_REGISTERS * lanes)}
+        if networks:
+            few["network"] = max(1, machine.registers // 2) * lanes
+        parted: dict[str, Number] = {"chunks": chunks, **few}
+        if stage.reduction.left[0].dtype.is_integer:
             parted["counted"] = block_of(machine.l2 // 2, COUNTER)
         by_comparisons = {"quicksort": Strategy(parted, own)}
         if stage.sort.places is not None:
-            by_comparisons["quickselect"] = Strategy({"ranked": ranked}, own)
+            by_comparisons["quickselect"] = Strategy(few, own)
         return {**by_digits, **by_comparisons}
     if stage.scan is None and stage.filter is None:
         if stage.symmetric:
@@ -136,6 +146,11 @@ def numbers_of_sort(stage: Stage, plan: StagePlan) -> dict[str, Any]:
     """The numbers of a sort's strategy; where the schedule has none, those that the first one comes with, for one chunk."""
     name, stated = plan.strategy or ("radix", ())
     return {**strategies_of(stage)[name].numbers, "chunks": 1, **dict(stated)}
+
+
+def _has_networks(values: Sequence[Var]) -> bool:
+    """Whether parts of a sort may go through networks in registers: keys alone, which are neither counted nor sorted by two digits."""
+    return len(values) == 1 and values[0].dtype.bits in KEYS_OF_NETWORKS
 
 
 def _few_elements(stage: Stage) -> int:

@@ -19,7 +19,15 @@ from raido.schedule.strategies import BY_BLOCKS, PHASES, strategies_of
 from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
 
 MOST_IN_BLOCK = 1 << 40
-LARGEST = {"replicas": 16, "bits": 16, "chunks": MOST_CHUNKS, "insertion": 4096, "ranked": 4096, "counted": 1 << 24}
+LARGEST = {
+    "replicas": 16,
+    "bits": 16,
+    "chunks": MOST_CHUNKS,
+    "insertion": 4096,
+    "ranked": 4096,
+    "network": 1024,
+    "counted": 1 << 24,
+}
 
 
 class StrategyDirectives(Recorder):
@@ -36,7 +44,7 @@ class StrategyDirectives(Recorder):
         indivisible, so that loops over them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then
         depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion` elements by
         insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to `ranked`
-        elements, but counts integers of which the greatest is less than `counted` above the least;
+        elements, of keys alone in lanes to `network` of them, but counts integers of which the greatest is less than `counted` above the least;
         on a GPU "three_phase" and "chain" go by digits, too, in blocks of `block` elements of `threads` threads, `subgroup` of
         which hand each other values, with elements `staged` in shared memory; "quickselect", where stages read some places alone,
         sorts no part that holds none of them. An array loop's "rows" has

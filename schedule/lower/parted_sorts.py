@@ -15,7 +15,8 @@ from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.schedule.lower.append_by_key import Take, append_by_key
 from raido.schedule.lower.builder import closed
 from raido.schedule.lower.chunks import each_chunk
-from raido.schedule.lower.quicksorts import EXTREMES, ONE, ZERO, Part, Quicksort, Test, chosen, identity
+from raido.schedule.lower.quicksorts import EXTREMES, ONE, ZERO, Part, Quicksort, Test, chosen
+from raido.schedule.lower.register_folds import identity
 from raido.schedule.nest.nodes import Certificate, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes

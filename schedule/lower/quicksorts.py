@@ -1,7 +1,7 @@
 """Sorts by comparison: elements before a pivot move to the front, the others behind them, and both parts are sorted in the same way.
 
     these    5 2 9 1 7   pivot 5          a part of few elements: each goes to the place that its rank says,
-    these    2 1 | 5 9 7                  how many stand before it
+    these    2 1 | 5 9 7                  how many stand before it; keys alone of a few more go through a network (`part_networks`)
 
 The front is written over what has been read, the rest goes to other memory and from there behind the front, both in order, so that equal
 keys keep theirs. What is in order already is left as it is. Where nothing comes before the pivot, what equals it is split off and done.
@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import DType, bool_, i32, i64
-from raido.algo.graph.expr import Const, Expr, Op, Var, const, fresh
-from raido.algo.graph.reduction import identity_of
+from raido.algo.graph.dtypes import bool_, i32, i64
+from raido.algo.graph.expr import Expr, Op, Var, const, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk
 from raido.schedule.lower.counted_sorts import KeyRange, sort_by_counting
-from raido.schedule.nest.nodes import Append, Fold, If, Store, While
+from raido.schedule.lower.part_networks import PartNetworks
+from raido.schedule.lower.register_folds import fold_into, identity
+from raido.schedule.nest.nodes import Append, If, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
 from raido.schedule.strategies import numbers_of_sort
@@ -60,7 +61,7 @@ class Quicksort:
         assert job.reduction is not None
         self.builder, self.row = builder, row
         numbers = numbers_of_sort(job.stage, job.plan)
-        self.ranked = ix.as_index(int(numbers["ranked"]))
+        self.ranked, self.network = int(numbers["ranked"]), int(numbers.get("network", 0))
         self.counted = int(numbers.get("counted", 0))
         self.count = row.axis.extent
         self.chunks: Chunks = chunks_of(builder, ZERO, self.count, numbers["chunks"])
@@ -73,6 +74,8 @@ class Quicksort:
         self.lanes: dict[str, Any] = {"kind": loop.kind, "stage": job.stage.name, "loop": loop.name}
         if loop.kind == "vector":
             self.lanes |= {"lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
+        else:
+            self.network = 0  # lanes are what it is made of
 
     def sort(self) -> None:
         """Statements that sort the elements, unless they are in order, and store them."""
@@ -209,6 +212,7 @@ class Quicksort:
                 builder.add(Store(waiting, (at, ONE), high))
                 builder.add(Store(number, (), ix.add(at, 1)))
 
+        networks = PartNetworks(builder, self.these[0], self.lanes, self.row.keep, self.ranked, self.network)
         push(part.low, part.high)
         with builder.block(loop=True) as setup:
             last = builder.name("last", ix.sub(builder.name("number", Read(number, (), None)), 1))
@@ -220,8 +224,10 @@ class Quicksort:
             with builder.block(branch=True) as few:
                 self._by_ranks(Part(low, high))
             with builder.block(branch=True) as many:
-                self._split_in_two(Part(low, high), push)
-            is_few = Op("le", bool_, (ix.sub(high, low), self.ranked))
+                done = networks.sort(low, high)
+                with nullcontext() if done is None else builder.when(_not(Read(done, (), None))):
+                    self._split_in_two(Part(low, high), push)
+            is_few = Op("le", bool_, (ix.sub(high, low), ix.as_index(self.ranked)))
             builder.add(If(is_few, closed(few), closed(many)))
         builder.add(While(closed(setup), Op("le", bool_, (ZERO, last)), closed(body)))
 
@@ -356,17 +362,7 @@ class Quicksort:
 
     def _fold(self, register: Buffer, value: NestExpr, name: str) -> None:
         """Folds a value into a register by an operator, in lanes or one after the other."""
-        left, right = fresh("left", value.dtype), fresh("right", value.dtype)
-        both, step = (Op(name, value.dtype, (left, each)) for each in (right, value))
-        neutral = identity(name, value.dtype)
-        self.builder.add(Fold((register,), (), (step,), (left,), (right,), (both,), (neutral,), name))
-
-
-def identity(name: str, dtype: DType) -> Const:
-    """What a fold of integers by an operator begins with."""
-    found = identity_of(name, dtype)
-    assert found is not None
-    return found
+        fold_into(self.builder, register, value, name)
 
 
 def _not(test: NestExpr) -> NestExpr:
