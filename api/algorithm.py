@@ -5,6 +5,7 @@ Everything above `raido.algo` is imported when first used, so that `import raido
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
@@ -248,10 +249,49 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
 
     def run(self, *arrays: Any, out: Any = None, **static: Any) -> Any:
         """The result for arrays: compiled on first use, with the default schedule, for the device that they are on."""
-        if static:
-            arrays, static = self.arrange(arrays, static)
-        program = self.program_for(arrays, static, call=True)
-        return self.executable(program, _device_of(arrays, out))(*arrays, out=out)
+        on_host = not static and (out is None or type(out) is np.ndarray)
+        kinds = self._kinds_of(arrays) if on_host else None
+        found = None if kinds is None else self._by_kinds.get(kinds)
+        if found is None:
+            if static:
+                arrays, static = self.arrange(arrays, static)
+            program = self.program_for(arrays, static, call=True)
+            found = self.executable(program, _device_of(arrays, out))
+            if kinds is not None:
+                self._by_kinds[kinds] = found
+        return found(*arrays, out=out)
+
+    def _kinds_of(self, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
+        """What decides which executable takes arguments on the CPU, if that is seen at a glance: the dtype and rank of each array whose
+        parameter has no type. None for other arguments than plain arrays and numbers, and for static parameters of other values."""
+        has_type = self._has_type
+        if has_type is None or len(arrays) != len(has_type):
+            return None
+        kinds = []
+        for array, typed in zip(arrays, has_type, strict=True):
+            if type(array) is np.ndarray:
+                kinds.append(None if typed else (array.dtype, array.ndim))
+            elif typed and type(array) in _NUMBERS:
+                kinds.append(None)
+            else:
+                return None
+        return tuple(kinds)
+
+    @functools.cached_property
+    def _by_kinds(self) -> dict[tuple[Any, ...], Executable]:
+        return {}
+
+    @functools.cached_property
+    def _has_type(self) -> tuple[bool, ...] | None:
+        """Which positional parameters have types; None where static parameters have no value, or one that may change."""
+        statics = {**self.signature.defaults, **self.fixed}
+        if self.signature.required - set(statics) or not all(type(value) in _CONSTANTS for value in statics.values()):
+            return None
+        return tuple(declaration.type is not None for declaration in self.signature.positional)
+
+
+_NUMBERS = frozenset((bool, int, float, complex))
+_CONSTANTS = frozenset((bool, int, float, complex, str, type(None)))
 
 
 class Decorator(Protocol):

@@ -120,3 +120,26 @@ def test_sizes_are_parts_of_tuples():
     f = rd.algorithm(lambda p: p[0] * p[1], p=("f64[n]", rd.size))
     for run in (f, f.interpret):
         assert run((np.ones(2), 3)).tolist() == [3.0, 3.0]
+
+
+def test_calls_of_known_kinds_find_their_executable_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    @rd.algorithm
+    def scaled(a: Any, by: rd.f64, *, power: int = 2) -> Any:
+        return a * by**power
+
+    asked: list[int] = []
+    program_for = type(scaled).program_for
+    monkeypatch.setattr(
+        type(scaled), "program_for", lambda self, *given, **how: asked.append(0) or program_for(self, *given, **how)
+    )
+    one, two = np.ones(3), np.ones((2, 2), np.float32)
+    for _ in range(3):
+        assert scaled(one, 2.0).tolist() == [4, 4, 4] and scaled(one, 3).tolist() == [9, 9, 9]
+        assert scaled(two, 2.0).shape == (2, 2)
+    assert len(asked) == 2  # one for each dtype and rank
+    out = np.empty(3)
+    assert scaled(one, 2.0, out=out) is out and len(asked) == 2
+    assert scaled(one, 2.0, power=3).tolist() == [8, 8, 8] and scaled([1.0], 2.0).tolist() == [4]
+    assert scaled(one, 2.0).tolist() == [4, 4, 4]
+    with pytest.raises(rd.ArgumentError, match="scaled takes 2 arguments"):
+        scaled(one)
