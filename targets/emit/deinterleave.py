@@ -2,6 +2,7 @@
 
 Each alone loads the vectors that cover its lanes, which begin at its own first element: no two have a vector in common. Those less than
 a stride apart are a *window*: all load the same vectors, from its first element to its last, and shuffle their lanes out of these.
+Lanes that descend (a mirrored image) are a window of ascending ones, whose order is reversed.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ def find_windows(statements: Sequence[Any]) -> dict[VectorRead, Place]:
     groups: list[list[tuple[int, VectorRead]]] = []
     roots = [e for s in statements for e in expressions_of(s)]
     for e in topological(*roots):
-        if isinstance(e, VectorRead) and e.mask is None and 2 <= e.stride <= INTERLEAVED:
+        if isinstance(e, VectorRead) and e.mask is None and 2 <= abs(e.stride) <= INTERLEAVED:
             _join(groups, e)
     found: dict[VectorRead, Place] = {}
     for group in groups:
         rest = sorted(group, key=lambda each: each[0])
         while rest:
             first = rest[0][0]
-            window = [each for each in rest if each[0] < first + each[1].stride]
+            window = [each for each in rest if each[0] < first + abs(each[1].stride)]
             rest = rest[len(window) :]
             span = window[-1][0] - first
             if span:

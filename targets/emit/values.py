@@ -214,7 +214,7 @@ class Values:
         if e.stride == 0 and mask is None:
             return T.Broadcast(self._load(dtype, 1, where, offset), lanes)
         extra = [] if mask is None else [tir(mask, bool_)]
-        if e in self.windows and e.stride <= most_apart(lanes):
+        if e in self.windows and abs(e.stride) <= most_apart(lanes):
             helper = self.unit.helpers.memory.load_from_window(dtype, lanes, e.stride, *self.windows[e])
         else:
             helper = self.unit.helpers.memory.load(dtype, lanes, mask is not None, e.stride)

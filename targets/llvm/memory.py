@@ -49,6 +49,16 @@ def most_apart(lanes: int) -> int:
     return max(4, min(8, lanes // 2))
 
 
+def lowest(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:
+    """The smallest of the offsets of lanes that are `stride` apart, from that of lane 0: of a negative stride that of the last lane."""
+    return offset if stride > 0 else b.binary("add", offset, b.constant(offset, (lanes - 1) * stride))
+
+
+def reversed_lanes(b: TextBuilder, value: Value) -> Value:
+    """The last lane first: what a negative stride reads or writes is that of the positive one from the other end, in the other order."""
+    return b.shuffle(value, value, list(range(value.lanes))[::-1])
+
+
 def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: DType, lanes: int) -> Value:
     """`stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles."""
     starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + 1 - lanes]

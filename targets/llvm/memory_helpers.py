@@ -17,9 +17,11 @@ from raido.targets.llvm.memory import (
     load_from_window,
     load_if,
     load_strided,
+    lowest,
     masked_load,
     most_apart,
     ramp,
+    reversed_lanes,
     scatter,
 )
 from raido.targets.llvm.tables import look_up
@@ -44,13 +46,12 @@ class MemoryHelpers:
             if stride == 1:
                 return masked_load(b, address_of(b, base, offset, memory), mask, memory, lanes).text
             if stride == -1:
-                low = b.binary("add", offset, b.constant(offset, 1 - lanes))
-                reverse = list(range(lanes))[::-1]
-                mask = b.shuffle(mask, mask, reverse) if mask else None
-                v = masked_load(b, address_of(b, base, low, memory), mask, memory, lanes)
-                return b.shuffle(v, v, reverse).text
-            if mask is None and 2 <= stride <= most_apart(lanes):
-                return load_strided(b, base, offset, stride, memory, lanes).text
+                mask = reversed_lanes(b, mask) if mask else None
+                low = address_of(b, base, lowest(b, offset, stride, lanes), memory)
+                return reversed_lanes(b, masked_load(b, low, mask, memory, lanes)).text
+            if mask is None and 2 <= abs(stride) <= most_apart(lanes):
+                rising = load_strided(b, base, lowest(b, offset, stride, lanes), abs(stride), memory, lanes)
+                return (rising if stride > 0 else reversed_lanes(b, rising)).text
             return gather(b, base, ramp(b, offset, stride, lanes), mask, memory).text
 
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
@@ -60,9 +61,11 @@ class MemoryHelpers:
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, base: str, offset: Value) -> str:
-            return load_from_window(b, base, offset, stride, before, span, memory, lanes).text
+            low = lowest(b, offset, stride, lanes)
+            rising = load_from_window(b, base, low, abs(stride), before, span, memory, lanes)
+            return (rising if stride > 0 else reversed_lanes(b, rising)).text
 
-        symbol = f"rd.window{stride}.{before}.{span}.{memory.name}x{lanes}"
+        symbol = f"rd.window{stride}.{before}.{span}.{memory.name}x{lanes}".replace("-", "m")
         return self._texts.write(symbol, llvm_type(memory, lanes), ["ptr", (i64, 1)], body)
 
     def store(self, dtype: DType, lanes: int, masked: bool, stride: int = 1) -> str:
@@ -73,9 +76,8 @@ class MemoryHelpers:
 
         def body(b: TextBuilder, base: str, offset: Value, value: Value, mask: Value | None = None) -> str:
             if stride == -1:
-                offset = b.binary("add", offset, b.constant(offset, 1 - lanes))
-                reverse = list(range(lanes))[::-1]
-                value, mask = b.shuffle(value, value, reverse), b.shuffle(mask, mask, reverse) if mask else None
+                offset = lowest(b, offset, stride, lanes)
+                value, mask = reversed_lanes(b, value), reversed_lanes(b, mask) if mask else None
             if stride in (1, -1):
                 address = address_of(b, base, offset, memory)
                 if mask is None:

@@ -57,3 +57,26 @@ def test_planes_of_one_image_are_made_in_one_pass():
         p, q, r, s = a[::2, ::2], a[::2, 1::2], a[1::2, ::2], a[1::2, 1::2]
         wanted = np.stack([p + q + r + s, p - q + r - s, p + q - r - s, p - q - r + s])
         assert np.array_equal(compiled(a), wanted)
+
+
+@pytest.mark.parametrize("channels", (2, 3, 4, 5, 8))
+def test_mirrored_pixels_are_whole_vectors_shuffled(channels):
+    """Lanes that descend by a stride are the ascending ones in the other order: up to 4 apart, which all numbers of lanes allow, no gathers."""
+    for name, dtype in (("u8", np.uint8), ("u16", np.uint16), ("f32", np.float32), ("f64", np.float64)):
+        mirrored = rd.algorithm(lambda a: a[:, ::-1], a=f"{name}[h, w, {channels}]").compile()
+        tir = mirrored.source("tir")
+        squares = dtype().itemsize * channels >= 32  # as many channels as lanes: transposed in registers
+        assert channels > 4 or squares or (f"rd.windowm{channels}." in tir and f"rd.loadm{channels}.{name}x" not in tir)
+        for width in (1, 5, 16, 63, 64, 200, 333):
+            a = np.random.default_rng(width).integers(0, 99, (3, width, channels)).astype(dtype)
+            assert np.array_equal(mirrored(a), a[:, ::-1]), (name, width)
+
+
+@pytest.mark.parametrize("stride", (2, 3, 4))
+def test_every_so_many_th_element_from_the_end(stride):
+    last = rd.algorithm(lambda a: a[::-stride] * 2, a="f32[n]").compile()
+    gathers = re.findall(r"call [^\n]*llvm\.masked\.gather", last.source("llvm"))
+    assert len(gathers) <= 1, gathers  # where the array is shorter than one gang
+    for n in (1, 7, 64, 65, 200, 1001):
+        a = np.random.default_rng(n).integers(0, 99, n).astype(np.float32)
+        assert np.array_equal(last(a), a[::-stride] * 2), n
