@@ -18,10 +18,10 @@ and what is read along rows is packed in panels, those of as many columns at a t
 right factor is, too (`products`). Of symmetric results, as x.T @ x is, a triangle is made. Results of no more rows than a tile read the
 right factor where it is, in chunks of it, or with lanes along the reduction. Few tiles of a long reduction are made in chunks of it.
 Convolutions make several channels at a time; where all results share functions of an iteration, as in back projection, four rows are made
-at a time. A few long folds side by side are made in one pass (`few_folds`). Sums down columns run along the rows, one at a time where L1
-holds the row of sums, else eight; what is read across rows is turned in registers, square by square (`transposes`); a stencil that reads
-neighbouring rows makes as many rows at a time as the model of cost chooses (`rows`), up to four, or twelve where they are stored past the
-caches, and two of a long weighted sum (`latency`).
+at a time. A few long folds side by side are made in one pass (`few_folds`). Sums down columns run along the rows, eight at a time, or one
+by one where a row is a page or more and L1 holds the row of sums; what is read across rows is turned in registers, square by square
+(`transposes`); a stencil that reads neighbouring rows makes as many rows at a time as the model of cost chooses (`rows`), up to four, or
+twelve where they are stored past the caches, and two of a long weighted sum (`latency`).
 Reductions, elements with loops of their own, those with long chains of operations, and those that iterations of a loop over whole arrays
 make of themselves (`recurrences`) run several gangs side by side (`latency`), and what takes differently long is handed to threads piece by
 piece.

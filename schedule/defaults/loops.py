@@ -7,6 +7,7 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
+from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
@@ -122,19 +123,20 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     """Sums of columns: rows are read from end to end into a row of sums; one-dimensional results take chunks of rows.
 
     Each chunk stores a row of sums, which is read again to be combined: chunks are long where that leaves enough of them for threads.
-    Rows are added one at a time where L1 holds the row of sums: memory is read in order then, and what fetches lines ahead follows.
-    Longer rows, and those of a group of lanes, are added some at a time: one load and one store of each sum serve them all.
+    Some rows are added at a time: one load and one store of each sum serve them all, and no row waits for the sums of the one before.
+    Rows of a page or more, of which L1 holds the row of sums, are added one by one: memory is read in order then, not in as many pages
+    at once as there are rows, and what fetches lines ahead follows.
     """
     name, last = stage.name, stage.axes[-1]
     held = draft.machine.l1 // 4 // sum(body.dtype.itemsize for body in stage.bodies)  # beside as much of what is read
-    group = COLUMN_GANGS * draft.machine.lanes(max(body.dtype.bits for body in stage.bodies))
+    page = PAGE // max(body.dtype.itemsize for body in stage.bodies)
     length = index.constant_value(known(draft, last.extent))
-    if length is not None and group < length <= held:
+    if length is not None and page <= length <= held:
         return say_rows_of_columns(draft, stage, 1)
-    if length is None and all(axis.name.isidentifier() for axis in stage.all_axes):
+    if length is None and page < held and all(axis.name.isidentifier() for axis in stage.all_axes):
         in_order = draft.branch()
         if say_rows_of_columns(in_order, stage, 1):
-            draft.accept(in_order.when(name, f"{last.name} > {group} and {last.name} <= {held}"))
+            draft.accept(in_order.when(name, f"{last.name} >= {page} and {last.name} <= {held}"))
     return say_rows_of_columns(draft, stage, COLUMN_JAM)
 
 

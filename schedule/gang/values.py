@@ -23,6 +23,7 @@ from raido.schedule.gang.registers import NotRegisters, Registers, Span
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import For
 from raido.schedule.nest.values import Buffer, Gather, LaneFold, NestExpr, Ramp, Read, Splat, VectorRead
+from raido.schedule.stages.boundary_rules import clamped_index
 
 Motion = tuple[tuple[Expr, ...], int]
 
@@ -212,10 +213,10 @@ class GangValues:
     def _clamped(self, buffer: Buffer, indices: Sequence[NestExpr], on: Mask) -> Vectors | None:
         """Neighbours in memory, of which those beyond either end are the element there: a vector and two elements, in place of a gather."""
         (d, *others) = [d for d, index in enumerate(indices) if self.info.varies(index)]
-        index = indices[d]
-        if others or not isinstance(index, Op) or index.name != "clamp_index":
+        clamped = clamped_index(indices[d], buffer.shape[d])
+        if others or clamped is None:
             return None
-        inner, extent = index.args
+        inner, extent = clamped
         at = lambda place: (*indices[:d], place, *indices[d + 1 :])
         flat = self._flat_motion(buffer, at(inner))
         if flat is None or flat.stride != 1 or flat.across or self.info.varies(extent):

@@ -26,6 +26,7 @@ from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.facts import Facts, greatest
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
+from raido.schedule.gang.chosen_reads import read_where_chosen
 from raido.schedule.gang.first_extremes import find_extremes_first
 from raido.schedule.gang.first_places import keep_first_places
 from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
@@ -65,7 +66,8 @@ _LARGE_BODY = 60
 @seldom_collected
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """The nest with every vector loop turned into code for gangs of lanes."""
-    nest = part_large_streams(narrow_integers(find_extremes_first(keep_first_places(fold_constants(nest)))))
+    nest = read_where_chosen(fold_constants(nest))
+    nest = part_large_streams(narrow_integers(find_extremes_first(keep_first_places(nest))))
     memory: set[Buffer] = set()
     keep: set[Buffer] = set()
     while True:

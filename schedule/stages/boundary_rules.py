@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumed import assumed
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Axis, Cond, Const, Expr, Load, Node, Op, SizeVar, Var
 from raido.algo.graph.facts import Facts
@@ -22,7 +23,6 @@ from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritte
 from raido.schedule.stages.tables import Tables
 
 _FACTS = Facts()
-_OPPOSITES = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
 
 
 def name_boundary_rules(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -79,7 +79,7 @@ def _as_proven_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr], known: Fac
 def _facts_where(predicate: Expr, holds: bool, variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Facts:
     """The facts about axes where a predicate holds, or does not."""
     within = _FACTS.with_known(*_axes_of(variables, extents))
-    return within.with_known(*_assumed(predicate, holds, within))
+    return within.with_known(*assumed(predicate, holds, within))
 
 
 def _axes_of(variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Iterator[Expr]:
@@ -87,29 +87,6 @@ def _axes_of(variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Iterator[
     for var in variables:
         if var in extents:
             yield from (var, ix.sub(ix.sub(extents[var], 1), var))
-
-
-def _assumed(predicate: Expr, holds: bool, known: Facts) -> Iterator[Expr]:
-    """Expressions that are at least 0 where a predicate holds, or does not."""
-    if not isinstance(predicate, Op):
-        return
-    if predicate.name == ("logical_and" if holds else "logical_or"):
-        for part in predicate.args:
-            yield from _assumed(part, holds, known)
-    elif predicate.name == "logical_not":
-        yield from _assumed(predicate.args[0], not holds, known)
-    elif all(arg.dtype is i64 for arg in predicate.args) and predicate.name in _OPPOSITES:
-        a, b = predicate.args
-        name = predicate.name if holds else _OPPOSITES[predicate.name]
-        less, more = ix.sub(b, a), ix.sub(a, b)
-        if name in ("lt", "le"):
-            yield ix.sub(less, name == "lt")
-        elif name in ("gt", "ge"):
-            yield ix.sub(more, name == "gt")
-        elif name == "eq":
-            yield from (less, more)
-        else:
-            yield from (ix.sub(e, 1) for e in (less, more) if known.nonnegative(e))
 
 
 def _as_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
@@ -125,6 +102,16 @@ def _as_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
     if inside is None or not _is_moved_along(inside, size, extents):
         return e
     return Op(name, i64, (ix.canonical(inside), size))
+
+
+def clamped_index(e: Node, size: Expr) -> tuple[Expr, Expr] | None:
+    """x and n of an index that is x clamped to 0 … n − 1, by the rule or, of n = `size`, by arithmetic; None of other indices."""
+    if not isinstance(e, Op):
+        return None
+    if e.name == "clamp_index":
+        return e.args[0], e.args[1]
+    inside = _clamped(e, size, {})
+    return None if inside is None else (inside, size)
 
 
 def _clamped(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:

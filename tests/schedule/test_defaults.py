@@ -55,7 +55,7 @@ s["s"].root().parallel("x", grain=4).vectorize("r", interleave=4)
 """,
     "column_sums": """
 s["s"].root()
-sw = s["s"].when("x > 16 and x <= 2048")
+sw = s["s"].when("x >= 1024 and x <= 2048")
 sw.split("r", 256).reorder("ro", "ri", "x").parallel("ro").vectorize("x", interleave=2)
 s["s"].split("r", 256).split("ri", 8).reorder("ro", "rio", "x", "rii").unroll("rii").parallel("ro")
 s["s"].vectorize("x", interleave=2)

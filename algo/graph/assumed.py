@@ -1,0 +1,35 @@
+"""What a comparison of indices says: expressions that are at least 0 where a predicate holds, or does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Expr, Op
+from raido.algo.graph.facts import Facts
+
+_OPPOSITES = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+
+
+def assumed(predicate: Expr, holds: bool, known: Facts) -> Iterator[Expr]:
+    """Expressions that are at least 0 where a predicate holds, or does not; `known`: which side an unequal index can be on."""
+    if not isinstance(predicate, Op):
+        return
+    if predicate.name == ("logical_and" if holds else "logical_or"):
+        for part in predicate.args:
+            yield from assumed(part, holds, known)
+    elif predicate.name == "logical_not":
+        yield from assumed(predicate.args[0], not holds, known)
+    elif all(arg.dtype is i64 for arg in predicate.args) and predicate.name in _OPPOSITES:
+        a, b = predicate.args
+        name = predicate.name if holds else _OPPOSITES[predicate.name]
+        less, more = ix.sub(b, a), ix.sub(a, b)
+        if name in ("lt", "le"):
+            yield ix.sub(less, name == "lt")
+        elif name in ("gt", "ge"):
+            yield ix.sub(more, name == "gt")
+        elif name == "eq":
+            yield from (less, more)
+        else:
+            yield from (ix.sub(e, 1) for e in (less, more) if known.nonnegative(e))

@@ -1,0 +1,104 @@
+"""Lanes that a choice takes only where their index lies in the array need no boundary rule: they are read there, under the choice's mask.
+
+a[clamp(x - r)] if 0 <= x - r and x - r < n else 0     becomes     a[x - r] where 0 <= x - r and x - r < n
+
+A clamp along lanes is a vector and two elements, each under a mask of its own, and two choices; a padded array, a stencil with a constant
+around its array and a convolution read through one, and choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.assumed import assumed
+from raido.algo.graph.dtypes import bool_
+from raido.algo.graph.expr import Const, Expr, Node, Op, Var
+from raido.algo.graph.facts import Facts
+from raido.algo.graph.rewrite import free_variables, substitute, topological
+from raido.schedule.nest.nodes import Block, For, Let, Nest
+from raido.schedule.nest.replace_buffers import map_expressions
+from raido.schedule.nest.values import Read
+from raido.schedule.nest.walk import statements_within, with_blocks
+from raido.schedule.stages.boundary_rules import clamped_index
+
+_NOTHING_KNOWN = Facts()
+
+
+def read_where_chosen(nest: Nest) -> Nest:
+    """The nest with reads in the lanes of vector loops under the choices that take them."""
+    names: dict[Expr, Expr] = {
+        s.var: s.value  # type: ignore[misc]
+        for s in statements_within(nest.body)
+        if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is bool_
+    }
+    loops: dict[int, For] = {}
+    for s in statements_within(nest.body):
+        if isinstance(s, For) and s.kind == "vector":
+            changed = map_expressions(s, partial(_choice, lane=s.var, names=names), lambda buffer: buffer)
+            if changed is not s:
+                loops[id(s)] = changed
+    return replace(nest, body=_with_loops(nest.body, loops)) if loops else nest
+
+
+def _with_loops(block: Block, loops: Mapping[int, For]) -> Block:
+    inside = lambda s: loops[id(s)] if id(s) in loops else with_blocks(s, partial(_with_loops, loops=loops))
+    return Block(tuple(inside(s) for s in block.statements))
+
+
+def _choice(e: Node, lane: Var, names: Mapping[Expr, Expr]) -> Node:
+    if not isinstance(e, Op) or e.name != "select":
+        return e
+    predicate, taken, other = e.args
+    reads = [node for node in topological(taken) if isinstance(node, Read) and _clamped_along(node, lane)]
+    if not reads:
+        return e
+    bounds = list(assumed(names.get(predicate, predicate), True, _NOTHING_KNOWN))
+    memo: dict[Node, Node] = {read: new for read in reads if (new := _under(read, predicate, bounds, lane, names))}
+    if not memo:
+        return e
+    is_zero = isinstance(other, Const) and not np.signbit(other.value) and not other.value
+    taken, alone = substitute(taken, memo), taken in memo
+    return taken if alone and is_zero else Op("select", e.dtype, (predicate, taken, other))
+
+
+def _clamped_along(read: Read, lane: Var) -> dict[int, tuple[Expr, Expr]]:
+    """The dimensions along which the lanes of a read are clamped: the indices that are, and the sizes."""
+    found = {}
+    for d, (index, size) in enumerate(zip(read.indices, read.buffer.shape, strict=True)):
+        if lane in free_variables(index) and (clamped := clamped_index(index, size)) is not None:
+            found[d] = clamped
+    return found
+
+
+def _under(read: Read, predicate: Expr, bounds: Iterable[Expr], lane: Var, names: Mapping[Expr, Expr]) -> Read | None:
+    """The read where the predicate holds, without clamps, if its lanes are known to lie in the array there."""
+    indices, clamped = list(read.indices), _clamped_along(read, lane)
+    for d, (index, size) in clamped.items():
+        if not all(_is_among(each, bounds) for each in (index, ix.sub(ix.sub(size, 1), index))):
+            return None
+        indices[d] = index
+    sizes = [size for _, size in clamped.values()]
+    already = read.predicate
+    if already is None or _says_nonempty(names.get(already, already), sizes):  # type: ignore[call-overload, arg-type]
+        return Read(read.buffer, tuple(indices), predicate)
+    return Read(read.buffer, tuple(indices), Op("logical_and", bool_, (already, predicate)))  # type: ignore[arg-type]
+
+
+def _is_among(e: Expr, bounds: Iterable[Expr]) -> bool:
+    """Whether an index is one of some that are at least 0, or a constant larger."""
+    distances = (ix.constant_value(ix.sub(e, bound)) for bound in bounds)
+    return any(distance is not None and distance >= 0 for distance in distances)
+
+
+def _says_nonempty(predicate: Expr, sizes: Iterable[Expr]) -> bool:
+    """Whether a comparison says that a dimension of one of these sizes has elements: whatever lies in it says so."""
+    alone = isinstance(predicate, Op) and predicate.name in ("lt", "le", "gt", "ge")
+    bounds = list(assumed(predicate, True, _NOTHING_KNOWN)) if alone else []
+    return bool(bounds) and any(
+        _is_among(bounds[0], [ix.sub(size, 1)]) and _is_among(ix.sub(size, 1), bounds) for size in sizes
+    )
