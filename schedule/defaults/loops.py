@@ -133,7 +133,8 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     length = index.constant_value(known(draft, last.extent))
     if length is not None and page <= length <= held:
         return say_rows_of_columns(draft, stage, 1)
-    if length is None and page < held and all(axis.name.isidentifier() for axis in stage.all_axes):
+    shared = name in draft.demand.hosts.values()  # guests follow one set of loops, at all sizes
+    if length is None and page < held and not shared and all(axis.name.isidentifier() for axis in stage.all_axes):
         in_order = draft.branch()
         if say_rows_of_columns(in_order, stage, 1):
             draft.accept(in_order.when(name, f"{last.name} >= {page} and {last.name} <= {held}"))

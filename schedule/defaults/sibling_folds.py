@@ -2,7 +2,7 @@
 
 Each element is then read once, and what several of them fold, as the weight of a mean, is computed once for all of them. `Demand.hosts`
 is as for other stages that share loops (`joins`). Left out are folds whose loops are chosen for one of them alone: products, whose sums
-stay in tiles of registers, folds down columns, folds of short rows, and operators of several values.
+stay in tiles of registers, folds of short rows, and operators of several values.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def join_sibling_folds(state: State, demand: Demand) -> None:
 
 
 def is_free_fold(state: State, demand: Demand, name: str) -> bool:
-    """Whether a stage that is really computed folds one value by an operator like `add`, along contiguous elements, and nothing was said
-    of its loops and its place."""
+    """Whether a stage that is really computed folds one value by an operator like `add`, along contiguous elements or down columns, and
+    nothing was said of its loops and its place."""
     from raido.schedule.defaults.joins import is_untouched
     from raido.schedule.defaults.short_rows import LONGEST
 
@@ -77,7 +77,7 @@ def is_free_fold(state: State, demand: Demand, name: str) -> bool:
     ):
         return False
     length = index.constant_value(stage.reduction_axes[-1].extent)
-    return (length is None or length > LONGEST) and goes_along(demand, stage)
+    return (length is None or length > LONGEST) and (goes_along(demand, stage) or goes_down(demand, stage))
 
 
 def goes_along(demand: Demand, stage: Stage) -> bool:
@@ -92,6 +92,23 @@ def goes_along(demand: Demand, stage: Stage) -> bool:
     own = {axis.var for axis in stage.axes}
     alone = any(own <= {node for e in point for node in scalar_nodes(e)} for point in along)  # type: ignore[arg-type]
     return bool(moving) and len(along) == len(moving) and (len(own) < 2 or alone)
+
+
+def goes_down(demand: Demand, stage: Stage) -> bool:
+    """Whether a fold reads columns, neighbours for neighbouring results, and beside them only what is one element for each row."""
+    from raido.schedule.defaults.facts import contiguity
+
+    if len(stage.reduction_axes) != 1 or not stage.axes:
+        return False
+    last, row = stage.axes[-1].var, stage.reduction_axes[0].var
+    own = {axis.var for axis in stage.axes}
+    points = [point for each in demand.reads(stage.name).values() for point in each]
+    if any(None in point for point in points):
+        return False
+    moving = [(point, own & {node for e in point for node in scalar_nodes(e)}) for point in points]  # type: ignore[arg-type]
+    moving = [(point, mine) for point, mine in moving if any(_moves(e, row) for e in point)]
+    down = [mine for point, mine in moving if contiguity(row, point) < 0 and contiguity(last, point) == 1]
+    return own in down and all(mine == own or not mine for _, mine in moving)
 
 
 def folds_the_same(state: State, demand: Demand, guest: str, host: str) -> bool:

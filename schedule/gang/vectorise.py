@@ -1,13 +1,15 @@
 """The vectoriser: scalar Nest → gang Nest, for registers of `vector_bits`.
 
 Every loop of kind "vector" becomes a loop over groups of `lanes × interleave` indices, then its tail:
-  mask    what remains, gang by gang, under `x < high`
+  mask    what remains, gang by gang, under `x < high`; gangs that wait for iterations of their own as one group or a half of it, since
+          several of them take little more time than one
   shift   the last gang moved back to end at `high`; where there are fewer indices than lanes, masked. Only where doing an index
           twice is harmless: no folds, and nothing read that the loop writes
   scalar  what remains, one index at a time
   exact   nothing remains
   A scan along the loop ends one by one, whatever was asked.
-  default shift where it is harmless, else mask; scalar instead of masks where those are slow
+  default shift where it is harmless and gangs do not wait for iterations of their own, else mask; scalar instead of masks where those
+          are slow
 Constant trip counts are split exactly, without a test; a loop of one group becomes straight code. `GangBody` translates bodies,
 `fold_lanes` places partial results, `Registers` remembers accumulators that became vectors (tried first; what turns out to be used
 otherwise goes to memory, and the translation starts again), `near_uses` names what a register tile needs where it is needed.
@@ -204,6 +206,8 @@ class _Former:
         if loop.tail in ("mask", "scalar"):
             return loop.tail
         few = "mask" if cheap else "scalar"
+        if few == "mask" and loop.tail == "default" and _waits(loop) and self.describe(loop)[2] > 1:
+            return "mask"  # a group under masks is one group, whatever remains
         return f"shift:{few}" if loop.step == 1 and _may_repeat(loop, info) else few
 
     def _shifted(self, loop: For, low: Expr, high: Expr, tail: str, main: Statement) -> Statement:
@@ -230,14 +234,24 @@ class _Former:
         return If(few, Block((self._rest(loop, low, high, tail.split(":")[1], width > lanes),)), whole)
 
     def _rest(self, loop: For, low: Expr, high: Expr, tail: str, several: bool) -> Statement:
-        """Indices that fill no group: gang by gang under a mask, or one by one."""
+        """Indices that fill no group, gang by gang under a mask, or one by one; gangs that wait run side by side here, too."""
         if tail == "scalar":
             return _scalar_loop(loop, low, self.describe(loop)[0])
+        _, lanes, gangs = self.describe(loop)
         if not several:
             return If(Op("lt", bool_, (low, high)), self._body(loop, 1, low, high))
-        _, lanes, _ = self.describe(loop)
+        if _waits(loop):
+            return self._halved_rest(loop, low, high, gangs)
         masked = self._body(loop, 1, _bound(loop), high)
         return For(_bound(loop), low, high, lanes * loop.step, masked, "serial", **_names(loop))
+
+    def _halved_rest(self, loop: For, low: Expr, high: Expr, gangs: int) -> Statement:
+        """At most so many gangs under masks: all of them where more than half of them are needed, else half of them, and so on."""
+        if gangs == 1:
+            return self._rest(loop, low, high, "mask", False)
+        half = gangs // 2
+        many = Op("gt", bool_, (ix.sub(high, low), ix.as_index(half * self.describe(loop)[1] * loop.step)))
+        return If(many, self._body(loop, gangs, low, high), Block((self._halved_rest(loop, low, high, half),)))
 
     def _constant_count(self, loop: For, low: Expr, high: Expr, count: int) -> list[Statement]:
         """Whole groups, whole gangs, and the rest; nothing is tested."""
@@ -330,6 +344,13 @@ def _scans(loop: For, info: Variability) -> bool:
     return any(
         is_scan(s) and not info.varies(*s.indices) and info.private.isdisjoint(s.buffers)
         for s in statements_within(loop.body)
+    )
+
+
+def _waits(loop: For) -> bool:
+    """Whether each lane has a loop of its own, whose iterations wait for one another: a group of gangs then takes little more time than one."""
+    return any(
+        isinstance(s, While) or (isinstance(s, For) and s.kind == "serial") for s in statements_within(loop.body)
     )
 
 

@@ -27,6 +27,29 @@ def test_every_tail_at_every_length(tail, interleave):
         hold(program, [rng.random(length, np.float32)], n=length)
 
 
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("changes", (False, True), ids=("apart", "in place"))
+@pytest.mark.parametrize("interleave", (2, 3, 4))
+def test_gangs_that_wait_for_their_iterations_do_so_together(tail, changes, interleave):
+    """Lanes with a loop of their own: what fills no group runs as a group under masks, or half of one, so that gangs wait together."""
+    a, out = parameter("a", f32, n), parameter("out", f32, n)
+    x, t = fresh("x"), fresh("t")
+    acc, *start = scalar_register("acc", at(out if changes else a, x))
+    step = loop(t, const(i64, 5), put(acc, op("add", op("mul", at(acc), f(0.5)), f(1))))
+    y = fresh("y")
+    fill = [loop(y, n, put(out, y, at(a, y)))] * changes
+    waiting = loop(x, n, *start, step, put(out, x, at(acc)), kind="vector", tail=tail, interleave=interleave)
+    program = nest([a], [out], *fill, waiting)
+
+    def look(text):
+        moved_back = tail == "shift" and not changes  # as asked, gang by gang
+        remaining = 1 if tail == "scalar" else 2 if moved_back else {2: 2, 3: 2, 4: 3}[interleave]
+        assert text.count("for t in") == 1 + remaining, text
+
+    for length in (0, 1, 7, 8, 9, 15, 16, 17, 24, 31, 37, 64, 67):
+        hold(program, [rng.random(length, np.float32)], n=length, look=look)
+
+
 @pytest.mark.parametrize("extent", (1, 4, 6, 16, 20, 35))
 @pytest.mark.parametrize("tail", TAILS)
 def test_constant_extents_need_no_test(extent, tail):

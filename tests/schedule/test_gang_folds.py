@@ -186,8 +186,10 @@ def test_sums_under_a_mask_are_in_registers_while_a_loop_inside_adds_to_them():
     program = nest([a], [out], loop(start, w, put(out, start, const(i32, 1))), inner, sizes=(n, w))
 
     def look(text):
-        loaded, stored = text.index("out_2 = out[x +: 8] where on"), text.index("out[x +: 8] = out_2 where on")
-        assert loaded < text.index("out_2 = out_2 + ", loaded) < stored
+        for sums, on in (("out_0", "on_0"), ("out_2", "on")):  # of a group, and of a gang alone
+            loaded = text.index(f"{sums} = out[x_rest +: 8] where {on}\n")
+            stored = text.index(f"out[x_rest +: 8] = {sums} where {on}\n")
+            assert loaded < text.index(f"{sums} = {sums} + ", loaded) < stored
 
     for rows, width in ((5, 21), (0, 3), (3, 16), (2, 0)):
         hold(program, [rng.integers(-9, 9, (rows, width)).astype(np.int32)], bits=(256,), n=rows, w=width, look=look)

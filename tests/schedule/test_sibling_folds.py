@@ -55,6 +55,40 @@ def test_what_several_folds_read_is_made_in_their_loop() -> None:
 
 
 @rd.algorithm
+def columns(x: rd.f32["n", "m"]):
+    return rd.sum(x, axis=0), rd.min(x, axis=0), rd.mean(x * x, axis=0)
+
+
+@rd.algorithm
+def gradients(x: rd.f32["n", "m"], by: rd.f32["n"]):
+    return rd.sum(x * by[:, None], axis=0), rd.sum(x, axis=0)
+
+
+@rd.algorithm
+def planes(x: rd.f32["k", "n", "m"]):
+    return rd.sum(x, axis=1), rd.max(x, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "guests", "shapes"),
+    [
+        (columns, 2, [(300, 70), (37, 130), (9, 5), (20, 1500), (1, 1)]),
+        (gradients, 1, [(300, 70), (37, 130), (600, 3)]),
+        (planes, 1, [(3, 40, 70), (2, 9, 5)]),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_folds_down_the_same_columns_share_one_loop(algorithm: rd.Algorithm, guests: int, shapes: list) -> None:
+    """At all sizes, long rows too, of which a fold alone adds one at a time."""
+    assert str(algorithm.schedule().complete()).count("compute_with") == guests
+    for shape in shapes:
+        arguments = [RANDOM.random(shape, dtype=np.float32)]
+        arguments += [RANDOM.random(shape[0], dtype=np.float32)] * (algorithm is gradients)
+        for a, b in zip(algorithm(*arguments), algorithm.interpret(*arguments), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@rd.algorithm
 def products(a: rd.f32["n", "k"], b: rd.f32["k", "m"], c: rd.f32["k", "m"]):
     return a @ b, a @ c
 
