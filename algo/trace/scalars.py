@@ -276,8 +276,14 @@ def logical(name: str, *values: Array) -> Array:
     return Array(Op(name, bool_, tuple(truth(v).node for v in values)), weak)
 
 
+_CHAINED = (
+    3,
+    4,
+)  # exponents by two products, each rounded: below 2 units in the last place, where `pow` has 1.1 in some sixty operations
+
+
 def power(a: Array, b: Array) -> Array:
-    """`a ** b`: small literal exponents by multiplication and sqrt, as NumPy does; integers by `ipow`, but sizes by
+    """`a ** b`: small literal exponents by multiplication and sqrt, 2 and 0.5 with NumPy's bits; integers by `ipow`, but sizes by
     multiplication, which is checked.
     """
     a, b = without_bools((a, b))
@@ -300,6 +306,10 @@ def power(a: Array, b: Array) -> Array:
             total = arithmetic("mul", total, a)
         return total
     if dtype.is_float:
+        if exponent in _CHAINED and dtype.bits >= 32:  # narrower types would round what `pow` has in f32
+            base = Array(cast(a, dtype), weak)
+            squared = arithmetic("mul", base, base)
+            return arithmetic("mul", squared, base if exponent == 3 else squared)
         if exponent == 0.5:
             return math_function("sqrt", Array(cast(a, dtype), weak))
         if exponent == -1:

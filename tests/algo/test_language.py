@@ -289,3 +289,22 @@ def test_the_contracts_first_program() -> None:
     p = np.pad(A, 1, mode="edge")
     rows = (p[:, :-2] + p[:, 1:-1] + p[:, 2:]) / 3
     agree(blur.interpret(A), (rows[:-2] + rows[1:-1] + rows[2:]) / 3)
+
+
+@pytest.mark.parametrize("dtype", ("f32", "f64"))
+@pytest.mark.parametrize("exponent", (3, 3.0, 4))
+def test_small_whole_powers_are_products(dtype, exponent):
+    """Below two units in the last place, with the special values of powers, and no logarithm."""
+    algorithm = rd.algorithm(lambda a: a**exponent, a=f"{dtype}[n]")
+    kind = {"f32": np.float32, "f64": np.float64}[dtype]
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-200 if dtype == "f64" else 1e-30, -1e25, 1.0]
+    a = np.concatenate([special, np.random.default_rng(3).uniform(-40, 40, 10_000)]).astype(kind)
+    with np.errstate(all="ignore"):
+        wanted = a.astype(np.longdouble) ** exponent
+        got, rounded = algorithm.interpret(a), wanted.astype(kind)
+        units = np.abs(got - wanted) / np.spacing(np.abs(rounded))
+    finite = np.isfinite(rounded)
+    assert got[~finite].tobytes() == rounded[~finite].tobytes() and np.signbit(got[1]) == np.signbit(rounded[1])
+    assert units[finite].max() < 2
+    text = algorithm.schedule().complete().nest_text()
+    assert "pow" not in text and "*" in text
