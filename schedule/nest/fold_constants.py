@@ -1,4 +1,4 @@
-"""Operations on literals done now, by the primitives themselves; branches that literals decide, taken.
+"""Operations on literals done now, by the primitives themselves, conversions of a choice of literals too; branches that literals decide, taken.
 
 So no code generator folds constants by rules of its own (they differ: -0.0, NaN, division by zero). Names of literals are replaced by
 them. Nothing that reads memory is touched, and checks stay.
@@ -85,4 +85,16 @@ def fold_literals(e: Node) -> Node:
     if isinstance(e, Op) and all(isinstance(a, Const) for a in e.args):
         args: list[Any] = [a.dtype.numpy.type(a.value) for a in e.args]  # type: ignore[union-attr]
         return const(e.dtype, evaluate(e.name, e.dtype, args)[()])
+    if isinstance(e, Op) and e.name == "cast" and isinstance(e.args[0], Op) and _chooses_literals(e.args[0]):
+        predicate, *branches = e.args[0].args
+        return Op("select", e.dtype, (predicate, *(fold_literals(Op("cast", e.dtype, (b,))) for b in branches)))  # type: ignore[arg-type]
     return e
+
+
+def _chooses_literals(e: Node) -> bool:
+    """Whether a value is one of a few literals: `where(p, 1, 0)`, an i64 or f64 by itself, is chosen in the type of what stands beside it."""
+    return (
+        isinstance(e, Op)
+        and e.name == "select"
+        and all(isinstance(b, Const) or _chooses_literals(b) for b in e.args[1:])
+    )

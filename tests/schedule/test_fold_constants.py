@@ -1,8 +1,9 @@
 """Literals are folded as the primitives say, before any code generator can."""
 
-from nests import at, f, loop, n, name, nest, op, parameter, put, scalar_register
+import numpy as np
+from nests import at, f, hold, loop, n, name, nest, op, parameter, put, scalar_register
 
-from raido.algo.graph.dtypes import f32, i64
+from raido.algo.graph.dtypes import f32, f64, i64
 from raido.algo.graph.expr import const, fresh
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.fold_constants import fold_constants
@@ -39,6 +40,18 @@ def test_names_of_a_while_loop_stay():
     iterations = While(Block((bind,)), op("lt", at(k), const(i64, 10)), Block((put(k, op("add", at(k), step)),)))
     folded = check_nest(fold_constants(nest([], [out], *make, iterations, put(out, at(k)))), "scalar")
     assert "step = 3\n" in print_nest(folded)
+
+
+def test_a_choice_of_literals_is_made_in_the_type_that_it_is_converted_to():
+    """`where(p, 1e9, 0)` beside f32: no vectors of f64, and each literal is rounded as the conversion rounds it."""
+    a, out = parameter("a", f32, n), parameter("out", f32, n)
+    x = fresh("x")
+    positive, large = op("gt", at(a, x), f(0)), op("gt", at(a, x), f(1))
+    choice = op("select", large, const(f64, 0.1), op("select", positive, const(f64, -0.0), const(f64, 1e300)))
+    program = nest([a], [out], loop(x, n, put(out, x, op("cast", choice, dtype=f32)), kind="vector"))
+    folded = check_nest(fold_constants(program), "scalar")
+    assert print_nest(folded).endswith("out[x] = 0.1 if a[x] > 1.0 else (-0.0 if a[x] > 0.0 else inf)\n")
+    hold(program, [np.array([-1, 0.5, 2, np.nan], np.float32)], n=4)
 
 
 def test_nothing_to_fold_gives_the_same_nest():
