@@ -171,34 +171,48 @@ def gather(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory
     return _gather_from(b, pointers, addresses, mask, memory, lanes)
 
 
-def _gather_from(b: TextBuilder, pointers: str, addresses: str, mask: Value | None, memory: DType, lanes: int) -> Value:
+def _gather_from(
+    b: TextBuilder,
+    pointers: str,
+    addresses: str,
+    mask: Value | None,
+    memory: DType,
+    lanes: int,
+    aligned: int | None = None,
+) -> Value:
     kind = llvm_type(memory, lanes)
     name = f"llvm.masked.gather.{mangled(memory, lanes)}.v{lanes}p0"
     b.declarations.add(f"declare {kind} @{name}({pointers}, <{lanes} x i1>, {kind})")
-    where = f"{pointers} align {memory.itemsize} {addresses}"
+    where = f"{pointers} align {aligned or memory.itemsize} {addresses}"
     return b.result(memory, lanes, f"call {kind} @{name}({where}, {_all_lanes(mask, lanes)}, {kind} zeroinitializer)")
 
 
 def _gather_words(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
-    """Elements of 8 or 16 bits as parts of the aligned words in which they lie: where one byte of a word may be read, all may be.
+    """Elements of 8 or 16 bits as parts of the words in which they lie: where one byte of an aligned word may be read, all may be.
 
-    Words are counted from the one in which the first element lies, so that their numbers have no more bits than the offsets: 16 of 32
-    bits are gathered at once.
+    Words are counted from the first element, so that their offsets have no more bits than those given: 16 of 32 bits are gathered at
+    once. Elements of 16 bits at odd addresses lie in the middle of the word that begins one byte before; some lie in two aligned ones.
     """
-    lanes, bits = offsets.lanes, memory.itemsize.bit_length() - 1
+    lanes, bits = offsets.lanes, 8 * memory.itemsize
     address = Value(i64, 1, b.result(i64, 1, f"ptrtoint ptr {base} to i64").text)
-    begin = b.binary("and", address, b.constant(address, _GATHERED_BITS // 8 - 1))
-    first = address_of(b, base, b.binary("sub", b.constant(begin, 0), begin), u8)
-    inside = b.binary("and", offsets, b.constant(offsets, (1 << 2 - bits) - 1))
-    inside = b.binary("shl", inside, b.constant(offsets, bits))
-    inside = b.binary("add", inside, b.spread(b.convert("trunc", begin, offsets.dtype), lanes))
-    words = b.binary("ashr", offsets, b.constant(offsets, 2 - bits))
-    words = b.binary("add", words, b.binary("lshr", inside, b.constant(inside, 2)))
-    found = _gather_from(b, *_addresses(b, first, words, u32), mask, u32, lanes)
-    within = b.binary("and", inside, b.constant(inside, _GATHERED_BITS // 8 - 1))
-    within = b.binary("shl", within, b.constant(within, 3))
-    shift = b.convert("bitcast" if within.dtype.bits == _GATHERED_BITS else "trunc", within, u32)
-    return b.convert("bitcast", b.convert("trunc", b.binary("lshr", found, shift), unsigned(memory.bits)), memory)
+    odd = b.binary("and", address, b.constant(address, memory.itemsize - 1))
+    begin = b.binary("lshr", address, b.constant(address, memory.itemsize - 1))
+    parts = b.binary("sub", b.constant(odd, _GATHERED_BITS // bits - 1), odd)
+    of_all = lambda scalar: b.spread(_resized(b, scalar, offsets.dtype), lanes)
+    part = b.binary("and", b.binary("add", offsets, of_all(begin)), of_all(parts))
+    first = address_of(b, base, b.binary("sub", b.constant(odd, 0), odd), u8)
+    pointers, addresses = _addresses(b, first, b.binary("sub", offsets, part), memory)
+    found = _gather_from(b, pointers, addresses, mask, u32, lanes, aligned=1)
+    before = b.binary(
+        "add", b.binary("mul", part, b.constant(part, bits)), of_all(b.binary("shl", odd, b.constant(odd, 3)))
+    )
+    shifted = b.binary("lshr", found, _resized(b, before, u32))
+    return b.convert("bitcast", b.convert("trunc", shifted, unsigned(memory.bits)), memory)
+
+
+def _resized(b: TextBuilder, number: Value, dtype: DType) -> Value:
+    """The low bits of a number of 64 bits, or of one that has no more."""
+    return b.convert("trunc" if number.dtype.bits > dtype.bits else "bitcast", number, dtype)
 
 
 def _redirected(b: TextBuilder, pointers: str, addresses: str, mask: Value, memory: DType) -> str:

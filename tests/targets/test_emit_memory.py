@@ -7,7 +7,7 @@ import pytest
 from emission import array, compile_body, every_cpu, index, n
 
 from raido.algo.graph.data import Data
-from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i32, i64, u8
+from raido.algo.graph.dtypes import bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16
 from raido.algo.graph.expr import Op, const, fresh
 from raido.algo.graph.index import add, mul
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Prefetch, Scatter, Store, VectorStore, While
@@ -355,3 +355,20 @@ def test_branches_and_prefetches_are_taken_as_written():
     compiled([], [5], [result])
     assert list(result) == [0, 2, 4, -3, -4]
     assert "prefetcht0" in compiled.assembly
+
+
+@every_cpu
+@pytest.mark.parametrize("offset", [0, 1, 2, 3])
+@pytest.mark.parametrize("dtype", [u8, i16, u16], ids=str)
+def test_narrow_elements_are_gathered_from_any_address(dtype, cpu, offset):
+    """NumPy's arrays need not be aligned: an element of 16 bits may lie in two words."""
+    source, places, result = array("a", dtype, n), array("k", i64, LANES), array("b", dtype, LANES)
+    read = Gather(source, (VectorRead(places, (index(0),), 1, LANES, None),), None)
+    body = [VectorStore(result, (index(0),), read)]
+    compiled = compile_body(body, [source, places], [result], cpu=cpu)
+    raw = np.random.default_rng(offset).integers(0, 256, 64 * dtype.numpy.itemsize + 8).astype(np.uint8)
+    first = -raw.ctypes.data % 4 + offset
+    data = raw[first : first + 64 * dtype.numpy.itemsize].view(dtype.numpy)
+    at, out = np.array([0, 1, 2, 3, 63, 62, 7, 30]), np.zeros(LANES, dtype.numpy)
+    compiled([data, at], [len(data)], [out])
+    np.testing.assert_array_equal(out, data[at])
