@@ -42,6 +42,7 @@ from fractions import Fraction
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from raido.algo.collector import seldom_collected
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph import index
 from raido.schedule.defaults.array_loops import say_array_loops
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from raido.schedule.schedule import Schedule
 
 
+@seldom_collected
 def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | None = None) -> Schedule:
     """The schedule with every default written out. sizes: sizes known beforehand."""
     from raido.schedule.schedule import Schedule, gpu_of

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
+from raido.algo.collector import seldom_collected
 from raido.algo.graph.expr import (
     Array,
     ArrayCond,
@@ -98,6 +99,7 @@ NORMALISE = (
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
 
 
+@seldom_collected
 def form_stages(program: Program, as_general: bool = False) -> StageGraph:
     """The stages of a program. Nothing is scheduled yet.
 

@@ -1,5 +1,6 @@
 """Lowering asks for each fact once: calls of Python functions, which no other work on the machine changes, hold it to that."""
 
+import gc
 from functools import reduce
 from operator import add
 
@@ -71,6 +72,25 @@ def test_the_work_of_the_compiler_grows_with_the_program_and_not_with_its_square
     calls_of_steps(1)
     few, many = calls_of_steps(10), calls_of_steps(40)
     assert all(b / a < 4.5 for a, b in zip(few, many, strict=True)), (few, many)
+
+
+def test_the_cycle_collector_rests_in_every_step():
+    @rd.algorithm
+    def repeated(a: rd.f32["h", "w"]):
+        for k in range(10):
+            a = smoothed(a, k)
+        return a
+
+    program, walks = repeated.trace(), []
+    collected = lambda phase, info: walks.append(info["generation"]) if phase == "stop" else None
+    gc.callbacks.append(collected)
+    try:
+        graph = form_stages(program)
+        schedule = Schedule(graph).complete(Machine())
+        lower(schedule.graph, schedule.variants())
+    finally:
+        gc.callbacks.remove(collected)
+    assert len(walks) <= 16, walks  # those between steps, where the threshold is the usual one; without rest it is 28
 
 
 def test_a_proof_that_is_known_with_a_lesser_constant_is_not_searched_for(monkeypatch):
