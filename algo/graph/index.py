@@ -176,11 +176,29 @@ def floordiv(a: IntLike, b: IntLike) -> Expr:
             if not inner:
                 return _build(whole, outer)
             return add(_build(whole, outer), floordiv(_build(rest, inner), k))
+        if len(terms) == 1:
+            spread = _spread_quotient(constant, terms, k)
+            if spread is not None:
+                return spread
         if isinstance(a, Op) and a.name == "floordiv":
             inner_k = constant_value(a.args[1])
             if inner_k and inner_k > 0:
                 return floordiv(a.args[0], inner_k * k)
     return Op("floordiv", i64, (a, b))
+
+
+def _spread_quotient(constant: int, terms: Mapping[Expr, int], k: int) -> Expr | None:
+    """⌊(min(a, b) + c) / k⌋ as the lesser of two quotients, where one of them is no division any more; likewise of maxima."""
+    ((atom, coefficient),) = terms.items()
+    if coefficient != 1 or not isinstance(atom, Op) or atom.name not in ("minimum", "maximum"):
+        return None
+    parts = [floordiv(add(member, constant), k) for member in members_of(atom, atom.name)]
+    if all(any(isinstance(each, Op) and each.name == "floordiv" for each in linear(part)[1]) for part in parts):
+        return None
+    total = parts[0]
+    for part in parts[1:]:
+        total = _extreme(atom.name, total, part)
+    return total
 
 
 def counts(parts: Iterable[Expr]) -> bool:
@@ -282,12 +300,20 @@ def _gap(e: Expr) -> int | None:
     constant, terms = linear(e)
     if not terms:
         return constant
-    if all(isinstance(atom, (SizeVar, Count)) for atom in terms):
+    if all(map(_is_length, terms)):
         if constant >= 0 and all(c > 0 for c in terms.values()):
             return 1
         if constant <= 0 and all(c < 0 for c in terms.values()):
             return -1
     return None
+
+
+def _is_length(atom: Expr) -> bool:
+    """Whether an atom is a size, or of a sum of sizes how often a number goes into it: neither is ever negative."""
+    if isinstance(atom, Op) and atom.name == "floordiv":
+        divisor, whole = constant_value(atom.args[1]), _gap(atom.args[0])
+        return bool(divisor and divisor > 0 and whole is not None and whole >= 0)
+    return isinstance(atom, (SizeVar, Count))
 
 
 def flattened(indices: Sequence[Expr], shape: Sequence[Expr]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:

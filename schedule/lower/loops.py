@@ -173,6 +173,8 @@ class Loops:
         trip = None if len(trips) != 1 else trips.pop()
         count = self._rounds(lows, highs, step) if trip is None and kind == "unroll" else None
         count = count if trip is None else -(-trip // step)
+        if trip is None and step > 1 and all(self._runs_once(*b) for b in dict.fromkeys(bounds)):
+            count = 1
         if kind == "matrix":
             kind = "serial"
             if all(b == bounds[0] for b in bounds) and self._has_full_tiles(work, position):
@@ -244,6 +246,10 @@ class Loops:
                 self._plain(parts, position, "matrix", begin, ix.add(begin, STEPS), step)
             low = ix.add(low, ix.mul(count, STEPS))
         self._plain(work, position, "matrix", low, high, step)
+
+    def _runs_once(self, low: Expr, high: Expr, step: int) -> bool:
+        """Whether a loop has exactly one iteration, wherever that ends: as over the tile of an outer loop whose every tile begins inside."""
+        return ix.constant_value(self.builder.facts.decided(ix.ceildiv(ix.sub(high, low), step))) == 1
 
     def _rounds(self, lows: Sequence[Expr], highs: Sequence[Expr], step: int) -> int | None:
         """How often loops go round, if that is one number: as where each of some threads has every T-th of so many times T indices."""

@@ -107,6 +107,32 @@ def test_a_number_without_its_remainder_is_a_multiple_of_the_divisor():
     assert ix.linear(ix.sub(m, ix.mul(ix.mod(m, 4), 2)))[1] == {m: 1, ix.mod(m, 4): -2}
 
 
+def test_a_quotient_of_an_extreme_is_the_extreme_of_quotients_where_one_of_them_is_no_division():
+    m, n = SizeVar("m"), SizeVar("n")
+    blocks = ix.floordiv(ix.add(m, 127), 128)
+    assert ix.ceildiv(ix.minimum(ix.add(ix.mul(X, 128), 128), m), 128) is ix.minimum(ix.add(X, 1), blocks)
+    assert ix.ceildiv(ix.maximum(ix.mul(X, 128), ix.sub(m, 1)), 128) is ix.maximum(X, ix.floordiv(ix.add(m, 126), 128))
+    three = ix.minimum(ix.minimum(ix.mul(X, 4), m), n)
+    assert ix.floordiv(three, 4) is ix.minimum(ix.minimum(X, ix.floordiv(m, 4)), ix.floordiv(n, 4))
+    for kept in (ix.minimum(m, n), ix.minimum(ix.add(X, 1), m), ix.mul(ix.minimum(ix.mul(X, 4), m), 3)):
+        assert isinstance(ix.floordiv(kept, 4), Op) and ix.floordiv(kept, 4).args == (kept, ix.as_index(4))
+    assert ix.floordiv(ix.minimum(m, 2), 8) is ix.as_index(0)  # what a size is divided into is never negative
+    for x, size, c, k in product((-3, 0, 5), (0, 1, 8, 31, 33), (-9, 0, 7), (1, 4, 8)):
+        for extreme, of in ((ix.minimum, min), (ix.maximum, max)):
+            quotient = ix.floordiv(ix.add(extreme(ix.add(ix.mul(X, 8), 3), m), c), k)
+            value = ix.canonical(substitute(quotient, {X: const(i64, x), m: const(i64, size)}))
+            assert ix.constant_value(value) == (of(8 * x + 3, size) + c) // k
+
+
+def test_the_tile_of_a_block_that_begins_inside_is_one():
+    m = SizeVar("m")
+    facts = Facts().with_range(X, 0, ix.sub(ix.ceildiv(m, 128), 1))
+    length = ix.sub(ix.minimum(ix.add(ix.mul(X, 128), 128), m), ix.mul(X, 128))
+    assert facts.decided(ix.ceildiv(length, 128)) is ix.as_index(1)
+    assert ix.constant_value(facts.decided(ix.ceildiv(length, 32))) is None
+    assert ix.constant_value(Facts().with_range(X, 0, m).decided(ix.ceildiv(length, 128))) is None
+
+
 def test_a_multiple_of_a_strip_ends_where_the_strips_do():
     """Of multiples of one number only whole ones are asked for: strips of 32 in a block of 128 begin at 96 at the latest."""
     m = SizeVar("m")

@@ -179,6 +179,23 @@ def test_an_array_times_itself_is_packed_where_it_is_the_right_factor(machine):
     np.testing.assert_allclose(columns, x.T @ x)
 
 
+@pytest.mark.parametrize("factors", ["a b", "aT b", "a bT"])
+@pytest.mark.parametrize("machine", [AVX2, AVX512])
+def test_the_panels_of_a_block_of_columns_have_no_loop_over_blocks(machine, factors):
+    turned = lambda x, name: x.T if f"{name}T" in factors else x
+
+    @rd.algorithm
+    def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+        return rd.matmul(turned(a, "a"), turned(b, "b"))
+
+    algorithm = product if factors == "a b" else rd.algorithm(a=rd.f32["n", "n"], b=rd.f32["n", "n"])(product.function)
+    complete = Schedule(form_stages(algorithm.trace())).complete(machine)
+    text = print_nest(lower(complete.graph, complete.variants(), machine))
+    assert re.search(r"\w+_copy: f32\[1, \d+, ", text)  # one block
+    blocks = re.findall(r"for (xo\S*) in", text)
+    assert blocks and set(blocks) == {"xo"}  # and no `xo_2` over it
+
+
 @pytest.mark.parametrize("machine", [AVX2, AVX512])
 def test_packed_factors_are_stored_and_read_by_vectors(machine):
     """Of unknown sizes, too, panels are rows of memory: neither their copies nor the sums move elements one by one."""
