@@ -9,7 +9,7 @@ loops may be alike: a chain of stencils computed in strips has a region of other
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping
 from typing import Any, TypeVar
 
 from raido.schedule.nest.alike import KeyRows, LoopRows
@@ -32,14 +32,52 @@ def rows_of(body: Block) -> KeyRows:
     return rows
 
 
-def key_of(rows: KeyRows, variables: Iterable[Any], outer: Unit) -> tuple[Any, ...]:
+Known = tuple[Any, bool, int | None, Any]
+
+
+def known_of(variables: Iterable[Any], outer: Unit) -> list[Known]:
+    """What is known of free variables where statements are emitted: whether each is an index, its number, and its expression."""
+    terms = ((variable, outer.variables.get(variable)) for variable in variables)
+    return [
+        (variable, variable in outer.index_like, term if isinstance(term, int) else None, outer.known.get(variable))
+        for variable, term in terms
+    ]
+
+
+def key_of(rows: KeyRows, variables: Iterable[Known]) -> tuple[Any, ...]:
     """The key of statements with these rows and free variables, equal for those that are alike."""
-    for variable in variables:
-        term, known = outer.variables.get(variable), outer.known.get(variable)
-        number = term if isinstance(term, int) else None
-        indexes = variable in outer.index_like
+    for variable, indexes, number, known in variables:
         rows.add(rows.expression(variable), indexes, number, None if known is None else rows.expression(known))
     return tuple(rows.rows)
+
+
+class Kernels:
+    """The functions of kernels. Rows are made of those only that have statements of the same kinds as another one: no others are alike."""
+
+    def __init__(self, rows: MutableMapping[Block, KeyRows]) -> None:
+        self._rows = rows
+        self._alone: dict[tuple[type, ...], tuple[Block, list[Known], str]] = {}
+        self._symbols: dict[tuple[Any, ...], str] = {}
+        self._kinds: set[tuple[type, ...]] = set()
+
+    def symbol(self, body: Block, variables: list[Known], new: Callable[[], str]) -> tuple[str, bool]:
+        """The symbol of the function of a kernel, and whether it is a new one."""
+        kinds = kinds_of(body)
+        if kinds not in self._kinds:
+            self._kinds.add(kinds)
+            symbol = new()
+            self._alone[kinds] = body, variables, symbol
+            return symbol, True
+        if (first := self._alone.pop(kinds, None)) is not None:
+            self._symbols[self._key(*first[:2])] = first[2]
+        key = self._key(body, variables)
+        known = self._symbols.get(key)
+        if known is None:
+            self._symbols[key] = new()
+        return self._symbols[key], known is None
+
+    def _key(self, body: Block, variables: list[Known]) -> tuple[Any, ...]:
+        return key_of(self._rows.pop(body, None) or rows_of(body), variables)
 
 
 class Alike:

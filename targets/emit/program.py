@@ -23,7 +23,7 @@ from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, lanes_of, replaced
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
-from raido.targets.emit.alike import Alike, key_of, rows_of
+from raido.targets.emit.alike import Alike, Kernels, key_of, known_of
 from raido.targets.emit.choices import choices_without_loads
 from raido.targets.emit.host import HostPlan, sizes_of_empty_arrays
 from raido.targets.emit.loops import emit_in_place, emit_loop, trip_count
@@ -53,8 +53,9 @@ class Program:
     def __init__(self, nest: Nest, entry: str, can: Capabilities) -> None:
         self.helpers = Helpers(f"{entry}.math", can)
         self.functions: dict[str, Any] = {}
-        self.kernels: dict[tuple[Any, ...], str] = {}
         self.alike = Alike(nest)
+        self.kernels = Kernels(self.alike.bodies)
+        self.loops: dict[tuple[Any, ...], str] = {}  # of those that others are alike, the functions by their keys
         self.entry = entry
         slots: dict[Buffer, Any] = {}
         unit, parameters = self._entry_unit(nest, slots)
@@ -178,17 +179,15 @@ class Program:
     def kernel(self, outer: Unit, name: str, body: Block, uses: Uses) -> None:
         """A function for statements of the host plan, which use that, unless one for others that are alike is there, and its call."""
         given = self.passed(outer, uses)
-        rows = self.alike.bodies.pop(body, None) or rows_of(body)
-        key = key_of(rows, uses.variables, outer)
-        if key not in self.kernels:
-            symbol = self.kernels[key] = self.symbol(name)
+        symbol, new = self.kernels.symbol(body, known_of(uses.variables, outer), lambda: self.symbol(name))
+        if new:
             unit, parameters = self.outline(outer, uses, given)
             statements = Statements(unit, self)
             statements.shared = shared_registers(body)
             hoisted, moved = hoist_heap(body)
             statements.kernel((*moved, *hoisted.statements))
             self.finish(symbol, unit, parameters, statements)
-        self._call(outer, self.kernels[key], given)
+        self._call(outer, symbol, given)
 
     def call_alike(self, statements: Statements, loop: For) -> bool:
         """The call of the function of a loop that others are alike, which is made once."""
@@ -202,16 +201,16 @@ class Program:
                 uses.buffers[each] = None
             else:
                 uses.variables[named] = None
-        given, key = self.passed(outer, uses), key_of(rows, uses.variables, outer)
-        if key not in self.kernels:
-            symbol = self.kernels[key] = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
+        given, key = self.passed(outer, uses), key_of(rows, known_of(uses.variables, outer))
+        if key not in self.loops:
+            symbol = self.loops[key] = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
             uses.buffers = dict.fromkeys(inside[each] for each in uses.buffers)
             own = [(inside.get(each, each), argument, kind) for each, argument, kind in given]
             unit, parameters = self.outline(outer, uses, own)
             apart = Statements(unit, self)
             emit_in_place(apart, map_expressions(loop, lambda e: e, lambda b: b, inside))
             self.finish(symbol, unit, parameters, apart)
-        self._call(outer, self.kernels[key], given)
+        self._call(outer, self.loops[key], given)
         return True
 
     def _names_inside(self, statements: Statements, given: Sequence[Any]) -> dict[Any, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
 from raido.algo.errors import CompileError
@@ -58,6 +59,7 @@ class Values:
         self.by_products: frozenset[Op] = frozenset()  # the square roots to be made without the divider
         self.choices: frozenset[Op] = frozenset()  # those to be made by an instruction, not by a branch
         self._strides: dict[Buffer, tuple[Term, ...]] = {}
+        self._indices: dict[Op, tuple[tuple[Term, ...], Term]] = {}  # terms of operands, and what they came to
 
     def prepare(self, *roots: Any) -> list[Term]:
         """TIR for each root, in terms of names bound in the current block. None stays None."""
@@ -89,7 +91,7 @@ class Values:
 
     def _emit(self, e: Any, plain: dict[Any, bool]) -> Term:
         if isinstance(e, Op):
-            return emit_operation(self, e, plain)
+            return self._index(e, plain) if e.dtype is i64 else emit_operation(self, e, plain)
         if isinstance(e, Const):
             return self.literal(e)
         if isinstance(e, (Var, SizeVar, VectorVar)):
@@ -125,6 +127,17 @@ class Values:
         if isinstance(e, Gather):
             return self._gather(e)
         raise CompileError(f"internal: {type(e).__name__} is no expression of a gang nest")
+
+    def _index(self, e: Op, plain: dict[Any, bool]) -> Term:
+        """An operation on i64. Of index arithmetic, of which each statement has the same again, the term is kept: nodes of TIR never change."""
+        operands = tuple([self.memo[a] for a in e.args])
+        kept = self._indices.get(e)
+        if kept is not None and all(map(is_, operands, kept[0])):
+            return kept[1]
+        term = emit_operation(self, e, plain)
+        if plain.get(e) and lanes_of(e) == 1:
+            self._indices[e] = operands, term
+        return term
 
     def literal(self, e: Const) -> Term:
         """A constant; i64 and bool ones stay Python's."""
