@@ -321,11 +321,6 @@ class Facts:
         gap = sub(a, b)
         return constant_value(gap) == 0 or (self.nonnegative(gap) and self.nonnegative(mul(gap, -1)))
 
-    def divisible(self, a: IntLike, k: int) -> bool:
-        """Whether the positive int k divides a, provably."""
-        constant, terms = linear(canonical(as_index(a)))
-        return constant % k == 0 and all(c % k == 0 for c in terms.values())
-
     def simplify(self, e: Expr) -> Expr:
         """`e` with every min, max and boundary that these facts decide replaced by what it is."""
         return canonical(rewrite_index(canonical(e), self._decide, {}))

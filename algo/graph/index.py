@@ -201,6 +201,12 @@ def _spread_quotient(constant: int, terms: Mapping[Expr, int], k: int) -> Expr |
     return total
 
 
+def is_multiple(e: IntLike, k: int) -> bool:
+    """Whether the positive int `k` divides an expression, as its terms show."""
+    constant, terms = linear(canonical(as_index(e)))
+    return constant % k == 0 and all(c % k == 0 for c in terms.values())
+
+
 def counts(parts: Iterable[Expr]) -> bool:
     """Whether expressions are made of counters and sizes, whose sums and multiples do not wrap. Numbers from data may be any."""
     return all(map(_counts, parts))

@@ -46,6 +46,9 @@ def narrow_integers(nest: Nest) -> Nest:
 def _narrowed_loop(loop: For) -> For:
     if not all(isinstance(s, (Block, Let)) or not _has_blocks(s) for s in statements_within(loop.body)):
         return loop  # names may change in loops inside
+    nodes = topological(*(e for s in statements_within(loop.body) for e in expressions_of(s)))
+    if not any(_narrows(e) for e in nodes):
+        return loop
     changed = written(loop.body)
     names: dict[Node, Expr] = {
         s.var: s.value  # type: ignore[misc]
@@ -55,6 +58,11 @@ def _narrowed_loop(loop: For) -> For:
     narrowing = Narrowing(names)
     body = map_expressions(loop.body, narrowing.change, lambda buffer: buffer)
     return loop if body is loop.body else replace(loop, body=_without_unused(body))
+
+
+def _narrows(e: Node) -> bool:
+    """Whether an expression is a cast of an integer to a narrower one."""
+    return isinstance(e, Op) and e.name == "cast" and e.dtype.is_integer and _is_wider(e.args[0], max(16, e.dtype.bits))
 
 
 def _has_blocks(s: Statement) -> bool:
@@ -85,12 +93,7 @@ class Narrowing:
 
     def change(self, e: Node) -> Node:
         """A cast of an integer to a narrower one, with what it casts in as few bits as can be; all else as it is."""
-        if (
-            not isinstance(e, Op)
-            or e.name != "cast"
-            or not e.dtype.is_integer
-            or not _is_wider(e.args[0], max(16, e.dtype.bits))
-        ):
+        if not isinstance(e, Op) or not _narrows(e):
             return e
         meaning = self._meaning(e.args[0])
         if not isinstance(meaning, Op) or meaning.name == "cast":

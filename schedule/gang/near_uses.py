@@ -14,14 +14,14 @@ from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.effects import bound_within, buffers_read, written
 from raido.schedule.nest.nodes import Alloc, Block, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, Read, VectorRead
-from raido.schedule.nest.walk import blocks_of, expressions_of, with_blocks
+from raido.schedule.nest.walk import blocks_of, expressions_of, map_block, with_blocks
 
 
 def name_near_uses(block: Block) -> Block:
     """The block, and those inside it, with what is read, and what sums alone need, named where it is used first."""
-    inside = [with_blocks(s, name_near_uses) for s in block.statements]
-    flat = _without_blocks(inside)
-    return Block(tuple(_in_order(flat))) if _updates_registers(flat) else Block(tuple(inside))
+    block = map_block(block, lambda s: with_blocks(s, name_near_uses))
+    flat = _without_blocks(block.statements)
+    return Block(tuple(_in_order(flat))) if _updates_registers(flat) else block
 
 
 def _without_blocks(statements: Sequence[Statement]) -> list[Statement]:
@@ -43,8 +43,10 @@ def _updates_registers(statements: Sequence[Statement]) -> bool:
 
 
 def _in_order(statements: Sequence[Statement]) -> list[Statement]:
-    lets = [s for s in statements if isinstance(s, Let)]
-    between = {node for s in lets for node in topological(*expressions_of(s)) if node is not s.value}
+    uses = [set(topological(*expressions_of(s))) for s in statements]
+    between = {
+        node for s, used in zip(statements, uses, strict=True) if isinstance(s, Let) for node in used - {s.value}
+    }
     found: list[Statement] = []
     waiting: dict[Node, tuple[Let, set[Node], set[Buffer]]] = {}
 
@@ -55,8 +57,7 @@ def _in_order(statements: Sequence[Statement]) -> list[Statement]:
                 name([other for other in waiting if other in used])
                 found.append(let)
 
-    for s in statements:
-        used = set(topological(*expressions_of(s)))
+    for s, used in zip(statements, uses, strict=True):
         if isinstance(s, Let) and (isinstance(s.value, (Read, VectorRead)) or s.var not in between):
             waiting[s.var] = s, used, buffers_read([s.value])
             continue

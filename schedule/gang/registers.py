@@ -44,6 +44,7 @@ class Registers:
     bound: dict[Var | VectorVar | SizeVar | Buffer, int] = field(default_factory=dict)
     spans: dict[Buffer, set[Span]] = field(default_factory=dict)
     left: set[Buffer] = field(default_factory=set)
+    _whole: dict[tuple[Buffer, Span], bool] = field(default_factory=dict)
 
     def vectors(self, buffer: Buffer, dimension: int, lanes: int) -> Buffer:
         """The buffer of vectors that stands for `buffer`, or NotRegisters. Lanes behind the last element are in no loop but off."""
@@ -72,10 +73,12 @@ class Registers:
         """Whether the lanes that are off lie behind the last element: of 10 sums in 16 lanes, the last 6."""
         if span is None:
             return False
-        dimension, made = self.split[buffer]
-        end = ix.add(ix.mul(span[1], made.lanes), span[0])
-        behind = ix.constant_value(ix.sub(end, buffer.shape[dimension]))
-        return behind is not None and behind >= 0
+        if (buffer, span) not in self._whole:
+            dimension, made = self.split[buffer]
+            end = ix.add(ix.mul(span[1], made.lanes), span[0])
+            behind = ix.constant_value(ix.sub(end, buffer.shape[dimension]))
+            self._whole[buffer, span] = behind is not None and behind >= 0
+        return self._whole[buffer, span]
 
     def may_leave(self, buffer: Buffer, span: Span) -> bool:
         """Whether the lanes that are off here may lose what they have: until others are seen to look at them. The span must be one while the

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, const
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask, negation
 from raido.schedule.gang.quotients import Meanings, constant_strides
@@ -63,6 +62,7 @@ class GangValues:
         self.on: Expr | None = None  # how many they are
         self.memo: dict[NestExpr, Vectors] = {}
         self.turned: dict[Read, Vectors] = {}
+        self._places: dict[tuple[Buffer, tuple[NestExpr, ...]], tuple[Buffer, list[tuple[Expr, ...]]]] = {}
 
     def _ramp(self, base: Expr, stride: int) -> NestExpr:
         return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
@@ -245,6 +245,14 @@ class GangValues:
         outside = buffer.scope == "register" and buffer not in self.info.private
         if not outside or buffer in self.registers.memory:
             return None
+        access = buffer, tuple(indices)
+        if access not in self._places:
+            self._places[access] = self._place_in_registers(*access)
+        return self._places[access]
+
+    def _place_in_registers(
+        self, buffer: Buffer, indices: tuple[NestExpr, ...]
+    ) -> tuple[Buffer, list[tuple[Expr, ...]]]:
         motions = [self.motion(i) for i in indices]
         moving = [d for d, m in enumerate(motions) if m is None or m[1]]
         if len(moving) != 1 or motions[moving[0]] is None or motions[moving[0]][1] != 1:  # type: ignore[index]
@@ -257,7 +265,7 @@ class GangValues:
             start = place[dimension]
             if isinstance(self.base, Var) and self.base in free_variables(start):
                 raise NotRegisters(buffer)
-            if not Facts().divisible(start, self.lanes):
+            if not ix.is_multiple(start, self.lanes):
                 raise NotRegisters(buffer)
             place[dimension] = ix.floordiv(start, self.lanes)
             places.append(tuple(place))

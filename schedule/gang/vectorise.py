@@ -25,7 +25,7 @@ from raido.algo.collector import seldom_collected
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var
-from raido.algo.graph.facts import Facts, greatest
+from raido.algo.graph.facts import greatest
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.chosen_reads import read_where_chosen
@@ -57,7 +57,7 @@ from raido.schedule.nest.nodes import (
     Store,
     While,
 )
-from raido.schedule.nest.replace_buffers import map_expressions, replace_buffers
+from raido.schedule.nest.replace_buffers import map_expressions, replace_allocations, replace_buffers
 from raido.schedule.nest.values import Buffer, Extract, Read
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
@@ -171,7 +171,7 @@ class _Former:
         low, high = ix.as_index(loop.low), ix.as_index(loop.high)
         count = ix.ceildiv(ix.sub(high, low), loop.step)
         constant, group = ix.constant_value(count), lanes * gangs
-        whole = Facts().divisible(count, group)
+        whole = ix.is_multiple(count, group)
         if loop.tail == "exact" and not whole:
             remainder = ix.mod(ix.maximum(count, 0), group)
             holds = Op("eq", bool_, (remainder, ix.as_index(0)))
@@ -391,6 +391,15 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
     """Allocates the vectors that stand for register buffers, and takes single elements out of them where scalar code reads those."""
     if not registers.split:
         return body
+    every = list(statements_within(body))
+    for s in every:
+        for write in writes(s):
+            if write.buffer in registers.split:
+                raise NotRegisters(write.buffer)
+    swapped = {b: made for b, (_, made) in registers.split.items()}
+    nodes = topological(*(e for s in every for e in expressions_of(s)))
+    if not any(isinstance(e, Read) and e.buffer in registers.split for e in nodes):
+        return replace_allocations(body, swapped)
 
     def change(e: Node) -> Node:
         if not isinstance(e, Read) or e.buffer not in registers.split:
@@ -404,9 +413,4 @@ def _extract_scalars(body: Block, registers: Registers) -> Block:
         place[dimension] = ix.as_index(constant // made.lanes)
         return Extract(Read(made, tuple(place), None), constant % made.lanes)
 
-    for s in statements_within(body):
-        for write in writes(s):
-            if write.buffer in registers.split:
-                raise NotRegisters(write.buffer)
-    swapped = {b: made for b, (_, made) in registers.split.items()}
     return map_expressions(body, change, lambda b: swapped.get(b, b))

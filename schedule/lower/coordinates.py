@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
-from raido.algo.graph.facts import Facts
 from raido.schedule.lower.regions import spread
 from raido.schedule.plan import Fuse, Split
 
@@ -144,7 +143,7 @@ class Coordinates:
         r = self.ranges[loop]
         relation = self.owner.get(loop)
         if isinstance(relation, Split) and loop == relation.outer:
-            self.ranges[relation.inner].exact = Facts().divisible(ix.sub(r.high, r.low), r.step)
+            self.ranges[relation.inner].exact = ix.is_multiple(ix.sub(r.high, r.low), r.step)
         r.value = value
         r.low, r.high = value, ix.add(value, 1)
         self._moved(loop, bind)

@@ -12,6 +12,7 @@ from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.nodes import Alloc, Block
 from raido.schedule.nest.uses import PLAIN, fields_of
 from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.walk import map_block, with_blocks
 
 
 def map_expressions(
@@ -59,3 +60,17 @@ def replace_buffers(block: Block, buffers: Mapping[Buffer, Buffer]) -> Block:
     if not buffers:
         return block
     return map_expressions(block, lambda e: buffers.get(e, e), lambda b: buffers.get(b, b))  # type: ignore[call-overload]
+
+
+def replace_allocations(block: Block, buffers: Mapping[Buffer, Buffer]) -> Block:
+    """The block with some buffers replaced where they are allocated; nothing in it uses them."""
+
+    def inside(b: Block) -> Block:
+        return map_block(b, statement)
+
+    def statement(s: Any) -> Any:
+        if not isinstance(s, Alloc):
+            return with_blocks(s, inside)
+        return replace(s, buffer=buffers[s.buffer]) if s.buffer in buffers else s
+
+    return inside(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from raido.algo.graph.expr import SizeVar
@@ -107,17 +108,26 @@ _BLOCKS: dict[type, Callable[[Any], tuple[Block, ...]]] = {
 
 
 def with_blocks(statement: Any, change: Callable[[Block], Block]) -> Any:
-    """A statement with the blocks that it holds changed, or the block that it is; others as they are."""
+    """A statement with the blocks that it holds changed, or the block that it is; the same one where no block changes."""
     if isinstance(statement, Block):
         return change(statement)
-    if isinstance(statement, (For, Produce, Ordered)):
-        return replace(statement, body=change(statement.body))
-    if isinstance(statement, If):
-        orelse = None if statement.orelse is None else change(statement.orelse)
-        return replace(statement, then=change(statement.then), orelse=orelse)
-    if isinstance(statement, While):
-        return replace(statement, setup=change(statement.setup), body=change(statement.body))
-    return statement
+    fields = _BLOCK_FIELDS.get(type(statement), ())
+    blocks = [(field, block) for field in fields if (block := getattr(statement, field)) is not None]
+    changed = {field: new for field, block in blocks if (new := change(block)) is not block}
+    return replace(statement, **changed) if changed else statement
+
+
+_BLOCK_FIELDS: dict[type, tuple[str, ...]] = {
+    **dict.fromkeys((For, Produce, Ordered), ("body",)),
+    If: ("then", "orelse"),
+    While: ("setup", "body"),
+}
+
+
+def map_block(block: Block, change: Callable[[Any], Any]) -> Block:
+    """The block with each of its statements changed; the same one where none is."""
+    statements = [change(s) for s in block.statements]
+    return block if all(map(is_, statements, block.statements)) else Block(tuple(statements))
 
 
 def statements_within(statement: Statement) -> Iterator[Statement]:

@@ -12,6 +12,7 @@ from raido.algo.graph.dtypes import f32
 from raido.algo.graph.expr import SizeVar, fresh
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.node import NodeTable
+from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
 from raido.schedule.schedule import Schedule
@@ -38,11 +39,19 @@ def calls_of_lowering(algorithm):
 def test_a_product_is_lowered_in_few_calls():
     """Blocks of columns with their panels, tiles of sums in three versions, and a branch for few rows; each row of sums is asked for nothing
     that the row before it has been asked."""
-    assert calls_of_lowering(product) < 87_000
+    assert calls_of_lowering(product) < 86_000
 
 
 def test_a_stencil_is_lowered_in_few_calls():
     assert calls_of_lowering(five_points) < 23_000
+
+
+def test_gangs_of_a_product_are_formed_in_few_calls():
+    """What is the same of every access to a row of sums is asked once, and passes that have nothing to change look at each node once."""
+    schedule = Schedule(form_stages(product.trace())).complete(Machine())
+    nest = lower(schedule.graph, schedule.variants())
+    form_gangs(nest, 512)
+    assert calls_of(lambda: form_gangs(nest, 512)) < 53_000
 
 
 def smoothed(a, k):
