@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
-from dataclasses import dataclass, fields
+from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]  # as `WeakValueDictionary` removes entries
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 from raido.algo.graph.dtypes import DType
@@ -12,7 +13,7 @@ from raido.algo.graph.dtypes import DType
 _table: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
 _references: dict[tuple[Any, ...], weakref.ref[Node]] = _table.data  # type: ignore[attr-defined]
 _forget: Any = _table._remove  # type: ignore[attr-defined]
-_lock = threading.Lock()
+_makers: dict[type, Callable[..., Any]] = {}
 
 
 class _Reference(weakref.ref):  # type: ignore[type-arg]
@@ -41,8 +42,7 @@ class NodeTable:
         """Enters a node; the key may refer to nodes below it, not to it."""
         made = _Reference(node, self._forget)
         made.key = key
-        with _lock:
-            self._references[key] = made
+        self._references[key] = made
 
 
 class _Interned(type):
@@ -54,14 +54,28 @@ class _Interned(type):
         node = None if reference is None else reference()
         if node is not None:
             return node
-        with _lock:
-            reference = _references.get(key)
-            node = None if reference is None else reference()
-            if node is None:
-                node = super().__call__(*args)
-                made = _references[key] = _Reference(node, _forget)
-                made.key = key
-            return node
+        node = (_makers.get(cls) or _maker(cls))(*args)
+        made = _Reference(node, _forget)
+        made.key = key
+        while (kept := _references.setdefault(key, made)) is not made:  # another thread's, or one whose node is no more
+            other = kept()
+            if other is not None:
+                return other
+            _remove_dead_weakref(_references, key)
+        return node
+
+
+def _maker(cls: type) -> Callable[..., Any]:
+    """A function that makes a node of a class of its fields: one that dataclasses write looks each field up by its name, in three times as
+    long."""
+    names = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
+    known = {f"set_{name}": getattr(cls, name).__set__ for name in names}
+    known |= {f"default_{name}": value for name, value in names.items()} | {"new": object.__new__, "cls": cls}
+    parameters = [name if value is MISSING else f"{name}=default_{name}" for name, value in names.items()]
+    body = ["node = new(cls)", *(f"set_{name}(node, {name})" for name in names), "return node"]
+    exec(f"def make({', '.join(parameters)}):\n " + "\n ".join(body), known)
+    _makers[cls] = known["make"]
+    return _makers[cls]
 
 
 class Node(metaclass=_Interned):
