@@ -137,6 +137,16 @@ def sub(a: IntLike, b: IntLike) -> Expr:
     return _build(*combine(linear(a), linear(b), -1))
 
 
+def difference(a: IntLike, b: IntLike) -> int | None:
+    """a − b where that is a number."""
+    if a is b:
+        return 0
+    constant, terms = combine(linear(a), linear(b), -1)
+    if terms and any(isinstance(atom, Op) and atom.name == "mod" for atom in terms):
+        return constant_value(_build(constant, terms))  # what is left of a number without its remainder may be one
+    return None if terms else constant
+
+
 def mul(a: IntLike, b: IntLike) -> Expr:
     """a · b."""
     for factor, other in ((a, b), (b, a)):

@@ -43,7 +43,7 @@ def _matched(loop: For) -> str:
     *names, fold = loop.body.statements or (None,)
     if loop.kind != "vector" or loop.step != 1 or not isinstance(fold, Fold) or is_scan(fold) or len(fold.buffers) != 2:
         return ""
-    count = ix.constant_value(ix.sub(ix.as_index(loop.high), ix.as_index(loop.low)))
+    count = ix.difference(ix.as_index(loop.high), ix.as_index(loop.low))
     if not all(isinstance(s, Let) for s in names) or (count is not None and count < FEWEST):
         return ""
     found = arg_fold(fold)
@@ -55,7 +55,7 @@ def _matched(loop: For) -> str:
 
 def _in_blocks(loop: For, better: str) -> Statement:
     low, high = ix.as_index(loop.low), ix.as_index(loop.high)
-    count = ix.constant_value(ix.sub(high, low))
+    count = ix.difference(high, low)
     if count is not None and count <= BLOCK:
         return Block(_one_block(loop, better, low, high))
     first = fresh("block")

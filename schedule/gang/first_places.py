@@ -128,7 +128,7 @@ def _in_order(steps: Sequence[Any], place: Expr) -> bool:
         return False
     for outer, inner in itertools.pairwise(steps):
         ends = ix.members_of(ix.as_index(inner.high))
-        beyond = [ix.constant_value(ix.sub(end, ix.add(outer.var, outer.step))) for end in ends]
+        beyond = [ix.difference(end, ix.add(outer.var, outer.step)) for end in ends]
         if inner.low is not outer.var or not any(gap is not None and gap <= 0 for gap in beyond):
             return False
     return True
@@ -157,7 +157,7 @@ def _fields(s: Any) -> list[Any]:
 
 def _type_of(element: DType, found: InOrder) -> DType:
     """The type of places, counted from the first: as wide as elements where that holds them, else the next that does."""
-    lengths = [ix.constant_value(ix.sub(end, found.low)) for end in ix.members_of(found.high)]
+    lengths = [ix.difference(end, found.low) for end in ix.members_of(found.high)]
     count = min((n for n in lengths if n is not None), default=None)
     step = ix.sub(found.value[1], found.first)
     factor = max(ix.linear(step)[1].values(), default=1)

@@ -42,7 +42,7 @@ def _parted(loop: For) -> Statement:
 def _is_large(loop: For) -> Op | None:
     """Whether the largest result of a loop is streamed, as an expression; None where that is no question of sizes, or of no long loop."""
     low, high = ix.as_index(loop.low), ix.as_index(loop.high)
-    if any(ix.constant_value(ix.sub(member, low)) is not None for member in ix.members_of(high)):
+    if any(ix.difference(member, low) is not None for member in ix.members_of(high)):
         return None
     inside = list(statements_within(loop.body))
     if (

@@ -76,7 +76,7 @@ class Registers:
         if (buffer, span) not in self._whole:
             dimension, made = self.split[buffer]
             end = ix.add(ix.mul(span[1], made.lanes), span[0])
-            behind = ix.constant_value(ix.sub(end, buffer.shape[dimension]))
+            behind = ix.difference(end, buffer.shape[dimension])
             self._whole[buffer, span] = behind is not None and behind >= 0
         return self._whole[buffer, span]
 

@@ -73,7 +73,7 @@ class GangStores(GangValues):
         self.out.append(Let(frozen[0], first))
         bases: list[Expr] = [frozen[0]]
         for other in others:
-            gap = ix.constant_value(ix.sub(other, first))
+            gap = ix.difference(other, first)
             if gap is None:
                 bases.append(Var(name, i64, -next(self.serials)))
                 self.out.append(Let(bases[-1], other))  # type: ignore[arg-type]

@@ -306,7 +306,7 @@ class _BlockCode(BlockMemory):
     def _end(self, s: For, axis: int) -> NestExpr:
         """The end of a loop of which each thread has one iteration at most, without what no thread is beyond."""
         beyond = self.extent[axis] * s.step
-        ends = [e for e in ix.members_of(s.high) if (ix.constant_value(ix.sub(e, s.low)) or 0) < beyond]
+        ends = [e for e in ix.members_of(s.high) if (ix.difference(e, s.low) or 0) < beyond]
         return reduce(ix.minimum, ends) if ends else s.high
 
     def _shared_body(self, s: For, inner: Scope) -> list[Statement]:

@@ -99,7 +99,7 @@ def _counted(loop: For) -> For | None:
         return None
     number = fresh(loop.var.name)
     first = Let(loop.var, ix.add(loop.low, ix.mul(number, loop.step)))
-    ends = [e for e in ix.members_of(loop.high) if (ix.constant_value(ix.sub(e, loop.low)) or 0) < trips]
+    ends = [e for e in ix.members_of(loop.high) if (ix.difference(e, loop.low) or 0) < trips]
     holds = [Op("lt", bool_, (loop.var, e)) for e in ends]
     body = loop.body
     for test in holds:

@@ -88,7 +88,7 @@ def _asked_once(s: If) -> If:
     if not (isinstance(any_, Op) and isinstance(whole, Op) and (any_.name, whole.name) == ("lt", "le")):
         return s
     named = {each.var for each in names if isinstance(each, Let)}
-    further = ix.constant_value(ix.sub(whole.args[0], any_.args[0]))
+    further = ix.difference(whole.args[0], any_.args[0])
     if any_.args[1] is not whole.args[1] or not named.isdisjoint(topological(whole)) or (further or 0) < 1:
         return s
     rest = None if inner.orelse is None else Block((If(any_, Block((*names, *inner.orelse.statements))),))
@@ -197,11 +197,11 @@ def _tail(loop: For, lanes: int, rest: Expr) -> For:
 def _length(s: For, names: Names, threads: Mapping[Var, int]) -> tuple[int, Expr | None]:
     """The most iterations of a loop, 0 where no number is known, and what may end it before."""
     ends = list(ix.members_of(ix.canonical(s.high)))
-    known = [length for end in ends if (length := ix.constant_value(ix.sub(end, s.low))) is not None]
+    known = [length for end in ends if (length := ix.difference(end, s.low)) is not None]
     if not known or s.step != 1:
         return 0, None
     lanes = max(0, min(known))
-    others = [end for end in ends if ix.constant_value(ix.sub(end, s.low)) is None]
+    others = [end for end in ends if ix.difference(end, s.low) is None]
     sooner = [end for end in others if _least(ix.canonical(substitute(ix.sub(end, s.low), names)), threads) < lanes]
     return lanes, reduce(ix.minimum, sooner) if sooner else None
 

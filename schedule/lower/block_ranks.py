@@ -79,7 +79,7 @@ class BlockThreads:
 
     def kept(self, name: str, dtype: DType, piece: Expr, count: Expr) -> Buffer | None:
         """Registers for a number of each element of a thread's piece, if all pieces are whole and of a length that is known."""
-        if ix.constant_value(ix.sub(count, ix.mul(piece, self.count))) != 0 or ix.constant_value(piece) is None:
+        if ix.difference(count, ix.mul(piece, self.count)) != 0 or ix.constant_value(piece) is None:
             return None
         return self.builder.alloc(name, dtype, (ix.as_index(self.count), piece), "stack")
 

@@ -182,8 +182,8 @@ class BlockSegments:
         def part(t: Expr, parts: Accumulators) -> None:
             first = ix.add(start, ix.mul(t, span))
             coordinates = work.copies[0].copy()
-            coordinates.narrow(name, first, stop if fold.commutative else ix.minimum(stop, ix.add(first, span)))
-            coordinates.ranges[name].step = step
+            last = stop if fold.commutative else ix.minimum(stop, ix.add(first, span))
+            coordinates.narrow(name, first, last, step)
             folds.by_one_thread(replace(work, copies=[coordinates]), position, parts)
 
         folds.together(work, position, threads.loop, live, count, part)

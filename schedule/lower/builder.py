@@ -271,7 +271,7 @@ def begin_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
 
 def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:
     """A bound of the index in a loop: its last value where the number of iterations is known."""
-    length = ix.constant_value(ix.sub(high, low))
+    length = ix.difference(high, low)
     beyond = 1 if length is None else (length - 1) % step + 1
     return ix.sub(high, beyond)
 

@@ -19,10 +19,13 @@ from raido.schedule.plan import Fuse, Split
 
 @dataclass(slots=True)
 class Range:
-    """`low`, `low + step`, … below `high`; `value` once a loop has chosen one. `offset`: counted from the outer loop's value."""
+    """`low`, `low + step`, … below `high`; `value` once a loop has chosen one: it is the only one then, and `end` None.
+
+    `offset`: counted from the outer loop's value.
+    """
 
     low: Expr
-    high: Expr
+    end: Expr | None
     step: int
     value: Expr | None = None
     offset: bool = False
@@ -30,12 +33,27 @@ class Range:
     narrowed: bool = False
     base: Expr | int = 0
 
+    @property
+    def high(self) -> Expr:
+        """The index behind the last one."""
+        return ix.add(self.low if self.value is None else self.value, 1) if self.end is None else self.end
+
+    def set(self, low: Expr, end: Expr) -> None:
+        """From where to where the range is now."""
+        self.low, self.end = low, end
+
+    def fix(self, value: Expr) -> None:
+        """The range is that value alone."""
+        self.value, self.low, self.end = value, value, None
+
 
 Bind = Callable[[str, Expr, Expr, Expr], Expr]
 
 
 class Coordinates:
     """The ranges of a stage's axes and of everything they were split and fused into. `whole`: those of the axes to begin with.
+
+    Copies have ranges in common until one of them changes its own (`_own`).
 
     `most`: how many indices of an axis there are at most, where loops that are fused shall count so many.
     """
@@ -49,6 +67,7 @@ class Coordinates:
         self.most = most or {}
         self.whole = {name: (low, high) for name, low, high in axes}
         self.ranges = {name: Range(low, high, 1) for name, low, high in axes}
+        self._shared: set[str] = set()  # ranges that a copy has, too
         self.axes = tuple(self.ranges)
         self.owner: dict[str, Split | Fuse] = {}
         self.below: dict[str, Split] = {}
@@ -76,10 +95,8 @@ class Coordinates:
         """An independent copy, for one of several unrolled iterations."""
         new = object.__new__(Coordinates)
         new.most = self.most
-        new.ranges = {
-            n: Range(r.low, r.high, r.step, r.value, r.offset, r.exact, r.narrowed, r.base)
-            for n, r in self.ranges.items()
-        }
+        new.ranges = dict(self.ranges)
+        new._shared, self._shared = set(self.ranges), set(self.ranges)
         new.whole, new.axes, new.owner, new.below, new.counts = (
             self.whole,
             self.axes,
@@ -89,6 +106,14 @@ class Coordinates:
         )
         new.guards = list(self.guards)
         return new
+
+    def _own(self, name: str) -> Range:
+        """A range, to be changed."""
+        if name in self._shared:
+            self._shared.discard(name)
+            r = self.ranges[name]
+            self.ranges[name] = Range(r.low, r.end, r.step, r.value, r.offset, r.exact, r.narrowed, r.base)
+        return self.ranges[name]
 
     def extended(
         self, axis: str, low: Expr, high: Expr, value: Expr | None = None, relations: Sequence[Split] = ()
@@ -125,27 +150,28 @@ class Coordinates:
 
     def simplify(self, change: Callable[[Expr], Expr]) -> None:
         """Rewrites every bound that is still open, with what has become known."""
-        for r in self.ranges.values():
+        for name, r in list(self.ranges.items()):
             if r.value is None:
-                r.low, r.high = change(r.low), change(r.high)
+                self._own(name).set(change(r.low), change(r.high))
 
-    def narrow(self, loop: str, low: Expr, high: Expr) -> None:
-        """Restricts a loop that comes next to part of its range (not for offsets)."""
-        self.ranges[loop].low, self.ranges[loop].high, self.ranges[loop].narrowed = low, high, True
+    def narrow(self, loop: str, low: Expr, high: Expr, step: int | None = None) -> None:
+        """Restricts a loop that comes next to part of its range (not for offsets), with that step or its own."""
+        r = self._own(loop)
+        r.set(low, high)
+        r.step, r.narrowed = step or r.step, True
         self._moved(loop, None)
 
     def fix(self, axis: str, value: Expr) -> None:
         """One of the stage's own axes is at `value`, whatever loops it was split into."""
-        self._set(axis, value, ix.add(value, 1), None)
+        self._set(axis, value, None)
 
     def choose(self, loop: str, value: Expr, bind: Bind) -> None:
         """The loop of that name is now at `value`. `bind` names a computed coordinate: (name, value, low, high)."""
-        r = self.ranges[loop]
+        r = self._own(loop)
         relation = self.owner.get(loop)
         if isinstance(relation, Split) and loop == relation.outer:
-            self.ranges[relation.inner].exact = ix.is_multiple(ix.sub(r.high, r.low), r.step)
-        r.value = value
-        r.low, r.high = value, ix.add(value, 1)
+            self._own(relation.inner).exact = ix.is_multiple(ix.sub(r.high, r.low), r.step)
+        r.fix(value)
         self._moved(loop, bind)
 
     def _moved(self, name: str, bind: Bind | None) -> None:
@@ -157,65 +183,64 @@ class Coordinates:
             return
         if relation is None:
             return
-        parent, outer, inner = (self.ranges[n] for n in (relation.parent, relation.outer, relation.inner))
-        if name == relation.outer and outer.value is None:
-            parent.low, parent.high = outer.low, outer.high
-        elif name == relation.outer:
+        outer = self.ranges[relation.outer]
+        if name == relation.outer and outer.value is not None:
             self._enter(relation, bind)
             return
+        parent, inner = self._own(relation.parent), self._own(relation.inner)
+        if name == relation.outer:
+            parent.set(outer.low, outer.high)
         elif inner.offset:
             delta = ix.sub(inner.low, inner.base)
             inner.base = inner.low
             self._shift(relation.outer, delta)
-            parent.low = outer.low
+            parent.low = self.ranges[relation.outer].low
         elif inner.value is not None:
-            self._set(relation.parent, inner.value, inner.high, bind)
+            self._set(relation.parent, inner.value, bind)
             return
         else:
-            parent.low, parent.high = inner.low, inner.high
+            parent.set(inner.low, inner.high)
         self._moved(relation.parent, bind)
 
     def _enter(self, relation: Split, bind: Bind | None) -> None:
         """The outer loop has a value: the inner one now ranges from it, in global coordinates."""
-        parent, outer, inner = (self.ranges[n] for n in (relation.parent, relation.outer, relation.inner))
+        parent, outer, inner = (self._own(n) for n in (relation.parent, relation.outer, relation.inner))
         assert outer.value is not None
         if inner.value is not None:
-            self._set(relation.parent, outer.value, outer.high, bind)
+            self._set(relation.parent, outer.value, bind)
             return
         low = ix.add(outer.value, ix.sub(inner.low, inner.base))
         reach = ix.add(outer.value, ix.sub(inner.high, inner.base))
         delta = ix.sub(low, inner.low)
         inner.offset = False
-        inner.low, inner.high = low, reach if inner.exact else ix.minimum(reach, parent.high)
-        parent.low, parent.high = inner.low, inner.high
+        inner.set(low, reach if inner.exact else ix.minimum(reach, parent.high))
+        parent.set(inner.low, inner.high)
         if relation.inner in self.below:
             self._rebase(self.below[relation.inner], delta)
         self._moved(relation.parent, bind)
 
     def _rebase(self, relation: Split, delta: Expr) -> None:
         """An inner range became global: so do the loops it was split into that are not chosen yet."""
-        outer, inner, parent = (self.ranges[n] for n in (relation.outer, relation.inner, relation.parent))
+        outer, inner, parent = (self._own(n) for n in (relation.outer, relation.inner, relation.parent))
         if outer.value is None:
-            outer.low, outer.high = ix.add(outer.low, delta), parent.high
+            outer.set(ix.add(outer.low, delta), parent.high)
             if relation.outer in self.below:
                 self._rebase(self.below[relation.outer], delta)
         elif inner.value is None and not inner.offset:
-            inner.low = ix.add(inner.low, delta)
-            inner.high = ix.minimum(ix.add(inner.high, delta), parent.high)
+            inner.set(ix.add(inner.low, delta), ix.minimum(ix.add(inner.high, delta), parent.high))
             if relation.inner in self.below:
                 self._rebase(self.below[relation.inner], delta)
 
     def _shift(self, name: str, delta: Expr) -> None:
-        r = self.ranges[name]
-        r.low = ix.add(r.low, delta)
+        r = self._own(name)
+        r.set(ix.add(r.low, delta), r.high)
         if name in self.below:
             relation = self.below[name]
             outer = self.ranges[relation.outer]
             self._shift(relation.outer if outer.value is None else relation.inner, delta)
 
-    def _set(self, name: str, value: Expr, high: Expr, bind: Bind | None) -> None:
-        r = self.ranges[name]
-        r.value, r.low, r.high = value, value, high
+    def _set(self, name: str, value: Expr, bind: Bind | None) -> None:
+        self._own(name).fix(value)
         self._moved(name, bind)
 
     def _count(self, name: str) -> Expr:

@@ -64,7 +64,7 @@ def edges_of(loops: Loops, work: Work, position: int) -> list[Edge]:
         if plan.kind != "unroll" or plan.name in job.fused:
             return []
         low, high, step = loops.bounds(coordinates, plan.name)
-        if ix.constant_value(ix.sub(high, low)) is not None:
+        if ix.difference(high, low) is not None:
             continue
         most = ix.constant_value(extent_bound(low, ix.sub(high, 1), high, builder.facts, builder.meaning))
         if most is None or most > MOST_ROWS or step != 1:

@@ -238,7 +238,7 @@ def _steps(var: Var, e: Expr) -> list[int]:
         if isinstance(part, Op) and part.name == "select":
             stack += part.args[1:]
             continue
-        step = ix.constant_value(ix.sub(part, var)) if part.dtype is i64 and _is_index(part) else None
+        step = ix.difference(part, var) if part.dtype is i64 and _is_index(part) else None
         if step:
             found.append(step)
     return found

@@ -169,7 +169,7 @@ class Loops:
                 return
         bounds = [self.bounds(c, plan.name) for c in work.copies]
         lows, highs, step = [b[0] for b in bounds], [b[1] for b in bounds], bounds[0][2]
-        trips = {ix.constant_value(ix.sub(h, lo)) for lo, h in dict.fromkeys(zip(lows, highs, strict=True))}
+        trips = {ix.difference(h, lo) for lo, h in dict.fromkeys(zip(lows, highs, strict=True))}
         trip = None if len(trips) != 1 else trips.pop()
         count = self._rounds(lows, highs, step) if trip is None and kind == "unroll" else None
         count = count if trip is None else -(-trip // step)

@@ -43,7 +43,7 @@ def tiles_of(work: Work, position: int) -> dict[str, Tile]:
     found: dict[str, Tile] = {}
     for axis in coordinates.whole:
         r, last = coordinates.ranges[axis], splits.get(axis)
-        if last is None or r.value is not None or ix.constant_value(ix.sub(r.high, r.low)) is not None:
+        if last is None or r.value is not None or ix.difference(r.high, r.low) is not None:
             continue
         while last.inner in splits:  # groups of tiles
             last = splits[last.inner]

@@ -57,7 +57,7 @@ def _begins_at_number(loop: For, threads: Sequence[For]) -> bool:
     if ix.constant_value(first.low) != 0 or ix.constant_value(first.high) != loop.step:
         return False
     pairs = itertools.pairwise(threads)
-    return all(b.low is a.var and ix.constant_value(ix.sub(b.high, a.var)) == a.step for a, b in pairs)
+    return all(b.low is a.var and ix.difference(b.high, a.var) == a.step for a, b in pairs)
 
 
 def _vector_of(block: Block) -> For | None:
@@ -76,7 +76,7 @@ def _vector_of(block: Block) -> For | None:
 
 def _lanes(loop: For) -> int:
     """The most iterations of a vectorised loop; 0 where that is no number."""
-    counts = (ix.constant_value(ix.sub(end, loop.low)) for end in ix.members_of(ix.canonical(loop.high)))
+    counts = (ix.difference(end, loop.low) for end in ix.members_of(ix.canonical(loop.high)))
     return min((n for n in counts if n is not None), default=0)
 
 
@@ -107,7 +107,7 @@ def _by_rows(loop: For, vector: For, length: Expr) -> Statement:
         if s is not vector:
             return (with_blocks(s, single),)
         place = Let(vector.var, ix.add(vector.low, ix.mod(element, lanes)))
-        ends = [e for e in ix.members_of(vector.high) if ix.constant_value(ix.sub(e, vector.low)) is None]
+        ends = [e for e in ix.members_of(vector.high) if ix.difference(e, vector.low) is None]
         body: Statement = vector.body
         for end in ends:
             body = If(Op("lt", bool_, (vector.var, end)), Block((body,)))

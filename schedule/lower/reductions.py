@@ -141,7 +141,7 @@ class Reductions:
         shape: list[Expr] = [ix.as_index(len(work.copies))] if copied else []
         lengths = [*shape, *used]
         shape += extents
-        origins = tuple({axis: c.box(axis)[0] for axis in axes} for c in work.copies)
+        origins = tuple({axis: c.ranges[axis].low for axis in axes} for c in work.copies)
         scope = self._scope(work, position, shape, max(v.dtype.itemsize for v in reduction.left), axes)
         if scope == "register" and shape and not registers:
             scope = "stack"
@@ -178,15 +178,15 @@ class Reductions:
         spans = [(axis in lanes, c.box(axis)) for c in work.copies for axis in axes]
         spans += [(loop.kind == "vector", span) for c in work.copies for loop, span in _spans(c, pure)]
         kinds = all(loop.kind == "unroll" or (loop.kind == "vector" and loop.name not in job.fused) for loop in pure)
-        fixed = kinds and all(self._is_fixed(low, high, masked) for masked, (low, high) in spans)
+        fixed = kinds and all(self._is_fixed(low, high, masked) for masked, (low, high) in dict.fromkeys(spans))
         if fixed and total <= REGISTER_BYTES:
             return "register"
         return "stack" if total <= STACK_BYTES else "heap"
 
     def _is_fixed(self, low: Expr, high: Expr, masked: bool) -> bool:
         """Whether so many registers are known to do: for lanes, which masks turn off where there are fewer, at most so many."""
-        if ix.constant_value(ix.sub(high, low)) is not None or not masked or self.builder.inside("block"):
-            return ix.constant_value(ix.sub(high, low)) is not None
+        if ix.difference(high, low) is not None or not masked or self.builder.inside("block"):
+            return ix.difference(high, low) is not None
         most = extent_bound(low, high, ix.add(ix.sub(high, low), 1), self.builder.facts, self.builder.meaning)
         return ix.constant_value(most) is not None
 

@@ -117,14 +117,14 @@ def lowest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
         e = ix.maximum(e, 0)
     if ix.constant_value(e) == 0 or facts.less_equal(e, last):
         return e
-    beyond = ix.constant_value(ix.sub(e, last))
+    beyond = ix.difference(e, last)
     e = last if beyond is not None and beyond >= 0 else ix.minimum(e, last)
     return e if facts.nonnegative(last) else ix.maximum(e, 0)
 
 
 def highest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
     """`e` brought into 0 … last, and −1 where there is no index, without the parts that the facts make superfluous."""
-    beyond = ix.constant_value(ix.sub(e, last))
+    beyond = ix.difference(e, last)
     if beyond is not None and beyond >= 0:
         return last
     if not facts.nonnegative(e):
@@ -137,7 +137,7 @@ def _outermost(bounds: list[Expr], sign: int) -> list[Expr]:
     kept: list[Expr] = []
     for e in bounds:
         for k, other in enumerate(kept):
-            gap = ix.constant_value(ix.sub(e, other))
+            gap = ix.difference(e, other)
             if gap is not None:
                 kept[k] = e if gap * sign > 0 else other
                 break
@@ -148,7 +148,7 @@ def _outermost(bounds: list[Expr], sign: int) -> list[Expr]:
 
 def _below(a: Expr, b: Expr) -> bool:
     """Whether a <= b, as both are the same minimum or maximum of parts that differ by constants."""
-    gap = ix.constant_value(ix.sub(b, a))
+    gap = ix.difference(b, a)
     if gap is not None:
         return gap >= 0
     if not (isinstance(a, Op) and isinstance(b, Op) and a.name == b.name and a.name in ("minimum", "maximum")):

@@ -71,7 +71,7 @@ def _full_tile(work: Work, position: int, facts: Facts) -> list[Expr]:
             if r.value is not None:
                 continue
             members = list(ix.members_of(r.high))
-            short = [a for a in members if ix.constant_value(ix.sub(a, r.low)) is not None]
+            short = [a for a in members if ix.difference(a, r.low) is not None]
             gaps = [ix.sub(other, short[0]) for other in members if other is not short[0]] if short else []
             if any(facts.nonnegative(ix.sub(-1, gap)) for gap in gaps):
                 return []

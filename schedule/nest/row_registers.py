@@ -46,6 +46,16 @@ class _Kept:
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self.given: Set[Buffer] = {*nest.inputs, *nest.outputs}
+        self._barred: dict[Statement, bool] = {}
+
+    def is_barred(self, s: Statement) -> bool:
+        """Whether rows keep nothing in registers while this runs: memory changes hands in it, or iterations are shared out, or in lanes."""
+        known = self._barred.get(s)
+        if known is None:
+            known = isinstance(s, (Swap, Copy, View)) or (isinstance(s, For) and s.kind in ("parallel", "vector"))
+            known = known or any(map(self.is_barred, s.statements if isinstance(s, Block) else blocks_of(s)))
+            self._barred[s] = known
+        return known
 
     @cached_property
     def viewed(self) -> Set[Buffer]:
@@ -109,11 +119,9 @@ def _with_registers(loop: For, kept: _Kept, around: Sequence[For]) -> For:
     """A loop over rows with the numbers that its rows keep in registers; the same loop where there are none. around: it, and those outside."""
     if loop.kind == "unroll" or not any(isinstance(s, (For, While)) for s in loop.body.statements):
         return loop
-    every = list(statements_within(loop.body))
-    if any(
-        isinstance(s, (Swap, Copy, View)) or (isinstance(s, For) and s.kind in ("parallel", "vector")) for s in every
-    ):
+    if kept.is_barred(loop.body):
         return loop
+    every = list(statements_within(loop.body))
     names: dict[Node, Node] = {}
     for s in every:
         if isinstance(s, Let) and isinstance(s.value, Var):

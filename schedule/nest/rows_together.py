@@ -222,7 +222,7 @@ class _Walk:
 
     def _says(self, a: NestExpr | None, b: NestExpr | None, row: Var) -> bool:
         """Whether an index that two places have is that of one row."""
-        if a is None or b is None or ix.constant_value(ix.sub(a, b)) != 0:  # type: ignore[arg-type]
+        if a is None or b is None or ix.difference(a, b) != 0:  # type: ignore[arg-type]
             return False
         terms = ix.linear(a)[1]  # type: ignore[arg-type]
         return row in terms and self.moving.isdisjoint(topological(*(atom for atom in terms if atom is not row)))

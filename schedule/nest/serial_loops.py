@@ -43,6 +43,8 @@ from raido.schedule.nest.walk import expressions_of, statements_within
 
 def serial_loops(nest: Nest) -> Nest:
     """The nest with each array loop that one thread runs as a stage of its own."""
+    if not any(isinstance(s, (For, While)) for s in _on_host(nest.body)):
+        return nest
     viewed = {b for s in statements_within(nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
     body = _block(nest.body, viewed, frozenset(nest.inputs))
     return nest if body is nest.body else replace(nest, body=body)

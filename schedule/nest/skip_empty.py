@@ -51,7 +51,7 @@ def _needed(s: Any, bound: frozenset[Node]) -> _Conditions:
     """The conditions, over names that are not `bound` meanwhile, under which a statement has an effect; freeing memory is none."""
     if isinstance(s, For):
         inner = _needed_by_block(s.body, bound | {s.var})
-        trips = ix.constant_value(ix.sub(s.high, s.low))
+        trips = ix.difference(s.high, s.low)
         if inner == _NEVER or (trips is not None and trips <= 0):
             return _NEVER
         own = Op("lt", bool_, (s.low, s.high))

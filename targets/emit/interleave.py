@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from raido.algo.graph.index import add, as_index, constant_value, mul, sub
+from raido.algo.graph.index import add, as_index, constant_value, difference, mul, sub
 from raido.algo.graph.rewrite import topological
 from raido.schedule.machine import INTERLEAVED
 from raido.schedule.nest.nodes import VectorStore
@@ -61,7 +61,7 @@ def _may_pass(s: VectorStore, other: VectorStore) -> bool:
 def _in_other_rows(s: VectorStore, other: VectorStore) -> bool:
     """Whether indices differ along a dimension whose elements are too far apart for lanes to move along it."""
     for i, j, stride in zip(s.indices, other.indices, strides_of(s.buffer), strict=True):
-        if constant_value(sub(i, j)) and constant_value(stride) is None:  # type: ignore[arg-type]
+        if difference(i, j) and constant_value(stride) is None:  # type: ignore[arg-type]
             return True
     return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.index import add, as_index, canonical, constant_value, sub
+from raido.algo.graph.index import add, as_index, canonical, difference
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.nodes import For
 from raido.targets import tvm_corner as T
@@ -54,7 +54,7 @@ def _unroll(statements: Statements, s: For) -> bool:
     """Copies of the body, where the trip count is constant and moderate."""
     known = statements.unit.known
     low, high = (canonical(substitute(as_index(e), known)) for e in (s.low, s.high))
-    extent = constant_value(sub(high, low))
+    extent = difference(high, low)
     if extent is None or -(-extent // s.step) > _UNROLL_LIMIT:
         return False
     first = statements.values.scalar(s.low)

@@ -124,6 +124,14 @@ def test_a_quotient_of_an_extreme_is_the_extreme_of_quotients_where_one_of_them_
             assert ix.constant_value(value) == (of(8 * x + 3, size) + c) // k
 
 
+def test_the_difference_of_two_indices_is_a_number_or_unknown():
+    m, n = SizeVar("m"), SizeVar("n")
+    assert ix.difference(ix.add(ix.mul(X, 3), 5), ix.mul(X, 3)) == 5 and ix.difference(7, 9) == -2
+    assert ix.difference(m, m) == 0 and ix.difference(m, n) is None and ix.difference(X, 0) is None
+    whole = ix.mul(4, ix.floordiv(m, 4))
+    assert ix.difference(ix.sub(m, whole), ix.mod(m, 4)) == ix.constant_value(ix.sub(ix.sub(m, whole), ix.mod(m, 4)))
+
+
 def test_the_tile_of_a_block_that_begins_inside_is_one():
     m = SizeVar("m")
     facts = Facts().with_range(X, 0, ix.sub(ix.ceildiv(m, 128), 1))
