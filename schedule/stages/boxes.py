@@ -19,6 +19,7 @@ from raido.algo.graph.expr import Const, Count, Expr, Load, Node, Op, SizeVar, V
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
+from raido.schedule.remember import remembered
 from raido.schedule.stages.checks import all_of, within
 from raido.schedule.stages.stage import Stage, initial_values
 
@@ -41,6 +42,7 @@ class Side:
     whole: bool = False
 
 
+@remembered
 def box_of(stage: Stage) -> tuple[Side, ...] | None:
     """The box that the steps of an update set for certain, each element once; None where they fold, or may set anything else."""
     update, fold = stage.update, stage.reduction
