@@ -9,7 +9,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var, fresh
-from raido.algo.graph.rewrite import free_variables, rebuild, scalar_nodes
+from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.branches import arrays_not_copied
 from raido.schedule.lanes_along_folds import is_ordered_fold, is_plain_fold
 from raido.schedule.lower.index_checks import is_made_of_sizes
@@ -263,30 +263,19 @@ def substitute_inlined(
     nodes = scalar_nodes(*bodies)
     if not any(isinstance(n, Load) and getattr(n.array, "form", None) in inlined for n in nodes):
         return bodies
-    memo: dict[Node, Node] = {}
-    for node in nodes:
-        if isinstance(node, Load):
-            indices = tuple(memo[i] for i in node.indices)
-            new: Node = Load(node.array, indices, node.checked)
-            if isinstance(node.array, Result) and node.array.form in inlined:
-                stage, parts = inlined[node.array.form]
-                memo_axes = dict(zip((a.var for a in stage.axes), indices, strict=True))
-                new = replace_scalars(parts[node.array.index], memo_axes, tables)
-        else:
-            new = rebuild(node, lambda child: memo.get(child, child))
-        tables.carry(node, new)
-        memo[node] = new
-    return tuple(memo[b] for b in bodies)  # type: ignore[misc]
+    memo: dict[Node, Any] = {}
+    for node, new in tables.renewed(nodes, memo):
+        if isinstance(node, Load) and isinstance(node.array, Result) and node.array.form in inlined:
+            stage, parts = inlined[node.array.form]
+            memo_axes = dict(zip((a.var for a in stage.axes), new.indices, strict=True))
+            memo[node] = replace_scalars(parts[node.array.index], memo_axes, tables)
+            tables.carry(node, memo[node])
+    return tuple(memo[b] for b in bodies)
 
 
 def replace_scalars(e: Expr, values: Mapping[Any, Node], tables: Tables) -> Expr:
     """`e` with variables replaced; arrays are closed and stay as they are."""
-    memo = dict(values)
-    for node in scalar_nodes(e):
-        if node not in memo:
-            memo[node] = rebuild(node, lambda child: memo.get(child, child))
-            tables.carry(node, memo[node])
-    return memo[e]  # type: ignore[return-value]
+    return tables.renew(scalar_nodes(e), dict(values))[e]
 
 
 def flat(stages: Iterable[AnyStage]) -> list[AnyStage]:

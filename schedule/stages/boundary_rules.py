@@ -19,7 +19,7 @@ from raido.algo.graph.assumed import assumed
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Axis, Cond, Const, Expr, Load, Node, Op, SizeVar, Var
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritten, substitute, topological
+from raido.algo.graph.rewrite import free_variables, loads_in, substitute, topological
 from raido.schedule.stages.tables import Tables
 
 _FACTS = Facts()
@@ -29,16 +29,13 @@ def name_boundary_rules(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
     """The graph with boundary rules in indices that arithmetic or a branch brings into an array."""
     nodes = topological(*roots)
     extents = {axis.var: axis.extent for node in nodes for axis in getattr(node, "axes", ()) if isinstance(axis, Axis)}
-    memo: dict[Node, Node] = {}
-    for node in nodes:
-        new = rebuild(node, memo.__getitem__)
+
+    def change(new: Node) -> Node:
         if isinstance(new, Load):
-            new = _with_indices(new, lambda e, size: _as_rule(e, size, extents))
-        elif isinstance(new, Cond):
-            new = _in_branches(new, extents, tables)
-        tables.carry(node, new)
-        memo[node] = new
-    return rewritten(roots, memo)
+            return _with_indices(new, lambda e, size: _as_rule(e, size, extents))
+        return _in_branches(new, extents, tables) if isinstance(new, Cond) else new
+
+    return tables.rewrite(roots, change)
 
 
 def _with_indices(load: Load, change: Callable[[Expr, Expr], Expr]) -> Load:

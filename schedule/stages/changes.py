@@ -52,10 +52,7 @@ def change_in_place(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
     order = Order(roots, _candidates(nodes, tables), tables)
     memo: dict[Node, Node] = {}
     made: dict[Node, dict[int, Array]] = {}
-    for node in nodes:
-        new = rebuild(node, memo.__getitem__)
-        tables.carry(node, new)
-        memo[node] = new
+    for node, new in tables.renewed(nodes, memo):
         if isinstance(node, Result) and node.form in made and node.index in made[node.form]:
             memo[node] = made[node.form][node.index]
         elif isinstance(node, (Generate, Update)) and node in order.paths:
@@ -115,10 +112,7 @@ def _without_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
     """The graph without unnamed maps that repeat an array of a loop, or one that is made here, element for element."""
     states = {p for form in topological(*roots) if isinstance(form, (ArrayLoop, ArrayWhile)) for p in form.state}
     memo: dict[Node, Node] = {}
-    for node in topological(*roots):
-        new = rebuild(node, memo.__getitem__)
-        tables.carry(node, new)
-        memo[node] = new
+    for node, new in tables.renewed(topological(*roots), memo):
         if isinstance(new, Result) and isinstance(new.form, Generate) and not tables.names.get(new.form):
             form, body = new.form, new.form.bodies[new.index]
             if isinstance(body, Load) and not body.checked and body.indices == tuple(axis.var for axis in form.axes):
@@ -186,10 +180,7 @@ def _with_newer(form: Generate, change: Change, before: Change, tables: Tables) 
             tables.carry(load, memo[load])
     if not memo:
         return form
-    for node in scalar_nodes(*form.bodies):
-        if node not in memo:
-            memo[node] = rebuild(node, lambda child: memo.get(child, child))
-            tables.carry(node, memo[node])
+    tables.renew(scalar_nodes(*form.bodies), memo)
     return Generate(form.axes, tuple(memo[body] for body in form.bodies))  # type: ignore[misc]
 
 

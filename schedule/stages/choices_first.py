@@ -29,7 +29,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.node import Node, field_names, with_fields
-from raido.algo.graph.rewrite import free_variables, loads_in, rebuild, rewritten, topological
+from raido.algo.graph.rewrite import free_variables, loads_in, rewritten, topological
 from raido.schedule.stages.dependent import DEPENDENT, Dependent
 from raido.schedule.stages.positions import chooses_by_position, is_bounded
 from raido.schedule.stages.tables import Tables
@@ -38,14 +38,10 @@ from raido.schedule.stages.tables import Tables
 def make_choices_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """The graph in which nothing that goes along an axis in order chooses elements by their position along it."""
     memo: dict[Node, Node] = {}
-    for node in topological(*roots):
-        new = rebuild(node, memo.__getitem__)
-        tables.carry(node, new)
+    for node, new in tables.renewed(topological(*roots), memo):
         if isinstance(new, DEPENDENT) and not free_variables(new):
-            made = _with_choices_before(new, tables)
-            tables.carry(new, made)
-            new = made
-        memo[node] = new
+            memo[node] = _with_choices_before(new, tables)
+            tables.carry(new, memo[node])
     return rewritten(roots, memo)
 
 

@@ -34,7 +34,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.faults import can_fault
-from raido.algo.graph.rewrite import children, loads_in, rebuild, rewritten, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, loads_in, rewritten, scalar_nodes, topological
 from raido.schedule.stages.checks import all_of, made_for_elements
 from raido.schedule.stages.order import Order, facts_of
 from raido.schedule.stages.partial import updates_of
@@ -69,9 +69,7 @@ def choose_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...
     finder = _Finder(Order(roots, {}, tables), facts_of(nodes), tables)
     choices = {node: choice for node, found in leaves.items() if (choice := finder.choice(node, found)) is not None}
     memo: dict[Node, Node] = {}
-    for node in nodes:
-        memo[node] = rebuild(node, memo.__getitem__)
-        tables.carry(node, memo[node])
+    for node, _ in tables.renewed(nodes, memo):
         if isinstance(node, Result) and node.form in choices:
             memo[node] = _in_turn(node.form, choices[node.form], memo, tables)
     return rewritten(roots, memo)
@@ -194,11 +192,7 @@ def _in_turn(form: Node, choice: _Choice, memo: Mapping[Node, Node], tables: Tab
 
 def _of_others(form: Node, arrays: Mapping[Node, Node], tables: Tables) -> Node:
     """A change of other arrays."""
-    changed: dict[Node, Node] = dict(arrays)
-    for node in scalar_nodes(form):
-        changed[node] = rebuild(node, lambda child: changed.get(child, child))
-        tables.carry(node, changed[node])
-    return changed[form]
+    return tables.renew(scalar_nodes(form), dict(arrays))[form]
 
 
 def _where(test: Expr, change: Node, now: Array, tables: Tables) -> Array:

@@ -13,7 +13,7 @@ from collections.abc import Set
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Generate, Load, Node, Update, Var
-from raido.algo.graph.rewrite import evaluated_nodes, free_variables, rebuild, rewritten, topological
+from raido.algo.graph.rewrite import evaluated_nodes, free_variables, rewritten, topological
 from raido.schedule.machine import LINE
 from raido.schedule.stages.inline import SHORT
 from raido.schedule.stages.reads_before import with_early_reads
@@ -31,13 +31,10 @@ def make_columns_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
     if not found:
         return roots
     memo: dict[Node, Node] = {}
-    for node in nodes:
-        memo[node] = rebuild(node, memo.__getitem__)
-        tables.carry(node, memo[node])
+    for node, new in tables.renewed(nodes, memo):
         if node in found:
-            new = with_early_reads(node, memo[node], found[node], memo, tables, "column")  # type: ignore[arg-type]
-            tables.carry(memo[node], new)
-            memo[node] = new
+            memo[node] = with_early_reads(node, new, found[node], memo, tables, "column")  # type: ignore[arg-type]
+            tables.carry(new, memo[node])
     return rewritten(roots, memo)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Filter, Generate, Item, Node, Op, Reduce, Result, const, fresh
-from raido.algo.graph.rewrite import rebuild, rewritten, topological
+from raido.algo.graph.rewrite import rewritten, topological
 from raido.schedule.stages.tables import Tables
 
 
@@ -19,13 +19,10 @@ def count_filters(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]
     if all(form in read for form, _ in used):
         return roots
     memo: dict[Node, Node] = {}
-    for node in nodes:
-        new = rebuild(node, memo.__getitem__)
+    for node, new in tables.renewed(nodes, memo):
         if isinstance(node, Result) and isinstance(node.form, Filter) and node.form not in read:
-            assert isinstance(new, Result) and isinstance(new.form, Filter)
-            new = Result(_count(new.form, tables), 0)
-        tables.carry(node, new)
-        memo[node] = new
+            memo[node] = Result(_count(new.form, tables), 0)
+            tables.carry(node, memo[node])
     return rewritten(roots, memo)
 
 

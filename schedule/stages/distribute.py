@@ -251,9 +251,4 @@ def _move(axes: tuple[Axis, ...], body: Expr, tables: Tables) -> Result:
 
 def _replaced(roots: tuple[Array, ...], values: Mapping[Any, Node], tables: Tables) -> tuple[Array, ...]:
     """The graph with whole arrays replaced."""
-    memo: dict[Node, Node] = dict(values)
-    for node in topological(*roots):
-        if node not in memo:
-            memo[node] = rebuild(node, memo.__getitem__)
-            tables.carry(node, memo[node])
-    return rewritten(roots, memo)
+    return rewritten(roots, tables.renew(topological(*roots), dict(values)))

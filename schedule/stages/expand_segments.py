@@ -29,7 +29,7 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.faults import operator_can_fault
 from raido.algo.graph.offsets import in_order, lone_offset
 from raido.algo.graph.reduction import either
-from raido.algo.graph.rewrite import rebuild, rewritten, topological
+from raido.algo.graph.rewrite import rewritten, topological
 from raido.algo.passes.starts import folded_from_neutral
 from raido.schedule.stages.tables import Tables
 
@@ -38,16 +38,13 @@ def expand_segments(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
     """The graph without `Segmented` forms."""
     memo: dict[Node, Node] = {}
     made: dict[Node, Generate] = {}
-    for node in topological(*roots):
-        new = rebuild(node, memo.__getitem__)
-        tables.carry(node, new)
+    for node, new in tables.renewed(topological(*roots), memo):
         if isinstance(new, Segmented):
             made[new] = _scan(new, tables) if new.scan else _reduction(new, tables)
             tables.pass_names(node, made[new])
             tables.kinds[made[new]] = "segmented_scan" if new.scan else "segmented_reduce"
         if isinstance(new, Result) and new.form in made:
-            new = Result(made[new.form], new.index)
-        memo[node] = new
+            memo[node] = Result(made[new.form], new.index)
     return rewritten(roots, memo)
 
 

@@ -39,7 +39,7 @@ from raido.algo.graph.expr import (
     fresh_parameter,
 )
 from raido.algo.graph.program import Program
-from raido.algo.graph.rewrite import children, rebuild, rewritten, topological
+from raido.algo.graph.rewrite import children, rewritten, topological
 from raido.schedule.stages.boundary_rules import name_boundary_rules
 from raido.schedule.stages.changes import change_in_place, readers_first
 from raido.schedule.stages.choices_first import make_choices_first
@@ -126,7 +126,6 @@ def form_stages(program: Program, as_general: bool = False) -> StageGraph:
 
 def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Counts, conditions and predicates of whole-array forms become sizes, or elements of arrays of rank 0."""
-    memo: dict[Node, Node] = {}
 
     def scalar(e: Expr) -> Expr:
         if isinstance(e, Const | SizeVar) or (isinstance(e, Load) and not e.indices):
@@ -137,17 +136,14 @@ def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple
         tables.kinds[form] = "scalar"
         return Load(Result(form, 0), (), False)
 
-    for node in topological(*roots):
-        new = rebuild(node, memo.__getitem__)
+    def change(new: Node) -> Node:
         if isinstance(new, ArrayLoop):
-            new = ArrayLoop(scalar(new.count), new.index, new.state, new.init, new.results)
-        elif isinstance(new, ArrayWhile):
-            new = ArrayWhile(scalar(new.condition), new.state, new.init, new.results)
-        elif isinstance(new, ArrayCond):
-            new = ArrayCond(scalar(new.predicate), new.then, new.orelse)
-        tables.carry(node, new)
-        memo[node] = new
-    return rewritten(roots, memo)
+            return ArrayLoop(scalar(new.count), new.index, new.state, new.init, new.results)
+        if isinstance(new, ArrayWhile):
+            return ArrayWhile(scalar(new.condition), new.state, new.init, new.results)
+        return ArrayCond(scalar(new.predicate), new.then, new.orelse) if isinstance(new, ArrayCond) else new
+
+    return tables.rewrite(roots, change)
 
 
 def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -165,28 +161,22 @@ def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     if not renamed:
         return roots
     memo: dict[Node, Node] = {}
-    for node in topological(*roots):  # a state's sizes, which may be those of other loops' results, come before it
+    # A state's sizes, which may be those of other loops' results, come before it.
+    for node, new in tables.renewed(topological(*roots), memo):
         if isinstance(node, Parameter) and node in renamed:
-            shape = rewritten(node.shape, memo)
-            memo[node] = fresh_parameter(renamed[node], node.dtype, shape)
+            memo[node] = fresh_parameter(renamed[node], node.dtype, new.shape)
             tables.carry(node, memo[node])
-            continue
-        memo[node] = rebuild(node, memo.__getitem__)
-        tables.carry(node, memo[node])
     return rewritten(roots, memo)
 
 
 def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Fresh variables with display names for the axes of every form and of its reduction."""
     memo: dict[Node, Node] = {}
-    for node in topological(*roots):
-        new = rebuild(node, memo.__getitem__)
-        tables.carry(node, new)
+    for node, new in tables.renewed(topological(*roots), memo):
         if isinstance(new, (Generate, *DEPENDENT)):
             named = _with_axis_names(new, tables) if isinstance(new, Generate) else _with_display_names(new, tables)
             tables.carry(new, named)
-            new = named
-        memo[node] = new
+            memo[node] = named
     return rewritten(roots, memo)
 
 

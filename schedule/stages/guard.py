@@ -43,10 +43,10 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.faults import can_fault, risky
 from raido.algo.graph.node import Node, with_fields
-from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
 from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.tables import Tables
-from raido.schedule.stages.uses import binders, host_variables
+from raido.schedule.stages.uses import binders, host_variables, loops_around
 
 Guard = tuple[Expr, ...]  # all of them hold where an array is read
 _GUARDED = (Generate, Scan, Update, Filter, Sort, ArrayLoop, ArrayWhile)
@@ -112,7 +112,7 @@ def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables
         form: questions.intersection(*(guard for guard in found[form])) | {question} if form in found else {question}
         for form, question in runs.items()
     }
-    inside = _loops_of(nodes)
+    inside = loops_around(nodes)
     return {
         form: [
             tuple(p for p in guard if all(p not in answered[loop] for loop in inside[form])) for guard in alternatives
@@ -121,31 +121,13 @@ def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables
     }
 
 
-def _loops_of(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
-    """The array loops whose index or state each node depends on."""
-    bound: dict[Node, Node] = {}
-    for form in nodes:
-        if isinstance(form, ArrayLoop | ArrayWhile):
-            bound |= dict.fromkeys(form.state, form)
-            bound |= {form.index: form} if isinstance(form, ArrayLoop) else {}
-    inside: dict[Node, frozenset[Node]] = {}
-    for node in nodes:
-        own = frozenset((bound[node],)) if node in bound else frozenset()
-        inside[node] = own.union(*(inside[child] for child in children(node))) - {node}
-    return inside
-
-
 def _runs(form: ArrayLoop | ArrayWhile, tables: Tables) -> Expr | None:
     """Whether a loop has a first iteration; None where it always has."""
     if isinstance(form, ArrayLoop):
         runs = isinstance(form.count, Const) and int(form.count.value) > 0
         return None if runs else Op("gt", bool_, (form.count, const(i64, 0)))
-    memo: dict[Node, Node] = dict(zip(form.state, form.init, strict=True))
-    for node in topological(form.condition):
-        if node not in memo:
-            memo[node] = rebuild(node, memo.__getitem__)
-            tables.carry(node, memo[node])
-    return memo[form.condition]  # type: ignore[return-value]
+    before: dict[Node, Node] = dict(zip(form.state, form.init, strict=True))
+    return tables.renew(topological(form.condition), before)[form.condition]
 
 
 def _reads(reader: Node, tables: Tables) -> Iterator[tuple[Node, Guard]]:
@@ -235,13 +217,11 @@ def _asks(form: Node, guard: Expr) -> bool:
 def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables) -> tuple[Array, ...]:
     """The graph in which these forms ask for themselves."""
     memo: dict[Node, Node] = {}
-    for node in _order(roots, guards):
-        new = rebuild(node, memo.__getitem__)
+    for node, new in tables.renewed(_order(roots, guards), memo):
         if node in guards:
-            new = _with_guard(new, memo[guards[node]], tables)  # type: ignore[arg-type]
-            tables.hoistable[new] = True
-        tables.carry(node, new)
-        memo[node] = new
+            memo[node] = _with_guard(new, memo[guards[node]], tables)
+            tables.hoistable[memo[node]] = True
+            tables.carry(node, memo[node])
     return rewritten(roots, memo)
 
 

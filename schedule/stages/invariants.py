@@ -70,13 +70,10 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
         return roots
     parts = {e for form, found in early.items() for e in _largest(form, found)}
     memo: dict[Node, Node] = {}
-    for node in nodes:
-        memo[node] = rebuild(node, memo.__getitem__)
-        tables.carry(node, memo[node])
+    for node, _ in tables.renewed(nodes, memo):
         if node in early:
-            new = _with_invariants(node, early[node], parts, memo, tables)
-            tables.carry(node, new)
-            memo[node] = new
+            memo[node] = _with_invariants(node, early[node], parts, memo, tables)
+            tables.carry(node, memo[node])
     return rewritten(roots, memo)
 
 

@@ -149,11 +149,7 @@ def _converted(form: Any, inside: dict[Node, None], roots: tuple[Array, ...], ta
     results = Generate(axes, bodies)
     tables.kinds[results] = "map"
     memo: dict[Node, Any] = {Result(form, k): Result(results, place) for place, k in enumerate(used)}
-    for node in nodes:
-        if node not in memo:
-            memo[node] = rebuild(node, memo.__getitem__)
-            tables.carry(node, memo[node])
-    return inline_moves(rewritten(roots, memo), tables)
+    return inline_moves(rewritten(roots, tables.renew(nodes, memo)), tables)
 
 
 class _Converting:
@@ -272,19 +268,15 @@ def write_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]
     `[v if x == i else s[x] for x]` becomes `s` with element i changed to v; where branches differ by such changes, each change asks
     for its own branch.
     """
-    nodes = topological(*roots)
-    if not any(isinstance(node, Fill) for node in nodes):
+    if not any(isinstance(node, Fill) for node in topological(*roots)):
         return roots
-    memo: dict[Node, Any] = {}
-    for node in nodes:
-        new = rebuild(node, memo.__getitem__)
+
+    def change(new: Node) -> Node:
         if isinstance(new, Element):
-            new = Element(new.array, tuple(map(_without_clamp, new.indices)))
-        elif isinstance(new, Fill):
-            new = _changed(new, tables)
-        tables.carry(node, new)
-        memo[node] = new
-    return rewritten(roots, memo)
+            return Element(new.array, tuple(map(_without_clamp, new.indices)))
+        return _changed(new, tables) if isinstance(new, Fill) else new
+
+    return tables.rewrite(roots, change)
 
 
 Change = tuple[Expr, tuple[Expr, ...], Expr]  # the test, the index, and the new element

@@ -31,7 +31,6 @@ from raido.algo.graph.rewrite import (
     evaluated_nodes,
     free_variables,
     loads_in,
-    rebuild,
     rewritten,
     scalar_nodes,
     topological,
@@ -69,11 +68,10 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
     if not early:
         return roots
     memo: dict[Node, Node] = {}
-    for node in nodes:
-        memo[node] = rebuild(node, memo.__getitem__)
+    for node, new in tables.renewed(nodes, memo):
         if isinstance(node, Generate | Update):
-            memo[node] = with_early_reads(node, memo[node], early, memo, tables)
-        tables.carry(node, memo[node])
+            memo[node] = with_early_reads(node, new, early, memo, tables)
+            tables.carry(node, memo[node])
     return rewritten(roots, memo)
 
 
@@ -189,11 +187,7 @@ def with_early_reads(
             instead[memo[load]] = Load(Result(made[key], 0), tuple(axis.var for axis in used), False)
     if not instead:
         return new
-    for node in scalar_nodes(new):
-        if node not in instead:
-            instead[node] = rebuild(node, lambda child: instead.get(child, child))
-            tables.carry(node, instead[node])
-    return instead[new]
+    return tables.renew(scalar_nodes(new), instead)[new]
 
 
 def _axes_of(load: Node, axes: Sequence[Axis]) -> list[Axis]:

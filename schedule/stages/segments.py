@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from raido.algo.graph.expr import Axis, Checked, Expr, Item, Parameter, Reduce, Result
 from raido.algo.graph.node import Node, field_names
 from raido.algo.graph.reduction import identities_of
-from raido.algo.graph.rewrite import children, free_variables, post_order, rebuild, scalar_nodes
+from raido.algo.graph.rewrite import children, free_variables, post_order, scalar_nodes
 from raido.schedule.plan import LoopPlan
 from raido.schedule.remember import remembered
 from raido.schedule.stages.dependent import is_ragged
@@ -46,13 +46,11 @@ def with_lanes(stage: Stage, loop: LoopPlan, tables: Tables) -> tuple[Expr, ...]
     """The bodies of a stage with its ragged folds in lanes, where they may be, as a loop of its strategy's part states."""
     bodies = stage.bodies
     memo: dict[Node, Node] = {}
-    for node in scalar_nodes(*bodies):
-        new = rebuild(node, lambda child: memo.get(child, child))
+    for node, new in tables.renewed(scalar_nodes(*bodies), memo):
         if isinstance(new, Reduce) and is_ragged(new) and takes_lanes(new):
             parts = (getattr(new, name) for name in field_names(Reduce))
-            new = LaneFold(*parts, loop.lanes, loop.interleave, stage.name, loop.name)
-        tables.carry(node, new)
-        memo[node] = new
+            memo[node] = LaneFold(*parts, loop.lanes, loop.interleave, stage.name, loop.name)
+            tables.carry(node, memo[node])
     return tuple(memo[body] for body in bodies)  # type: ignore[misc]
 
 

@@ -30,9 +30,7 @@ def share_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]
     if not shared:
         return roots
     memo: dict[Node, Node] = {}
-    for node in nodes:
-        memo[node] = rebuild(node, memo.__getitem__)
-        tables.carry(node, memo[node])
+    for node, _ in tables.renewed(nodes, memo):
         if isinstance(node, (Generate, *DEPENDENT)):
             memo[node] = _with_shared(node, shared, memo, tables)
     return rewritten(roots, memo)

@@ -50,10 +50,9 @@ def _reading(update: Update, states: list[Result], tables: Tables) -> Update:
                 instead.setdefault(element, load)
     if not instead:
         return update
-    for node in within:
-        if node not in instead:
-            instead[node] = rebuild(node, lambda child: instead.get(child, child))
-        tables.carry(node, instead[node])
+    for element, load in instead.items():
+        tables.carry(element, load)
+    tables.renew(within, instead)
     values = tuple(instead[value] for value in update.values)
     new = rebuild(update, lambda child: values[update.values.index(child)] if child in update.values else child)
     assert isinstance(new, Update)
@@ -79,9 +78,8 @@ def _elements(state: Result, update: Update, tables: Tables) -> Iterator[tuple[E
 def _replaced(roots: tuple[Array, ...], old: Update, new: Update, tables: Tables) -> tuple[Array, ...]:
     """The graph with one form in another's place, which does not depend on it."""
     memo: dict[Node, Node] = {}
-    for node in (*topological(new), *topological(*roots)):
-        if node in memo:
-            continue
-        memo[node] = memo[new] if node is old else rebuild(node, memo.__getitem__)
-        tables.carry(node, memo[node])
+    for node, _ in tables.renewed((*topological(new), *topological(*roots)), memo):
+        if node is old:
+            memo[node] = memo[new]
+            tables.carry(node, memo[node])
     return rewritten(roots, memo)

@@ -40,7 +40,7 @@ from raido.algo.graph.expr import (
     const,
     fresh,
 )
-from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
+from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
 from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
 from raido.schedule.stages.tables import Tables, fold_constants
 
@@ -66,18 +66,14 @@ def sort_by_networks(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
     alone = _only_read_by_sorts(nodes, roots, tables)
     networks: dict[Node, _Sorted] = {}
     memo: dict[Node, Node] = {}
-    for node in nodes:
-        new: Any = rebuild(node, memo.__getitem__)
-        tables.carry(node, new)
+    for node, new in tables.renewed(nodes, memo):
         if isinstance(node, Sort) and node in wanted:
             networks[node] = _sorted(new, wanted[node], alone, tables)
         elif isinstance(node, Result) and node.form in networks:
-            new = networks[node.form].rows.get(node.index, new)
+            memo[node] = networks[node.form].rows.get(node.index, new)
         elif isinstance(node, Load) and isinstance(node.array, Result) and node.array.form in networks:
-            made = networks[node.array.form].element(new, node.array)
-            tables.carry(node, made)
-            new = made
-        memo[node] = new
+            memo[node] = networks[node.array.form].element(new, node.array)
+            tables.carry(node, memo[node])
     return rewritten(roots, memo)
 
 

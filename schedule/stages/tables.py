@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from raido.algo.graph.dtypes import bool_
@@ -89,6 +89,20 @@ class Tables:
                 self.carry(node, new)
                 memo[node] = new
         return tuple(memo[root] for root in roots)
+
+    def renew(self, nodes: Iterable[Node], memo: dict[Node, Any]) -> dict[Node, Any]:
+        """Rebuilds those of the nodes, children first, that `memo` does not hold yet, from what it has for their children; returns it."""
+        for _ in self.renewed(nodes, memo):
+            pass
+        return memo
+
+    def renewed(self, nodes: Iterable[Node], memo: dict[Node, Any]) -> Iterator[tuple[Node, Any]]:
+        """The same one by one: each node and what it was rebuilt as, in whose place the caller may put something else."""
+        for node in nodes:
+            if node not in memo:
+                memo[node] = new = rebuild(node, lambda child: memo.get(child, child))
+                self.carry(node, new)
+                yield node, new
 
     def beta(self, form: Generate, index: int, indices: tuple[Expr, ...]) -> Expr:
         """The element of `form` at `indices`, as an expression."""
