@@ -29,7 +29,7 @@ from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Nest, Statement, 
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.uses import fields_of
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
 
 NOWHERE = const(i64, (1 << 63) - 1)
 PLACES = ((8, u8, 1 << 8), (16, i16, 1 << 15), (32, i32, 1 << 31), (64, i64, 1 << 63))  # bits, type, how many it holds
@@ -61,9 +61,7 @@ def keep_first_places(nest: Nest) -> Nest:
 def _inside(s: Any) -> Any:
     """A statement, or a block, in which such folds are rewritten."""
     if not isinstance(s, Block):
-        blocks = {name: getattr(s, name) for name in fields_of(type(s)) if isinstance(getattr(s, name), Block)}
-        changed = {name: _inside(block) for name, block in blocks.items()}
-        return replace(s, **changed) if changed else s
+        return with_blocks(s, _inside)
     block = Block(tuple(_inside(each) for each in s.statements))
     for places in [a.buffer for a in block.statements if isinstance(a, Alloc) and a.buffer.dtype is i64]:
         found = _found(block, places)
@@ -203,8 +201,7 @@ def _rewritten(block: Block, places: Buffer, found: InOrder) -> Block:
             return replace(s, buffer=kept, value=const(narrow, 0))
         if isinstance(s, Block):
             return Block(tuple(map(statement, s.statements)))
-        blocks = {name: getattr(s, name) for name in fields_of(type(s)) if isinstance(getattr(s, name), Block)}
-        return new if s is fold else replace(s, **{name: statement(b) for name, b in blocks.items()}) if blocks else s
+        return new if s is fold else with_blocks(s, statement)
 
     until, after = block.statements[: found.statement + 1], block.statements[found.statement + 1 :]
     read = (map_expressions(s, change, lambda buffer: buffer) for s in after)

@@ -16,7 +16,7 @@ def replace_vector_loops(nest: Nest, made: Callable[[For], Statement]) -> Nest:
         return map_block(block, statement)
 
     def statement(s: Statement) -> Statement:
-        return made(s) if isinstance(s, For) and s.kind == "vector" else with_blocks(s, inside)
+        return made(s) if isinstance(s, For) and s.kind == "vector" else with_blocks(s, inside, setups=False)
 
     body = inside(nest.body)
     return nest if body is nest.body else replace(nest, body=body)

@@ -13,7 +13,7 @@ from raido.algo.graph.facts import Interval
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.owners import largest
-from raido.schedule.kernels.thread_code import map_blocks, thread_code
+from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.nest.nodes import (
     Block,
     Collect,
@@ -24,7 +24,7 @@ from raido.schedule.nest.nodes import (
     While,
 )
 from raido.schedule.nest.values import NestExpr, Read
-from raido.schedule.nest.walk import blocks_of, statements_within
+from raido.schedule.nest.walk import blocks_of, statements_within, with_blocks
 
 AXES = {"thread.x": 0, "thread.y": 1, "thread.z": 2}
 
@@ -139,7 +139,7 @@ def made_serial(block: Block, loop: For) -> Block:
     def change(s: Any) -> Any:
         if s is loop:
             return replace(s, body=thread_code(s.body))
-        return map_blocks(s, lambda inner: made_serial(inner, loop))
+        return with_blocks(s, lambda inner: made_serial(inner, loop))
 
     return Block(tuple(map(change, block.statements)))
 

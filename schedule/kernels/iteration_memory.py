@@ -18,12 +18,12 @@ from raido.algo.graph.expr import Expr, Node, Var
 from raido.algo.graph.facts import Interval, interval
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.kernels.thread_code import map_statements, thread_memory
+from raido.schedule.kernels.thread_code import thread_memory
 from raido.schedule.nest.effects import bound_within
 from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Block, For, Let, Statement, Store
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.values import Buffer, Read, replaced
-from raido.schedule.nest.walk import blocks_of
+from raido.schedule.nest.walk import blocks_of, map_statements
 
 
 @dataclass(slots=True)

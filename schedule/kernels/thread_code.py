@@ -6,7 +6,7 @@ What is left are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -105,31 +105,6 @@ def _append(s: Append) -> Statement:
     stores = [Store(buffer, (place,), value) for buffer, value in zip(s.buffers, s.values, strict=True)]
     moved = Store(s.position, (), ix.add(place, 1))
     return If(s.predicate, Block((Let(place, Read(s.position, (), None)), *stores, moved)))
-
-
-def map_statements(block: Block, change: Callable[[Statement], Iterable[Statement]]) -> Block:
-    """Code of a thread with every statement that holds no others replaced."""
-    return Block(tuple(made for s in block.statements for made in _mapped(s, change)))
-
-
-def _mapped(s: Statement, change: Callable[[Statement], Iterable[Statement]]) -> Iterator[Statement]:
-    if isinstance(s, (Block, For, If, While)):
-        yield map_blocks(s, lambda block: map_statements(block, change))
-    else:
-        yield from change(s)
-
-
-def map_blocks(s: Statement, change: Callable[[Block], Block]) -> Statement:
-    """A statement of a thread with the blocks that it holds replaced, or the block that it is; others as they are."""
-    if isinstance(s, Block):
-        return change(s)
-    if isinstance(s, For):
-        return replace(s, body=change(s.body))
-    if isinstance(s, If):
-        return If(s.condition, change(s.then), None if s.orelse is None else change(s.orelse))
-    if isinstance(s, While):
-        return replace(s, setup=change(s.setup), body=change(s.body))
-    return s
 
 
 def thread_memory(buffer: Buffer) -> Buffer:

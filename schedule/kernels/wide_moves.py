@@ -26,12 +26,11 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import substitute, topological
-from raido.schedule.kernels.thread_code import map_blocks
 from raido.schedule.machine import WIDEST_ACCESS
 from raido.schedule.nest.effects import buffers_read, loads, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
 
 LEAST_COPIED = 4
 """Bytes that an asynchronous copy moves at least."""
@@ -71,7 +70,7 @@ def _block(block: Block, names: Names, around: _Around) -> Block:
             made += _loop(s, names, around)
         else:
             known = {**names, s.var: _strided(s, names)} if isinstance(s, For) and s.step > 1 else names
-            inside = map_blocks(s, lambda inner: _block(inner, known, around))  # noqa: B023
+            inside = with_blocks(s, lambda inner: _block(inner, known, around))  # noqa: B023
             made += (_asked_once(inside),) if isinstance(inside, If) else _whole_first(inside, known, around)
     return Block(tuple(made))
 

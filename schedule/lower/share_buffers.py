@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import is_
 from typing import Any
 
 from raido.schedule.nest.effects import touched
 from raido.schedule.nest.nodes import Alloc, Block, For, If, Nest, Statement, Swap, View, While
 from raido.schedule.nest.replace_buffers import replace_buffers
 from raido.schedule.nest.values import Buffer
-from raido.schedule.nest.walk import statements_within
+from raido.schedule.nest.walk import statements_within, with_statements
 
 
 def share_buffers(nest: Nest) -> Nest:
@@ -30,7 +29,7 @@ def share_buffers(nest: Nest) -> Nest:
 def _share(block: Block, swapped: set[Buffer]) -> Block:
     statements = [_inside(s, swapped) for s in block.statements]
     if not _some_alike(statements, swapped):
-        return block if all(map(is_, statements, block.statements)) else Block(tuple(statements))
+        return with_statements(block, statements)
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     for k, statement in enumerate(statements):
@@ -53,8 +52,7 @@ def _share(block: Block, swapped: set[Buffer]) -> Block:
             same.append(buffer)
         rest.append(statement)
     if not renamed:
-        same_statements = all(a is b for a, b in zip(rest, block.statements, strict=True))
-        return block if same_statements else Block(tuple(rest))
+        return with_statements(block, rest)
     return replace_buffers(Block(tuple(rest)), renamed)
 
 

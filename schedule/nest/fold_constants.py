@@ -14,6 +14,7 @@ from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.rewrite import transform
 from raido.schedule.nest.nodes import Block, If, Let, Nest
 from raido.schedule.nest.uses import PLAIN, fields_of
+from raido.schedule.nest.walk import with_statements
 
 
 def fold_constants(nest: Nest) -> Nest:
@@ -49,10 +50,7 @@ def _block(block: Block, known: dict[Node, Node], keep: bool = False) -> Block:
             statements += [] if taken is None or not taken.statements else [taken]
             continue
         statements.append(made)
-    same = len(statements) == len(block.statements) and all(
-        a is b for a, b in zip(statements, block.statements, strict=True)
-    )
-    return block if same else Block(tuple(statements))
+    return with_statements(block, statements)
 
 
 def _statement(s: Any, known: dict[Node, Node]) -> Any:

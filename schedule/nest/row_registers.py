@@ -17,16 +17,16 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
-from operator import is_
+from typing import Any
 
 from raido.algo.graph.expr import Const, Expr, Node, Op, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.effects import bound_within, touched, writes, written
-from raido.schedule.nest.nodes import Alloc, Block, Copy, For, If, Let, Nest, Statement, Store, Swap, View, While
+from raido.schedule.nest.nodes import Alloc, Block, Copy, For, Let, Nest, Statement, Store, Swap, View, While
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.rows import is_equal
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial, replaced
-from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
 
 _MOST = 16  # numbers of a row: with lanes, half of the registers of AVX-512
 
@@ -92,27 +92,14 @@ def _own(s: Statement) -> set[Buffer]:
 
 def _block(block: Block, kept: _Kept, around: tuple[For, ...]) -> Block:
     """A block inside those loops."""
-    statements = [_statement(s, kept, around) for s in block.statements]
-    return block if all(map(is_, statements, block.statements)) else Block(tuple(statements))
+    return with_statements(block, [_statement(s, kept, around) for s in block.statements])
 
 
 def _statement(s: Statement, kept: _Kept, around: tuple[For, ...]) -> Statement:
-    if isinstance(s, Block):
-        return _block(s, kept, around)
     if isinstance(s, For):
         around = (*around, s)
-        loop = _with_registers(s, kept, around)
-        body = _block(loop.body, kept, around)
-        return loop if body is loop.body else replace(loop, body=body)
-    if isinstance(s, If):
-        then = _block(s.then, kept, around)
-        orelse = None if s.orelse is None else _block(s.orelse, kept, around)
-        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
-    if blocks := list(blocks_of(s)):
-        (*_, body) = blocks
-        new = _block(body, kept, around)
-        return s if new is body else replace(s, body=new)  # type: ignore[call-arg]
-    return s
+        s = _with_registers(s, kept, around)
+    return with_blocks(s, lambda block: _block(block, kept, around), setups=False)
 
 
 def _with_registers(loop: For, kept: _Kept, around: Sequence[For]) -> For:
@@ -256,15 +243,11 @@ def _moved(s: Statement, registers: Mapping[Number, Buffer], names: Mapping[Node
         held = registers.get(_number(e, names)) if isinstance(e, Read) else None
         return Read(held, (), e.predicate) if held is not None else e  # type: ignore[attr-defined]
 
-    def stores(s: Statement) -> Statement:
+    def stores(s: Statement) -> Any:
         if isinstance(s, Store) and (held := registers.get(_number(s, names))) is not None:
             return replace(s, buffer=held, indices=())
         if isinstance(s, Block):
             return Block(tuple(map(stores, s.statements)))
-        if isinstance(s, While):
-            return replace(s, setup=stores(s.setup), body=stores(s.body))
-        if isinstance(s, If):
-            return replace(s, then=stores(s.then), orelse=None if s.orelse is None else stores(s.orelse))
-        return replace(s, body=stores(s.body)) if list(blocks_of(s)) else s  # type: ignore[call-arg]
+        return with_blocks(s, stores)
 
     return map_expressions(stores(s), read, lambda b: b)

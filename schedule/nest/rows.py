@@ -13,6 +13,7 @@ from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.effects import is_scan
 from raido.schedule.nest.nodes import Alloc, Block, Check, Fold, For, If, Let, Produce, Statement, Store, While
 from raido.schedule.nest.values import NestExpr, Read
+from raido.schedule.nest.walk import with_blocks
 
 _KEPT = (Alloc, Block, Check, Fold, For, If, Let, Store, While)
 
@@ -98,10 +99,4 @@ def kept_in_caches(block: Block) -> Block:
 def _without_streams(s: Statement) -> Statement:
     if isinstance(s, Store):
         return s if s.stream is None else replace(s, stream=None)
-    if isinstance(s, Block):
-        return kept_in_caches(s)
-    if isinstance(s, If):
-        return replace(s, then=kept_in_caches(s.then), orelse=None if s.orelse is None else kept_in_caches(s.orelse))
-    if isinstance(s, While):
-        return replace(s, setup=kept_in_caches(s.setup), body=kept_in_caches(s.body))
-    return replace(s, body=kept_in_caches(s.body)) if isinstance(s, For) else s
+    return with_blocks(s, kept_in_caches)

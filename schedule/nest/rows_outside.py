@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from operator import is_
 from typing import Any
 
 from raido.algo.graph import index as ix
@@ -55,7 +54,7 @@ from raido.schedule.nest.rows import (
 from raido.schedule.nest.settle import settle
 from raido.schedule.nest.uneven_rows import End, iterations_of_one_row, own_end
 from raido.schedule.nest.values import Buffer, Read
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
 from raido.schedule.refusal import Refusal
 
 FEW = 16  # numbers of a row that are exchanged rather than their memory swapped
@@ -73,21 +72,14 @@ def rows_outside(body: Block, orders: Mapping[str, RowOrder]) -> Block:
 
 def each_array_loop(block: Block, turned: Callable[[For | While], list[Statement]]) -> Block:
     """The statements with what `turned` finds for each loop of the host, inner ones first; nothing found: the loop stays."""
-    statements = [new for s in block.statements for new in _statement(s, turned)]
-    same = len(statements) == len(block.statements) and all(map(is_, statements, block.statements))
-    return block if same else Block(tuple(statements))
+    return with_statements(block, [new for s in block.statements for new in _statement(s, turned)])
 
 
 def _statement(s: Statement, turned: Callable[[For | While], list[Statement]]) -> list[Statement]:
-    if isinstance(s, (For, While)):
-        body = each_array_loop(s.body, turned)
-        loop = s if body is s.body else replace(s, body=body)
-        return turned(loop) or [loop]
-    if isinstance(s, If):
-        then = each_array_loop(s.then, turned)
-        orelse = None if s.orelse is None else each_array_loop(s.orelse, turned)
-        return [s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)]
-    return [s]
+    if not isinstance(s, (For, If, While)):
+        return [s]
+    new = with_blocks(s, lambda block: each_array_loop(block, turned), setups=False)
+    return [new] if isinstance(s, If) else turned(new) or [new]
 
 
 def in_order(loop: For | While, order: RowOrder) -> list[Statement]:

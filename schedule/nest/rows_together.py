@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations_with_replacement
-from operator import is_
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
@@ -38,7 +37,7 @@ from raido.schedule.nest.rows import (
     run_over_the_same,
 )
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.nest.walk import blocks_of, statements_within
+from raido.schedule.nest.walk import blocks_of, statements_within, with_blocks, with_statements
 
 
 def rows_together(nest: Nest) -> Nest:
@@ -56,23 +55,14 @@ def _block(block: Block, facts: Facts) -> Block:
             statements.append(new)
         else:
             statements[-1] = joined
-    same = len(statements) == len(block.statements) and all(map(is_, statements, block.statements))
-    return block if same else Block(tuple(statements))
+    return with_statements(block, statements)
 
 
 def _inside(s: Statement, facts: Facts) -> Statement:
     """Loops and tests of the host have stages inside them."""
-    if isinstance(s, For):
-        known = facts if is_decided_by_memory(s) else facts.with_range(s.var, s.low, ix.sub(s.high, 1))  # type: ignore[arg-type]
-        body = _block(s.body, known)
-        return s if body is s.body else replace(s, body=body)
-    if isinstance(s, If):
-        then, orelse = _block(s.then, facts), None if s.orelse is None else _block(s.orelse, facts)
-        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
-    if isinstance(s, While):
-        body = _block(s.body, facts)
-        return s if body is s.body else replace(s, body=body)
-    return s
+    if isinstance(s, For) and not is_decided_by_memory(s):
+        facts = facts.with_range(s.var, s.low, ix.sub(s.high, 1))  # type: ignore[arg-type]
+    return with_blocks(s, lambda block: _block(block, facts), setups=False) if isinstance(s, (For, If, While)) else s
 
 
 def _joined(first: Statement, second: Statement, facts: Facts) -> Produce | None:

@@ -38,7 +38,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.nest.replace_buffers import replace_buffers
 from raido.schedule.nest.values import Buffer, Read, new_serial, replaced
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
 
 
 def serial_loops(nest: Nest) -> Nest:
@@ -69,17 +69,11 @@ def _block(block: Block, viewed: Set[Buffer], before: frozenset[Buffer]) -> Bloc
 
 def _statement(s: Statement, viewed: Set[Buffer], before: frozenset[Buffer]) -> Statement:
     """A statement of the host's level, with the loops inside it as stages."""
-    if isinstance(s, For) and s.kind == "serial":
-        body = _block(s.body, viewed, before)
-        return s if body is s.body else replace(s, body=body)
+    if not isinstance(s, (If, While)) and not (isinstance(s, For) and s.kind == "serial"):
+        return s
     if isinstance(s, While):
-        body = _block(s.body, viewed, before | written(s.setup))
-        return s if body is s.body else replace(s, body=body)
-    if isinstance(s, If):
-        then = _block(s.then, viewed, before)
-        orelse = None if s.orelse is None else _block(s.orelse, viewed, before)
-        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
-    return s
+        before |= written(s.setup)
+    return with_blocks(s, lambda block: _block(block, viewed, before), setups=False)
 
 
 def _as_stage(
@@ -166,22 +160,12 @@ def _with_moves(loop: For | While) -> For | While:
                 statements.append(Store(s.destination, (), Read(s.source, (), None)))
             else:
                 statements.append(inside(s))
-        return (
-            b
-            if len(statements) == len(b.statements) and all(map(is_, statements, b.statements))
-            else Block(tuple(statements))
-        )
+        return with_statements(b, statements)
 
     def inside(s: Statement) -> Statement:
-        if isinstance(s, (For, While)):
-            body = block(s.body)
-            return s if body is s.body else replace(s, body=body)
-        if isinstance(s, If):
-            return replace(s, then=block(s.then), orelse=None if s.orelse is None else block(s.orelse))
-        return s
+        return with_blocks(s, block, setups=False) if isinstance(s, (For, If, While)) else s
 
-    body = block(loop.body)
-    return loop if body is loop.body else replace(loop, body=body)
+    return with_blocks(loop, block, setups=False)
 
 
 def _moved(swap: Swap) -> Sequence[Statement]:

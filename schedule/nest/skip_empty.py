@@ -16,7 +16,8 @@ from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, const
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.effects import binds, writes
-from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Nest, Produce, While
+from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Nest
+from raido.schedule.nest.walk import with_blocks, with_statements
 
 _Conditions = frozenset[Expr]  # a statement does nothing unless all of them hold
 _NEVER: _Conditions = frozenset((const(bool_, False),))
@@ -29,8 +30,7 @@ def skip_empty_loops(nest: Nest) -> Nest:
 
 
 def _block(block: Block) -> Block:
-    statements = tuple(_statement(s) for s in block.statements)
-    return block if all(a is b for a, b in zip(statements, block.statements, strict=True)) else Block(statements)
+    return with_statements(block, map(_statement, block.statements))
 
 
 def _statement(s: Any) -> Any:
@@ -38,13 +38,7 @@ def _statement(s: Any) -> Any:
         needed = _needed_by_block(s.body, frozenset((s.var,)))
         if needed and needed != _NEVER:
             return If(_conjunction(needed), Block((s,)))
-    if isinstance(s, (For, Produce, While)):
-        body = _block(s.body)
-        return s if body is s.body else replace(s, body=body)
-    if isinstance(s, If):
-        then, orelse = _block(s.then), None if s.orelse is None else _block(s.orelse)
-        return s if then is s.then and orelse is s.orelse else replace(s, then=then, orelse=orelse)
-    return _block(s) if isinstance(s, Block) else s
+    return with_blocks(s, _block, setups=False)
 
 
 def _needed(s: Any, bound: frozenset[Node]) -> _Conditions:

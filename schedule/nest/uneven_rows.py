@@ -19,11 +19,11 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import topological
 from raido.schedule.nest.effects import written
-from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, While
+from raido.schedule.nest.nodes import Alloc, Block, Check, For, Let, Statement, Store, While
 from raido.schedule.nest.rows import kept_in_caches
 from raido.schedule.nest.settle import does_nothing, settle
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, map_statements, statements_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,13 @@ def _stopped_by_faults(loop: While) -> Block:
 
 def _watched(block: Block, sound: Buffer) -> Block:
     """The block, which records in a register whether its checks hold."""
-    return Block(tuple(new for s in block.statements for new in _recorded(s, sound)))
 
-
-def _recorded(s: Statement, sound: Buffer) -> list[Statement]:
-    if isinstance(s, Check):
+    def recorded(s: Statement) -> list[Statement]:
+        if not isinstance(s, Check):
+            return [s]
         holds = s.holds
         if s.predicate is not None:
             holds = Op("logical_or", bool_, (holds, Op("logical_not", bool_, (s.predicate,))))  # type: ignore[arg-type]
         return [s, Store(sound, (), Op("logical_and", bool_, (Read(sound, (), None), holds)))]  # type: ignore[arg-type]
-    if isinstance(s, Block):
-        return [_watched(s, sound)]
-    if isinstance(s, For):
-        return [replace(s, body=_watched(s.body, sound))]
-    if isinstance(s, If):
-        orelse = None if s.orelse is None else _watched(s.orelse, sound)
-        return [replace(s, then=_watched(s.then, sound), orelse=orelse)]
-    if isinstance(s, While):
-        return [replace(s, setup=_watched(s.setup, sound), body=_watched(s.body, sound))]
-    return [s]
+
+    return map_statements(block, recorded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from operator import is_
 from typing import Any
@@ -107,27 +107,46 @@ _BLOCKS: dict[type, Callable[[Any], tuple[Block, ...]]] = {
 }
 
 
-def with_blocks(statement: Any, change: Callable[[Block], Block]) -> Any:
-    """A statement with the blocks that it holds changed, or the block that it is; the same one where no block changes."""
+def with_blocks(statement: Any, change: Callable[[Any], Block], *, setups: bool = True) -> Any:
+    """A statement with the blocks that it holds changed, or the block that it is; the same one where `change` leaves all as they are.
+
+    setups: change also what while loops run before their conditions.
+    """
     if isinstance(statement, Block):
         return change(statement)
-    fields = _BLOCK_FIELDS.get(type(statement), ())
-    blocks = [(field, block) for field in fields if (block := getattr(statement, field)) is not None]
-    changed = {field: new for field, block in blocks if (new := change(block)) is not block}
+    changed = {}
+    for name in _NAMES.get(type(statement), ()) if setups or type(statement) is not While else ("body",):
+        block = getattr(statement, name)
+        new = None if block is None else change(block)
+        if new is not block:
+            changed[name] = new
     return replace(statement, **changed) if changed else statement
 
 
-_BLOCK_FIELDS: dict[type, tuple[str, ...]] = {
-    **dict.fromkeys((For, Produce, Ordered), ("body",)),
-    If: ("then", "orelse"),
-    While: ("setup", "body"),
-}
+_NAMES = {**dict.fromkeys((For, Produce, Ordered), ("body",)), If: ("then", "orelse"), While: ("setup", "body")}
+
+
+def with_statements(block: Block, statements: Iterable[Statement]) -> Block:
+    """The block with other statements; the same one where they are its own."""
+    statements = tuple(statements)
+    same = len(statements) == len(block.statements) and all(map(is_, statements, block.statements))
+    return block if same else Block(statements)
 
 
 def map_block(block: Block, change: Callable[[Any], Any]) -> Block:
     """The block with each of its statements changed; the same one where none is."""
-    statements = [change(s) for s in block.statements]
-    return block if all(map(is_, statements, block.statements)) else Block(tuple(statements))
+    return with_statements(block, [change(s) for s in block.statements])
+
+
+def map_statements(block: Block, change: Callable[[Statement], Iterable[Statement]]) -> Block:
+    """The block with every statement that holds no others replaced."""
+
+    def made(s: Statement) -> Iterable[Statement]:
+        if isinstance(s, Block) or type(s) in _NAMES:
+            return (with_blocks(s, lambda inner: map_statements(inner, change)),)
+        return change(s)
+
+    return Block(tuple(new for s in block.statements for new in made(s)))
 
 
 def statements_within(statement: Statement) -> Iterator[Statement]:

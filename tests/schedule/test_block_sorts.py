@@ -20,7 +20,6 @@ from raido.algo.errors import ScheduleError
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import limits_of
-from raido.schedule.kernels.thread_code import map_statements
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.checker import check_nest
@@ -29,6 +28,7 @@ from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Barrier, Nest, Publish, Statement
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.races import find_races
+from raido.schedule.nest.walk import map_statements
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.strategies import strategies_of

@@ -25,7 +25,6 @@ from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.kernel import DeviceProgram
 from raido.schedule.kernels.limits import limits_of
 from raido.schedule.kernels.printer import print_program
-from raido.schedule.kernels.thread_code import map_statements
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.checker import check_nest
@@ -35,7 +34,7 @@ from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Alloc, Await, Barrier, Carry, Let, Nest, Ordered, Publish, Statement, Store
 from raido.schedule.nest.races import find_races
 from raido.schedule.nest.values import Read
-from raido.schedule.nest.walk import expressions_of, statements_within
+from raido.schedule.nest.walk import expressions_of, map_statements, statements_within
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 
