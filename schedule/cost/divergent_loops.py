@@ -15,7 +15,7 @@ from raido.algo.graph.expr import Const, Expr, Load, Loop, Op, Private, Var, Whi
 from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, unconditional_nodes
 from raido.schedule.cost.operations import cost_of
-from raido.schedule.cost.private_loops import ACCESS, GATHERED, differs
+from raido.schedule.cost.private_loops import ACCESS, GATHERED, differs, each_time
 from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import stage_roots
 from raido.schedule.stages.stage import Stage
@@ -45,7 +45,7 @@ def _cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> 
     """The cycles of an iteration of one element."""
     apart = {lane, *form.state}
     total = 0.0
-    for node in scalar_nodes(*_each_time(form)):
+    for node in scalar_nodes(*each_time(form)):
         if isinstance(node, Op):
             cost = cost_of(node.name, node.dtype, node.args[0].dtype)
             total += cost.vector * node.args[0].dtype.bits / machine.vector_bits if in_lanes else cost.scalar
@@ -54,16 +54,12 @@ def _cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> 
     return total
 
 
-def _each_time(form: Loop | While) -> tuple[Node, ...]:
-    return (*form.body, form.condition) if isinstance(form, While) else form.body
-
-
 def _finds_its_way(form: Loop | While) -> bool:
     """Whether an index at which an iteration reads was found by the one before, in another way than by going on steadily or not."""
     found = {
         state for state, new in zip(form.state, form.body, strict=True) if not _is_steady(new, state, set(form.state))
     }
-    loads = [node for node in scalar_nodes(*_each_time(form)) if isinstance(node, Load)]
+    loads = [node for node in scalar_nodes(*each_time(form)) if isinstance(node, Load)]
     return any(not found.isdisjoint(free_variables(i)) for load in loads for i in load.indices)
 
 

@@ -11,7 +11,6 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Changed, Element, Expr, Fill, Load, Loop, Op, Private, Var, While
-from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.operations import cost_of
 from raido.schedule.machine import Machine
@@ -49,9 +48,8 @@ def cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> f
         *(state for node in scalar_nodes(*form.body) if isinstance(node, Loop | While) for state in node.state),
     }
     apart |= {*form.state}
-    roots: tuple[Node, ...] = (*form.body, form.condition) if isinstance(form, While) else form.body
     total = 0.0 if in_lanes else UNFORESEEN
-    for node in scalar_nodes(*roots):
+    for node in scalar_nodes(*each_time(form)):
         if isinstance(node, Op) and node.dtype is not i64:
             cost = cost_of(node.name, node.dtype, node.args[0].dtype)
             total += cost.vector * node.args[0].dtype.bits / 256 if in_lanes else cost.scalar
@@ -63,6 +61,11 @@ def cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> f
         elif isinstance(node, Fill):
             total += ACCESS * prod(index.constant_value(axis.extent) or 1 for axis in node.axes)
     return total
+
+
+def each_time(form: Loop | While) -> tuple[Expr, ...]:
+    """The expressions that every iteration computes."""
+    return (*form.body, form.condition) if isinstance(form, While) else form.body
 
 
 def differs(indices: tuple[Expr, ...], apart: set[Var]) -> bool:

@@ -35,13 +35,8 @@ def bind_pieces(draft: Draft, name: str, loop: str) -> bool:
 
 def bind_planes(draft: Draft, name: str, planes: Sequence[str]) -> None:
     """The outermost loops to blocks along z, as one loop where they are several."""
-    if not planes:
-        return
-    whole, *others = planes
-    for each in others:
-        draft.say(name, "fuse", a=whole, b=each)
-        whole += each
-    draft.say(name, "bind", axis=whole, place="block.z")
+    if planes:
+        draft.say(name, "bind", axis=draft.fuse(name, planes), place="block.z")
 
 
 def fold_alone(draft: Draft, stage: Stage) -> bool:

@@ -53,19 +53,18 @@ def say_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
         steps, folds = [folds[0] + "o"], [folds[0] + "i"]
     order_tiles(draft, stage, loops, [], steps, folds)
     for array in copied if steps else ():
-        before = set(draft.state.plans)
-        if draft.say(name, "cache", array=array, stage=name, axis=steps[0], scope="shared"):
-            (copy,) = set(draft.state.plans) - before
-            made = draft.state.stage(copy)
-            say_block_loops(draft, made, lanes_of_copy(gpu, made))
-            say_store(draft, copy, gpu)
+        say_shared_copy(draft, name, array, steps[0], gpu)
     return True
 
 
-def say_store(draft: Draft, copy: str, gpu: Gpu, **said: int) -> None:
-    """How a copy is kept: twice, where it can be on its way while threads compute."""
-    if not (gpu.asynchronous and draft.say(copy, "store", **said, buffers=BUFFERS)) and said:
-        draft.say(copy, "store", **said)
+def say_shared_copy(draft: Draft, name: str, array: str, loop: str, gpu: Gpu, **said: int) -> None:
+    """A copy in shared memory of what a block reads of an array in a loop, kept twice where it can be on its way while threads compute."""
+    copy = draft.cache(name, array, loop, scope="shared")
+    if copy is None:
+        return
+    say_block_loops(draft, copy, lanes_of_copy(gpu, copy))
+    if not (gpu.asynchronous and draft.say(copy.name, "store", **said, buffers=BUFFERS)) and said:
+        draft.say(copy.name, "store", **said)
 
 
 def most_of_sum(draft: Draft, stage: Stage, gpu: Gpu) -> int:

@@ -34,12 +34,8 @@ def say_block_loops(draft: Draft, stage: Stage, lanes: int = 1) -> None:
         pure[-1] += "o"
     else:
         lanes = 1
-    whole, *others = pure
-    for each in others:
-        draft.say(name, "fuse", a=whole, b=each)
-        whole += each
     loops: list[tuple[str, str]] = []
-    rest, left = whole, prod(threads.values())
+    rest, left = draft.fuse(name, pure), prod(threads.values())
     draft.say(name, "split", axis=rest, factor=left)
     outermost, rest = rest + "o", rest + "i"
     for place in sorted(threads, reverse=True):  # thread.z first: neighbours are along x

@@ -5,7 +5,7 @@ Sizes that are not known count as `UNKNOWN`: the defaults of a program are then 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from fractions import Fraction
 
 from raido.algo.errors import ScheduleError
@@ -15,6 +15,7 @@ from raido.algo.graph.rewrite import substitute
 from raido.schedule.defaults.demand import Demand, find_demand
 from raido.schedule.machine import Machine
 from raido.schedule.replay import IN_BRANCHES, apply_step
+from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 from raido.schedule.steps import Step, Value
 from raido.schedule.strategy_numbers import with_numbers
@@ -62,6 +63,22 @@ class Draft:
         self.steps.append(with_numbers(self.state, step))
         self.chains.clear()
         return True
+
+    def fuse(self, stage: str, loops: Sequence[str]) -> str:
+        """Fuses loops that stand one right inside the other; the name of the one that they are then."""
+        whole, *others = loops
+        for each in others:
+            self.say(stage, "fuse", a=whole, b=each)
+            whole += each
+        return whole
+
+    def cache(self, stage: str, array: str, loop: str, **how: Value) -> Stage | None:
+        """Makes a stage's copy of what it reads of an array in a loop; None where that is refused."""
+        before = self.state.plans
+        if not self.say(stage, "cache", array=array, stage=stage, axis=loop, **how):
+            return None
+        (copy,) = self.state.plans.keys() - before.keys()
+        return self.state.stage(copy)
 
     def trial(self) -> Draft:
         """A draft that goes on from here, to be adopted or dropped."""

@@ -18,7 +18,7 @@ from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.joins import guests_of
+from raido.schedule.defaults.joins import guests_of, moves
 from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.defaults.short import SMALL, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
@@ -120,7 +120,7 @@ def contiguity(var: Var, point: Point) -> int:
     """
     if not point:
         return 0
-    if any(e is not None and moves(e, var) for e in point[:-1]):
+    if any(moves(e, var) for e in point[:-1]):
         return -3
     last = point[-1]
     if last is None or last is SEGMENTS:
@@ -130,11 +130,6 @@ def contiguity(var: Var, point: Point) -> int:
     if not moves(last, var):
         return 0
     return 1 if index.linear(last)[1].get(var) in (1, -1) else -2
-
-
-def moves(e: Expr, var: Var) -> bool:
-    """Whether an index depends on a variable."""
-    return any(node is var for node in scalar_nodes(e))
 
 
 def function_axes(draft: Draft, stage: Stage) -> set[str]:
@@ -380,9 +375,7 @@ def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
         return None
     *others, last = stage.axes
     for axis in reversed(others):
-        uses = {
-            tuple(any(e is not None and moves(e, each.var) for e in point) for each in (axis, last)) for point in points
-        }
+        uses = {tuple(any(moves(e, each.var) for e in point) for each in (axis, last)) for point in points}
         if {(True, False), (False, True)} <= uses:
             return axis
     return None
@@ -442,7 +435,7 @@ def rows_to_pack(draft: Draft, stage: Stage) -> dict[str, Point]:
     """The right factor of a product of rows, read at one plain place; none where other arrays move with the result's columns too."""
     column, found = stage.axes[-1].var, {}
     for array, points in draft.demand.reads(stage.name).items():
-        if not any(e is not None and moves(e, column) for point in points for e in point):
+        if not any(moves(e, column) for point in points for e in point):
             continue
         point = plain_read(stage, points)
         if point is None:
@@ -455,7 +448,7 @@ def plain_read(stage: Stage, points: Iterable[Point]) -> Point | None:
     """The one access to an array that moves with a product's columns, if it does by itself along with the sum, and not with its rows; other
     accesses are to the left factor, which may be the same array."""
     row, column = stage.axes[-2].var, stage.axes[-1].var
-    along = [point for point in points if None in point or any(e is not None and moves(e, column) for e in point)]
+    along = [point for point in points if None in point or any(moves(e, column) for e in point)]
     plain = plain_axes(along[0]) if len(along) == 1 else None
     return along[0] if plain is not None and _right_factor(stage) <= set(plain) and row not in plain else None
 

@@ -284,12 +284,9 @@ def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[A
         return
     long = draft.branch()
     if long.say(name, "split", axis=x, factor=block) and long.say(name, "split", axis=x + "i", factor=piece):
-        planes, (whole, *rest) = [each.name for each in others], [each.name for each in others]
+        planes = [each.name for each in others]
         long.say(name, "reorder", axes=(*planes, x + "o", x + "io", x + "ii"))
-        for each in rest:
-            long.say(name, "fuse", a=whole, b=each)
-            whole += each
-        bind(long, name, [whole], "block")
+        bind(long, name, [long.fuse(name, planes)], "block")
         if bind_pieces(long, name, x + "io"):
             few = (
                 f" and {product(others)} < {gpu.processors * gpu.resident} + {x}" if axis is not stage.axes[-1] else ""
@@ -336,14 +333,12 @@ def hold_pieces(draft: Draft, stage: Stage, along: Axis, piece: int, gpu: Gpu) -
         inlined = array in draft.state.plans and is_inlined(draft.state, array)
         if not array or inlined or nbytes > left or any(load.indices != (along.var,) for load in loads):
             continue
-        before = set(draft.state.plans)
-        if draft.say(name, "cache", array=array, stage=name, axis=along.name + "o"):
+        if (copy := draft.cache(name, array, along.name + "o")) is not None:
             left -= nbytes
-            (copy,) = set(draft.state.plans) - before
-            (axis,) = draft.state.stage(copy).axes
-            draft.say(copy, "split", axis=axis.name, factor=piece)
-            draft.say(copy, "bind", axis=axis.name + "o", place="thread.x")
-            draft.say(copy, "vectorize", axis=axis.name + "i")
+            (axis,) = copy.axes
+            draft.say(copy.name, "split", axis=axis.name, factor=piece)
+            draft.say(copy.name, "bind", axis=axis.name + "o", place="thread.x")
+            draft.say(copy.name, "vectorize", axis=axis.name + "i")
 
 
 def piece_of_thread(draft: Draft) -> int:

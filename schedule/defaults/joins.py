@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Load
+from raido.algo.graph.expr import Axis, Expr, Load, Var
 from raido.algo.graph.rewrite import scalar_nodes, substitute
 from raido.schedule.plan import Root
 from raido.schedule.stages.reads import loads_of
@@ -20,7 +20,7 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, has_loops_said
 
 if TYPE_CHECKING:
-    from raido.schedule.defaults.demand import Demand
+    from raido.schedule.defaults.demand import Demand, Point
 
 TWIN = 16  # operations: two such bodies, of some rows each, stay in registers
 
@@ -99,14 +99,24 @@ def are_twins(state: State, demand: Demand, guest: str, host: str) -> bool:
 
 def shares_reads(state: State, demand: Demand, guest: str, host: str) -> bool:
     """Whether a host reads at least half of the elements that a guest of its shape reads."""
-    to_host = {a.var: b.var for a, b in zip(state.stage(guest).axes, state.stage(host).axes, strict=True)}
     total = common = 0
     for array, points in demand.reads(guest).items():
         there = demand.reads(host)[array]
         for point in points:
-            moved = tuple(None if e is None else index.canonical(substitute(e, to_host)) for e in point)
-            total, common = total + 1, common + (moved in there)
+            (place,) = moved((point,), state.stage(guest).axes, state.stage(host).axes)
+            total, common = total + 1, common + (place in there)
     return 2 * common >= total
+
+
+def moves(e: Expr | None, var: Var) -> bool:
+    """Whether an index depends on a variable."""
+    return e is not None and any(node is var for node in scalar_nodes(e))
+
+
+def moved(points: Iterable[Point], axes: Iterable[Axis], others: Iterable[Axis]) -> set[Point]:
+    """The indices of a stage's reads with the axes of another of its shape put in."""
+    names = {own.var: other.var for own, other in zip(axes, others, strict=True)}
+    return {tuple(None if e is None else index.canonical(substitute(e, names)) for e in point) for point in points}
 
 
 def reads_own_index(state: State, demand: Demand, reader: str, stage: Stage) -> bool:
@@ -125,8 +135,12 @@ def reads_own_index(state: State, demand: Demand, reader: str, stage: Stage) -> 
 
 def has_shape_of(stage: Stage, other: Stage) -> bool:
     """Whether two stages have axes of the same extents."""
-    extents = lambda each: [index.canonical(axis.extent) for axis in each.axes]
-    return extents(stage) == extents(other)
+    return extents(stage.axes) == extents(other.axes)
+
+
+def extents(axes: Iterable[Axis]) -> list[Expr]:
+    """The extents of axes, to be compared."""
+    return [index.canonical(axis.extent) for axis in axes]
 
 
 def may_join(state: State, demand: Demand, guest: str, host: str) -> bool:

@@ -14,9 +14,10 @@ each, are sixteen sums that share both (`sums_in_pairs`).
 from __future__ import annotations
 
 from raido.algo.graph.cost import CHEAP
-from raido.algo.graph.expr import Axis, Cond, Element, Expr, Load, Loop, Node, Op, Var, While
+from raido.algo.graph.expr import Axis, Cond, Element, Load, Loop, Node, Op, Var, While
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes, unconditional_nodes
 from raido.schedule.cost.divergent_loops import is_faster_alone
+from raido.schedule.cost.private_loops import each_time
 from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.facts import has_chain, whole_cost
@@ -80,13 +81,8 @@ def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine, beside: int = 0)
 def gangs_of_rounds(stage: Stage, vector: Axis, machine: Machine) -> int:
     """Gangs side by side for the innermost of the loops that every element of a stage runs; 1 where there are none."""
     loops = [node for node in unconditional_nodes(*stage_roots(stage)) if isinstance(node, (Loop, While))]
-    inner = [node for node in loops if not any(other in loops for other in scalar_nodes(*_rounds(node)))]
+    inner = [node for node in loops if not any(other in loops for other in scalar_nodes(*each_time(node)))]
     return min((_gangs(node, vector.var, machine) for node in inner), default=1)
-
-
-def _rounds(loop: Loop | While) -> tuple[Expr, ...]:
-    """The expressions that every iteration computes."""
-    return (*loop.body, loop.condition) if isinstance(loop, While) else loop.body
 
 
 def _gangs(loop: Loop | While, lane: Var, machine: Machine) -> int:
@@ -95,7 +91,7 @@ def _gangs(loop: Loop | While, lane: Var, machine: Machine) -> int:
     operations, longest = 0, 0
     depth: dict[Node, int] = {}
     held: set[Node] = set()
-    for node in scalar_nodes(*_rounds(loop)):
+    for node in scalar_nodes(*each_time(loop)):
         if free_variables(node).isdisjoint(changing):
             continue
         held |= {e for e in children(node) if free_variables(e).isdisjoint(changing) and lane in free_variables(e)}

@@ -95,19 +95,10 @@ def say_long_columns(
     inner = [r + "ii", x + "i", r + "io", *(axis.name for axis in folded), *inside]
     if long.say(name, "reorder", axes=(chunks, *others, x + "o", *inner)):
         bind_planes(long, name, [chunks])
-        bind(long, name, [_fused(long, name, others), x + "o"] if others else [x + "o"], "block")
+        bind(long, name, [long.fuse(name, others), x + "o"] if others else [x + "o"], "block")
         long.say(name, "bind", axis=r + "ii", place="thread.y")
         long.say(name, "bind", axis=x + "i", place="thread.x")
         draft.accept(long.when(name, test))
-
-
-def _fused(draft: Draft, name: str, axes: Sequence[str]) -> str:
-    """One loop of several neighbours."""
-    whole, *others = axes
-    for each in others:
-        draft.say(name, "fuse", a=whole, b=each)
-        whole += each
-    return whole
 
 
 def _long_and_few(draft: Draft, reduced: Axis, length: int, results: Sequence[Axis], most: int | str) -> str:

@@ -21,11 +21,9 @@ from raido.schedule.defaults.block_products import (
     BUFFERS,
     arrays_to_copy,
     group_of_tiles,
-    lanes_of_copy,
-    say_store,
+    say_shared_copy,
     square_side,
 )
-from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.machine import Gpu
 from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of, type_of_factors
@@ -78,13 +76,8 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
         return False
     draft.adopt(trial)
     for array in arrays_to_copy(draft, stage):
-        before = set(draft.state.plans)
         pad = PAD if size < WORD or is_along(draft, name, array, r) else 2 * PAD
-        if draft.say(name, "cache", array=array, stage=name, axis=ro, scope="shared"):
-            (copy,) = set(draft.state.plans) - before
-            made = draft.state.stage(copy)
-            say_block_loops(draft, made, lanes_of_copy(gpu, made))
-            say_store(draft, copy, gpu, pad=pad // size)
+        say_shared_copy(draft, name, array, ro, gpu, pad=pad // size)
     return True
 
 

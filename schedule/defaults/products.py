@@ -86,7 +86,7 @@ def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> boo
     draft.say(name, "reorder", axes=(*around, i + "o", j, *reductions, i + "i"))
     draft.say(name, "unroll", axis=i + "i")
     draft.say(name, "vectorize", axis=j, interleave=2)
-    draft.say(name, "parallel", axis=fused(draft, stage, around or [i + "o"]))
+    draft.say(name, "parallel", axis=draft.fuse(stage.name, around or [i + "o"]))
     return True
 
 
@@ -213,7 +213,7 @@ def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point])
     steps = [axis.name for axis in stage.reduction_axes]
     trial.say(name, "reorder", axes=(*blocks, i + "o", *inside[1:], *steps, i + "i", column + "i"))
     say_sums(trial, stage, i + "i", column + "i")
-    trial.say(name, "parallel", axis=outer[0] if apart else fused(trial, stage, [*outer, i + "o"]))
+    trial.say(name, "parallel", axis=outer[0] if apart else trial.fuse(stage.name, [*outer, i + "o"]))
     for array, point in packed.items():
         if not say_panels(trial, stage, array, point, [*inside, column + "i"], apart):
             return False
@@ -233,12 +233,11 @@ def say_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Se
     fixed = [f"d{d}" for d, e in enumerate(point) if index.constant_value(e) is not None]  # type: ignore[arg-type]
     steps = [axis.name for axis in stage.reduction_axes]
     layout = (*around, block, *tiles, *fixed, *steps, column)
-    before = set(draft.state.uses.stages)
-    if not draft.say(name, "cache", array=array, stage=name, axis=block, layout=layout):
+    made = draft.cache(name, array, block, layout=layout)
+    if made is None:
         return False
-    (copy,) = set(draft.state.uses.stages) - before
-    along, copied = steps[-1], columns_of_block(draft, stage)
-    lanes = square_lanes(draft, draft.state.stage(copy))
+    copy, along, copied = made.name, steps[-1], columns_of_block(draft, stage)
+    lanes = square_lanes(draft, made)
     if is_transposed(stage, point) and draft.say(copy, "split", axis=along, factor=lanes):
         draft.say(copy, "reorder", axes=(*tiles, *steps[:-1], along + "o", column, along + "i"))
         draft.say(copy, "unroll", axis=along + "i")
@@ -265,15 +264,6 @@ def say_packed_loops(draft: Draft, name: str) -> None:
     if not isinstance(draft.state.plan(name).compute, At) and len(loops) > 1:
         draft.say(name, "parallel", axis=loops[0])
     draft.say(name, "vectorize", axis=loops[-1])
-
-
-def fused(draft: Draft, stage: Stage, loops: Sequence[str]) -> str:
-    """Loops that stand one inside the other as one, and its name: all their iterations are tasks."""
-    tasks, *rest = loops
-    for loop in rest:
-        draft.say(stage.name, "fuse", a=tasks, b=loop)
-        tasks += loop
-    return tasks
 
 
 def width_of_tile(stage: Stage, machine: Machine) -> int:

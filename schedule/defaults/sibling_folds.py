@@ -7,17 +7,17 @@ stay in tiles of registers, folds of short rows, and operators of several values
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, Var
-from raido.algo.graph.rewrite import scalar_nodes, substitute
+from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.defaults.joins import extents, moved, moves
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 
 if TYPE_CHECKING:
-    from raido.schedule.defaults.demand import Demand, Point
+    from raido.schedule.defaults.demand import Demand
 
 MOST_FOLDS = 4  # beside each other: two gangs of each, and what they share, in 16 registers
 
@@ -35,7 +35,7 @@ def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
         return False
     if not may_share(state, demand, others, first):
         return False
-    if not all(moved(readers[name], state.stage(name), host) == {point} for name in others):
+    if not all(moved(readers[name], state.stage(name).all_axes, host.all_axes) == {point} for name in others):
         return False
     demand.hosts.update(dict.fromkeys(others, first))
     return True
@@ -87,7 +87,7 @@ def goes_along(demand: Demand, stage: Stage) -> bool:
     points = [point for each in demand.reads(stage.name).values() for point in each]
     if any(None in point for point in points):
         return False
-    moving = [point for point in points if any(_moves(e, last) for e in point)]
+    moving = [point for point in points if any(moves(e, last) for e in point)]
     along = [point for point in moving if index.linear(point[-1])[1].get(last) in (1, -1)]  # type: ignore[arg-type]
     own = {axis.var for axis in stage.axes}
     alone = any(own <= {node for e in point for node in scalar_nodes(e)} for point in along)  # type: ignore[arg-type]
@@ -119,16 +119,15 @@ def folds_the_same(state: State, demand: Demand, guest: str, host: str) -> bool:
     total = common = 0
     changing = {axis.var for axis in one.reduction_axes}
     for array, points in demand.reads(guest).items():
-        steps = {point for point in points if any(_moves(e, var) for e in point for var in changing)}
+        steps = {point for point in points if any(moves(e, var) for e in point for var in changing)}
         there = demand.reads(host).get(array, set())
         total += len(steps)
-        common += len(moved(steps, one, other) & there)
+        common += len(moved(steps, one.all_axes, other.all_axes) & there)
     return common > 0 and 2 * common >= total
 
 
 def has_folds_of(one: Stage, other: Stage) -> bool:
     """Whether two folds have axes of the same extents, and values as wide."""
-    extents = lambda axes: [index.canonical(axis.extent) for axis in axes]
     return (
         extents(one.axes) == extents(other.axes)
         and extents(one.reduction_axes) == extents(other.reduction_axes)
@@ -151,17 +150,3 @@ def may_share(state: State, demand: Demand, guests: Iterable[str], host: str) ->
         if not all(order[name] < order[host] for name in made):
             return False
     return True
-
-
-def moved(points: Iterable[Point], stage: Stage, other: Stage) -> set[Point]:
-    """The indices of a stage's reads with the axes of another of its shape put in."""
-    names: Mapping[Var, Var] = dict(zip(_variables(stage.all_axes), _variables(other.all_axes), strict=True))
-    return {tuple(None if e is None else index.canonical(substitute(e, names)) for e in point) for point in points}  # type: ignore[arg-type]
-
-
-def _variables(axes: Iterable[Axis]) -> list[Var]:
-    return [axis.var for axis in axes]
-
-
-def _moves(e: object, var: Var) -> bool:
-    return e is not None and any(node is var for node in scalar_nodes(e))  # type: ignore[arg-type]

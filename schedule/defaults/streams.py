@@ -15,7 +15,7 @@ from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import SEGMENTS, Point, cost
 from raido.schedule.defaults.draft import Draft, known
-from raido.schedule.defaults.facts import moves
+from raido.schedule.defaults.joins import moves
 from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
@@ -68,14 +68,9 @@ def _lies_as(point: Point, x: Var, lanes: int) -> bool:
     """Whether an access begins at a multiple of `lanes` and goes on to neighbours, or is one for all of them."""
     if any(e is None or e is SEGMENTS for e in point):
         return False
-    if not any(e is not None and moves(e, x) for e in point):
+    if not any(moves(e, x) for e in point):
         return True
     *rows, last = point
     assert last is not None
     constant, terms = index.linear(index.canonical(last))
-    return (
-        not any(e is not None and moves(e, x) for e in rows)
-        and set(terms) == {x}
-        and terms[x] == 1
-        and constant % lanes == 0
-    )
+    return not any(moves(e, x) for e in rows) and set(terms) == {x} and terms[x] == 1 and constant % lanes == 0

@@ -67,11 +67,7 @@ def say_turned_loops(draft: Draft, stage: Stage) -> bool:
     draft.say(name, "reorder", axes=(*around, i + "o", j + "o", i + "io", j + "i", i + "ii"))
     draft.say(name, "unroll", axis=i + "ii")
     draft.say(name, "vectorize", axis=j + "i", lanes=lanes)
-    tasks = around[0] if around else i + "o"
-    for loop in (*around[1:], *((i + "o",) if around else ()), j + "o"):
-        draft.say(name, "fuse", a=tasks, b=loop)
-        tasks += loop
-    say_tasks(draft, stage, tasks, BLOCK_BYTES // size * rows)
+    say_tasks(draft, stage, draft.fuse(name, (*around, i + "o", j + "o")), BLOCK_BYTES // size * rows)
     return True
 
 

@@ -59,7 +59,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.nest.replace_buffers import map_expressions, replace_allocations, replace_buffers
 from raido.schedule.nest.values import Buffer, Extract, Read
-from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within, with_blocks, with_statements
 
 _STRAIGHT = 8
 _LARGE_BODY = 60
@@ -312,19 +312,12 @@ def _scalar_loop(loop: For, low: Expr, info: Variability) -> For:
 
 def _serial(s: Statement) -> Statement:
     """The statement with its vector loops made serial."""
-    if isinstance(s, Block):
-        return Block(tuple(_serial(inner) for inner in s.statements))
-    if isinstance(s, For):
-        body = _serial(s.body)
-        kind = "unroll" if s.kind == "unroll" else "serial"
-        return For(s.var, s.low, s.high, s.step, body, kind, stage=s.stage, loop=s.loop)  # type: ignore[arg-type]
-    if isinstance(s, If):
-        return If(s.condition, _serial(s.then), None if s.orelse is None else _serial(s.orelse))  # type: ignore[arg-type]
-    if isinstance(s, While):
-        return While(_serial(s.setup), s.condition, _serial(s.body))  # type: ignore[arg-type]
-    if isinstance(s, Produce):
-        return Produce(s.stage, _serial(s.body))  # type: ignore[arg-type]
-    return s
+    s = with_blocks(s, lambda block: with_statements(block, map(_serial, block.statements)))
+    if not isinstance(s, For):
+        return s
+    return For(
+        s.var, s.low, s.high, s.step, s.body, "unroll" if s.kind == "unroll" else "serial", stage=s.stage, loop=s.loop
+    )
 
 
 def _may_repeat(loop: For, info: Variability) -> bool:

@@ -26,7 +26,7 @@ from raido.schedule.nest.nodes import Alloc, Block, Copy, For, Let, Nest, Statem
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.rows import is_equal
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial, replaced
-from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
+from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within, with_blocks, with_statements
 
 _MOST = 16  # numbers of a row: with lanes, half of the registers of AVX-512
 
