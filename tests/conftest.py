@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from raido.targets.target import host_cpu
+
+# Python looks for cycles after 700 new objects, and finds next to none in the graphs and nests that tests make: a tenth of their time.
+gc.set_threshold(100_000, 20, 20)
+
+
+def pytest_collection_finish() -> None:
+    """What there is now stays until the end, and need not be looked through again: some hundred thousand objects."""
+    gc.freeze()
 
 
 def pytest_report_header() -> str:
