@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Mapping
 
 import numpy as np
 from law import CPUS, HERE, outcome
@@ -12,11 +13,13 @@ from random_programs import leaves_of
 from raido.algo.errors import ScheduleError
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
+from raido.schedule.legal import candidates
 from raido.schedule.lower import lower
 from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.steps import Step
 from raido.targets.compile import compile_program
 from raido.targets.native import set_threads
 from raido.targets.target import Target
@@ -41,12 +44,27 @@ def drawn_schedule(traced, draw, strategy):
                     if legal:
                         schedule.accept(draw.choice(legal))
     for _ in range(draw.randint(0, 6)):
-        legal = schedule[draw.choice(schedule.stages)].legal()
-        kinds = sorted({step.directive for step in legal} - {"strategy"})
-        if kinds:
-            kind = draw.choice(kinds)
-            schedule.accept(draw.choice([step for step in legal if step.directive == kind]))
+        say_a_step(schedule, draw, {"strategy": 0})
     return schedule
+
+
+def say_a_step(schedule: Schedule, draw: random.Random, weights: Mapping[str, int]) -> bool:
+    """Says a random legal step of a random stage, if there is one: first its directive is drawn, of weight 1 where none is given, then it.
+
+    All that are legal are as likely as if they were listed, but those behind the first one that is found are not asked whether they are.
+    """
+    kinds: dict[str, list[Step]] = {}
+    for step in candidates(schedule.state, draw.choice(schedule.stages)):
+        kinds.setdefault(step.directive, []).append(step)
+    chances = [kind for kind in sorted(kinds) for _ in range(weights.get(kind, 1))]
+    for kind in dict.fromkeys(draw.sample(chances, len(chances))):
+        for step in draw.sample(kinds[kind], len(kinds[kind])):
+            try:
+                schedule.accept(step)
+            except ScheduleError:
+                continue
+            return True
+    return False
 
 
 def _drawn(draw, number, default):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,17 +53,18 @@ def nest_of(algorithm: Any, arguments: Any, strategy: str, **numbers: Any) -> Ne
     return check_nest(lower(complete.graph, complete.variants(), MACHINE), "scalar")
 
 
-def hold(nest: Nest, algorithm: Any, arguments: Any, seeds: int = 2) -> None:
-    """Nest and kernels have the results of the program, blocks and threads in any order."""
-    arrays, sizes = algorithm.flatten(arguments)
-    want = interpret_nest(nest, arrays, sizes)
-    for a, b in zip(want, leaves_of(algorithm.interpret(*arguments)), strict=True):
-        assert a.tobytes() == b.tobytes()
+def hold(nest: Nest, algorithm: Any, every: Iterable[Any], seeds: int = 2) -> None:
+    """Nest and kernels have the results of the program for all those arguments, blocks and threads in any order."""
     program = cut(nest, limits_of(GPU))
-    for seed in range(seeds):
-        got = interpret_program(program, arrays, sizes_of(nest, arrays, sizes), shapes=nest.shapes, seed=seed)
-        for a, b in zip(got, want, strict=True):
+    for arguments in every:
+        arrays, sizes = algorithm.flatten(arguments)
+        want = interpret_nest(nest, arrays, sizes)
+        for a, b in zip(want, leaves_of(algorithm.interpret(*arguments)), strict=True):
             assert a.tobytes() == b.tobytes()
+        for seed in range(seeds):
+            got = interpret_program(program, arrays, sizes_of(nest, arrays, sizes), shapes=nest.shapes, seed=seed)
+            for a, b in zip(got, want, strict=True):
+                assert a.tobytes() == b.tobytes()
 
 
 def drawn(dtype: str, n: int) -> np.ndarray:
@@ -97,9 +98,8 @@ def test_every_type_is_sorted(dtype: str, way: str) -> None:
     def both(a: rd.Array) -> tuple[rd.Array, rd.Array]:
         return rd.sort(a, descending=True, name="s"), rd.argsort(a, name="places")
 
-    for n in (0, 8, 19):
-        arguments = (numpys(dtype, drawn(dtype, n)),)
-        hold(nest_of(both, arguments, way), both, arguments)
+    every = [(numpys(dtype, drawn(dtype, n)),) for n in (0, 8, 19)]
+    hold(nest_of(both, every[0], way), both, every)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -113,20 +113,18 @@ def test_blocks_of_any_number_of_threads_sort(way: str, numbers: dict[str, Any])
         return rd.sort((a % 7, b), name="t"), places
 
     draw = np.random.default_rng(0)
-    for n in (5, 39):
-        arguments = (draw.integers(-99, 99, n).astype("i2"), draw.random(n).astype("f2"))
-        hold(nest_of(ordered, arguments, way, **numbers), ordered, arguments, seeds=1)
+    every = [(draw.integers(-99, 99, n).astype("i2"), draw.random(n).astype("f2")) for n in (5, 39)]
+    hold(nest_of(ordered, every[0], way, **numbers), ordered, every, seeds=1)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", TABLES["sorts"])
 def test_programs_that_sort_keep_their_results(name: str, way: str) -> None:
     algorithm, inputs = TABLES["sorts"][name]
-    for n in (3, 11):
-        arguments = inputs(np.random.default_rng(n), n, 5)
-        nest = nest_of(algorithm, arguments, way)
-        assert all(race.loop.stage.startswith("scan") for race in find_races(nest))
-        hold(nest, algorithm, arguments, seeds=1)
+    every = [inputs(np.random.default_rng(n), n, 5) for n in (3, 11)]
+    nest = nest_of(algorithm, every[0], way)
+    assert all(race.loop.stage.startswith("scan") for race in find_races(nest))
+    hold(nest, algorithm, every, seeds=1)
 
 
 @pytest.mark.parametrize(("length", "staged"), [(8, True), (19, True), (19, False)])
