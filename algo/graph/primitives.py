@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from raido.algo.graph.dtypes import NARROW, DType, bool_, computed_in
+from raido.algo.graph.dtypes import NARROW, DType, bf16, bool_, computed_in
 from raido.algo.graph.narrow import convert, widen
 
 Array: TypeAlias = Any
@@ -260,12 +260,22 @@ def evaluator(name: str, dtype: DType) -> Callable[..., np.ndarray]:
     Interpreters of nests take elements one by one: what is the same for all of them is settled once.
     """
     row = PRIMITIVES[name]
+    if name == "cast" and dtype is not bf16:
+        return partial(_cast_plainly, dtype)
     if row.compute is None or row.function or name in ("cast", "bitcast"):
         return lambda *args: evaluate(name, dtype, args)
     compute, kind = row.compute, dtype.numpy
     may_be_narrow = name not in _OF_ANY_WIDTH and (dtype in NARROW or row.rule in ("compare", "predicate"))
     take = (lambda a: widen(np.asarray(a))) if may_be_narrow else np.asarray
     return lambda *args: np.asarray(compute(*map(take, args))).astype(kind, copy=False)
+
+
+def _cast_plainly(dtype: DType, operand: Any) -> np.ndarray:
+    """A cast to any type but bf16, which is NumPy's own unless floats become integers, or come from bf16."""
+    array = np.asarray(operand)
+    if array.dtype.kind in "iub" or (array.dtype.kind == "f" and dtype.kind not in "iu"):
+        return array.astype(dtype.numpy, copy=False)
+    return evaluate("cast", dtype, (array,))
 
 
 def _evaluate_function(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
