@@ -16,6 +16,8 @@ from raido.algo.trace.tracebacks import border
 if TYPE_CHECKING:
     from raido.schedule.steps import Step, Value
 
+MOST_FILLINGS = 4096  # that are tried: each replays the whole schedule
+
 
 @dataclass(frozen=True, slots=True)
 class Hole:
@@ -75,10 +77,10 @@ def fill(steps: Iterable[Step], values: Mapping[str, Any]) -> tuple[Step, ...]:
     return tuple(filled)
 
 
-def fillings(holes: Mapping[str, tuple[Any, ...]], limit: int = 4096) -> Iterator[dict[str, Any]]:
-    """Ways to fill all holes, the first options first; at most `limit` of them."""
+def fillings(holes: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    """Ways to fill all holes, the first options first; at most `MOST_FILLINGS` of them."""
     names = list(holes)
-    for values in islice(product(*(holes[name] for name in names)), limit):
+    for values in islice(product(*(holes[name] for name in names)), MOST_FILLINGS):
         yield dict(zip(names, values, strict=True))
 
 

@@ -367,7 +367,7 @@ def head_of(state: State, reader: str) -> str:
 def strip_loop(draft: Draft, head: str) -> Split | None:
     """The split into strips of rows, 8 or more, whose outer half is a loop that a stage may be computed in."""
     plan = draft.state.plans[head]
-    rows = row_axis(draft, draft.state.stage(head))
+    rows = row_axis(draft.state.stage(head))
     for relation in plan.relations:
         if rows and isinstance(relation, Split) and relation.parent == rows.name and relation.factor >= FEWEST_ROWS:
             loop = next((each for each in plan.loops if each.name == relation.outer), None)

@@ -179,7 +179,7 @@ def moving_axes(draft: Draft, stage: Stage, reader: str) -> dict[str, str]:
     return found
 
 
-def row_axis(draft: Draft, stage: Stage) -> Axis | None:
+def row_axis(stage: Stage) -> Axis | None:
     """The axis that rows are counted along: the outermost one that is not small (planes of an image come before its rows)."""
     axes = stage.axes or stage.all_axes
     large = [axis for axis in axes if not is_small(axis.extent)]
@@ -189,7 +189,7 @@ def row_axis(draft: Draft, stage: Stage) -> Axis | None:
 def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
     """The rows of a stage that each row of a reader needs; None where they are not a few, wherever the row is."""
     stage = draft.state.stage(name)
-    rows, own = row_axis(draft, draft.state.stage(reader)), row_axis(draft, stage)
+    rows, own = row_axis(draft.state.stage(reader)), row_axis(stage)
     if rows is None or own is None or own not in stage.axes or own in stage.whole_axes:
         return None
     where = stage.axes.index(own)
@@ -313,7 +313,7 @@ def chain_work(draft: Draft, stage: Stage) -> int:
         ):
             members.add(name)
         if name in members and isinstance(other, Stage):
-            along = other.axes[0] if other.outer else row_axis(draft, other)
+            along = other.axes[0] if other.outer else row_axis(other)
             total += max(1, whole_cost(draft, other)) * prod(
                 extent(draft, axis.extent) for axis in other.all_axes if axis is not along
             )
@@ -324,7 +324,7 @@ def row_bytes(draft: Draft, name: str) -> int:
     """Bytes of one row of a stage's results."""
     stage = draft.state.stage(name)
     size = sum(body.dtype.itemsize for body in stage.bodies)
-    rows = row_axis(draft, stage)
+    rows = row_axis(stage)
     return size * prod(extent(draft, axis.extent) for axis in stage.axes if axis is not rows)
 
 

@@ -104,7 +104,7 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool)
 
     alone: elements are made faster one by one.
     """
-    first, last = row_axis(draft, stage), stage.all_axes[-1]
+    first, last = row_axis(stage), stage.all_axes[-1]
     assert first is not None
     rows = chain_rows(draft, stage) if len(stage.all_axes) > 1 else 2 * draft.machine.task
     if vector is not None and vector is not last:
@@ -169,7 +169,7 @@ def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
 def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     """Everything that has pure axes: the rows are parallel and outermost, in strips where a chain hangs on them, jammed or not."""
     name = stage.name
-    rows = row_axis(draft, stage)
+    rows = row_axis(stage)
     assert rows is not None
     planes = [axis.name for axis in stage.axes[: stage.axes.index(rows)]]
     vector_name = say_colours(draft, stage, vector)
@@ -262,7 +262,7 @@ def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int)
 
 def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
     """Threads for a loop over rows; a chunk has about `Machine.task` operations, and small stages stay on one thread."""
-    along = row_axis(draft, stage)
+    along = row_axis(stage)
     assert along is not None
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.all_axes if axis is not along)
     fixed = all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.axes)

@@ -20,17 +20,14 @@ from raido.schedule.stages.stage import Stage
 NEAR = 4  # elements apart of which neighbouring lanes are read by vectors and shuffles (`targets/llvm/memory.load_strided`)
 
 
-def phases_of(draft: Draft, stage: Stage, vector: Axis | None, beside: int = 1) -> int:
-    """Indices of a strip of the vectorised axis, for each of which quotients in the stage's reads are the strip's number; 1 for none.
-
-    beside: places of the results that a strip's index stores already, interleaved.
-    """
+def phases_of(draft: Draft, stage: Stage, vector: Axis | None) -> int:
+    """Indices of a strip of the vectorised axis, for each of which quotients in the stage's reads are the strip's number; 1 for none."""
     if vector is None or stage.reduction is not None or vector not in stage.axes:
         return 1
     points = (point for each in draft.demand.reads(stage.name).values() for point in each)
     periods = {_period(point, vector.var) for point in points}
     together = lcm(*(period for period in periods if period))
-    return together if 1 < together * beside <= INTERLEAVED else 1
+    return together if 1 < together <= INTERLEAVED else 1
 
 
 def _period(point: Point, var: Var) -> int:

@@ -106,7 +106,7 @@ def goes_down(demand: Demand, stage: Stage) -> bool:
     if any(None in point for point in points):
         return False
     moving = [(point, own & {node for e in point for node in scalar_nodes(e)}) for point in points]  # type: ignore[arg-type]
-    moving = [(point, mine) for point, mine in moving if any(_moves(e, row) for e in point)]
+    moving = [(point, mine) for point, mine in moving if any(moves(e, row) for e in point)]
     down = [mine for point, mine in moving if contiguity(row, point) < 0 and contiguity(last, point) == 1]
     return own in down and all(mine == own or not mine for _, mine in moving)
 

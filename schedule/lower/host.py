@@ -106,7 +106,7 @@ class Host:
         """The statements of the program."""
         for array in sized_arrays(self.graph.program):
             self._require(array.dtype, array.shape, array.site)
-        self._constants(self.graph.stages)
+        self._constants()
         ordered = self.plan_memory(self.graph.stages, self.graph.results)
         self.run(ordered, (*size_numbers(self.graph.program), *self.divisions(self.graph.results)))
         kept = [buffer for buffer in self.outputs if buffer.scope == "result"]
@@ -144,7 +144,7 @@ class Host:
         self.builder.add(Produce("copy", Block((statement,))))
         return True
 
-    def _constants(self, stages: Iterable[AnyStage]) -> None:
+    def _constants(self) -> None:
         for job in self.jobs.values():
             for load in loads_in(*job.bodies):
                 if isinstance(load.array, Constant):

@@ -290,12 +290,10 @@ def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Pat
                 name = f"{kind}_{next(number)}"
         used.add(name)
         chosen[form] = merge_names((name,), given[1:])
-    return _with_paths(chosen, tables, paths)
+    return _with_paths(chosen, paths)
 
 
-def _with_paths(
-    chosen: dict[Node, tuple[str, ...]], tables: Tables, paths: dict[Node, Path]
-) -> dict[Node, tuple[str, ...]]:
+def _with_paths(chosen: dict[Node, tuple[str, ...]], paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:
     """Stages of a loop's body stand under the loop's name."""
     full: dict[Node, tuple[str, ...]] = {}
     for form, names in chosen.items():
@@ -322,7 +320,7 @@ def _stages_at(
         elif isinstance(form, Update):
             stages.append(update_stage(form, names[form], tables.outer.get(form, 0), site))
         elif isinstance(form, Filter):
-            stages.append(filter_stage(form, names[form], tables.outer.get(form, 0), site))
+            stages.append(filter_stage(form, names[form], site))
         elif isinstance(form, Sort):
             stages.append(sort_stage(form, names[form], tables.outer.get(form, 0), site))
         else:

@@ -43,7 +43,7 @@ def update_stage(form: Update, names: tuple[str, ...], outer: int, site: Site | 
     return Stage(names[0], names, form, axes, fold, bodies, outer, None, site, None, update)
 
 
-def filter_stage(form: Filter, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
+def filter_stage(form: Filter, names: tuple[str, ...], site: Site | None) -> Stage:
     """A filter as a fold along the first axis, of which each step may add an element to the results."""
     results = (*(fresh("kept", value.dtype) for value in form.values), fresh("count", i64))
     fold = Reduce(form.axes[:1], results, (), (), (), (form.predicate, *form.values), False, "")
