@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
+from pathlib import Path
+
+import pytest
 
 from raido.targets.target import host_cpu
 
 # Python looks for cycles after 700 new objects, and finds next to none in the graphs and nests that tests make: a tenth of their time.
 gc.set_threshold(100_000, 20, 20)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of this folder come first: checkers of types, documents and examples take long, and at the end one of two processes would wait."""
+    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
 
 def pytest_collection_finish() -> None:

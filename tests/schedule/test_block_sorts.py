@@ -113,7 +113,8 @@ def test_blocks_of_any_number_of_threads_sort(way: str, numbers: dict[str, Any])
         return rd.sort((a % 7, b), name="t"), places
 
     draw = np.random.default_rng(0)
-    every = [(draw.integers(-99, 99, n).astype("i2"), draw.random(n).astype("f2")) for n in (5, 39)]
+    some = 2 * numbers.get("block", 8) + 5
+    every = [(draw.integers(-99, 99, n).astype("i2"), draw.random(n).astype("f2")) for n in (5, some)]
     hold(nest_of(ordered, every[0], way, **numbers), ordered, every, seeds=1)
 
 
