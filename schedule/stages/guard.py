@@ -216,7 +216,7 @@ def _asks(form: Node, guard: Expr) -> bool:
 
 def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables) -> tuple[Array, ...]:
     """The graph in which these forms ask for themselves."""
-    memo: dict[Node, Node] = {}
+    memo: dict[Node, Any] = {}
     for node, new in tables.renewed(_order(roots, guards), memo):
         if node in guards:
             memo[node] = _with_guard(new, memo[guards[node]], tables)

@@ -65,7 +65,7 @@ def sort_by_networks(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
             wanted[root.form].whole.add(root.index)
     alone = _only_read_by_sorts(nodes, roots, tables)
     networks: dict[Node, _Sorted] = {}
-    memo: dict[Node, Node] = {}
+    memo: dict[Node, Any] = {}
     for node, new in tables.renewed(nodes, memo):
         if isinstance(node, Sort) and node in wanted:
             networks[node] = _sorted(new, wanted[node], alone, tables)
