@@ -40,6 +40,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, rewritten, topological
+from raido.algo.trace.building import axis_names, reduction_names
 from raido.schedule.stages.boundary_rules import name_boundary_rules
 from raido.schedule.stages.changes import change_in_place, readers_first
 from raido.schedule.stages.choices_first import make_choices_first
@@ -68,7 +69,7 @@ from raido.schedule.stages.stage import (
     Stage,
     StageGraph,
 )
-from raido.schedule.stages.step_stages import filter_stage, pure_axis_names, scan_stage, sort_stage, update_stage
+from raido.schedule.stages.step_stages import filter_stage, scan_stage, sort_stage, update_stage
 from raido.schedule.stages.symmetry import is_symmetric
 from raido.schedule.stages.tables import Tables, merge_names
 
@@ -183,12 +184,12 @@ def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 def _with_axis_names(form: Generate, tables: Tables) -> Generate:
     explicit = [axis.var in tables.named_axes for axis in form.axes]
     taken: set[str] = set()
-    names = _display_names([a.name for a in form.axes], pure_axis_names(len(form.axes)), explicit, taken)
+    names = _display_names([a.name for a in form.axes], axis_names(len(form.axes)), explicit, taken)
     memo: dict[Node, Node] = {axis.var: fresh(name) for axis, name in zip(form.axes, names, strict=True)}
     reduction = reduction_of(form)
     if reduction is not None:
         axes = reduction.axes
-        names = _display_names([a.name for a in axes], _reduction_names(len(axes)), [False] * len(axes), taken)
+        names = _display_names([a.name for a in axes], reduction_names(len(axes)), [False] * len(axes), taken)
         memo |= {axis.var: fresh(name) for axis, name in zip(axes, names, strict=True)}
     nodes = (*form.bodies, *(axis.extent for axis in form.axes))
     new = tables.rewrite(nodes, lambda node: node, memo)
@@ -198,11 +199,11 @@ def _with_axis_names(form: Generate, tables: Tables) -> Generate:
 
 
 def _with_display_names(form: Dependent, tables: Tables) -> Dependent:
-    default = pure_axis_names(len(form.axes))
+    default = axis_names(len(form.axes))
     if isinstance(form, Update):
         own = {k: d for d, k in mapped_axes(form).items()}
-        steps = iter(_reduction_names(len(form.axes) - len(own)))
-        shape = pure_axis_names(len(form.indices))
+        steps = iter(reduction_names(len(form.axes) - len(own)))
+        shape = axis_names(len(form.indices))
         default = [shape[own[k]] if k in own else next(steps) for k in range(len(form.axes))]
     explicit = [axis.var in tables.named_axes for axis in form.axes]
     names = _display_names([a.name for a in form.axes], default, explicit, set())
@@ -221,10 +222,6 @@ def _display_names(given: list[str], default: list[str], explicit: list[bool], t
         taken.add(chosen)
         names.append(chosen)
     return names
-
-
-def _reduction_names(rank: int) -> list[str]:
-    return ["r"] if rank == 1 else [f"r{name}" for name in pure_axis_names(rank)]
 
 
 def reduction_of(form: Generate) -> Reduce | None:

@@ -6,6 +6,7 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Axis, Filter, Item, Load, Reduce, Scan, Sort, Update, const, fresh
 from raido.algo.graph.program import Site
 from raido.algo.graph.reduction import identities_of
+from raido.algo.trace.building import axis_names
 from raido.schedule.stages.dependent import mapped_axes
 from raido.schedule.stages.stage import FilterStep, ScanStep, SortStep, Stage, StageFold, UpdateStep
 
@@ -23,7 +24,7 @@ def scan_stage(form: Scan, names: tuple[str, ...], outer: int, site: Site | None
 def update_stage(form: Update, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
     """An update as a fold over those of its axes that are no dimension of the result."""
     shape, mapped = form.dest[0].shape, mapped_axes(form)
-    spare = pure_axis_names(len(shape))
+    spare = axis_names(len(shape))
     axes = tuple(
         form.axes[mapped[d]] if d in mapped else Axis(fresh(spare[d]), extent) for d, extent in enumerate(shape)
     )
@@ -59,9 +60,3 @@ def sort_stage(form: Sort, names: tuple[str, ...], outer: int, site: Site | None
     bodies = tuple(Item(fold, k) for k in range(len(results)))
     step = SortStep(form.keys)
     return Stage(names[0], names, form, form.axes, fold, bodies, outer, None, site, sort=step)
-
-
-def pure_axis_names(rank: int) -> list[str]:
-    """The default names of axes."""
-    last = ["z", "y", "x"][-rank:] if rank else []
-    return [f"d{i}" for i in range(rank - 3)] + last
