@@ -174,9 +174,10 @@ class Reductions:
             total *= s or 0
         job = work.job
         pure = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
-        lanes = {axis for loop in pure if loop.kind == "vector" for axis in job.axis_of[loop.name]}
+        masked = [loop for loop in pure if loop.kind == "vector" and loop.lanes != 1]
+        lanes = {axis for loop in masked for axis in job.axis_of[loop.name]}
         spans = [(axis in lanes, c.box(axis)) for c in work.copies for axis in axes]
-        spans += [(loop.kind == "vector", span) for c in work.copies for loop, span in _spans(c, pure)]
+        spans += [(loop in masked, span) for c in work.copies for loop, span in _spans(c, pure)]
         kinds = all(loop.kind == "unroll" or (loop.kind == "vector" and loop.name not in job.fused) for loop in pure)
         fixed = kinds and all(self._is_fixed(low, high, masked) for masked, (low, high) in dict.fromkeys(spans))
         if fixed and total <= REGISTER_BYTES:

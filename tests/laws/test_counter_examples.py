@@ -42,6 +42,18 @@ def test_a_loop_without_lanes_indexes_registers_by_constants() -> None:
     agrees(sums, np.arange(35, dtype=np.int32).reshape(7, 5), said=said)
 
 
+def test_the_last_tile_of_a_loop_of_one_lane_indexes_memory() -> None:
+    """No mask turns lanes off where there is one: what is left of the rows is a loop of so many iterations."""
+
+    @rd.algorithm
+    def sums(a: rd.i32["n", "k"]):
+        return rd.sum(a, axis=1).named("sums")
+
+    agrees(
+        sums, np.arange(35, dtype=np.int32).reshape(7, 5), said=lambda s: s["sums"].tile(x=2, r=8).vectorize("xi", 1)
+    )
+
+
 def test_accumulators_of_loops_that_are_not_written_out_are_memory() -> None:
     """The indices left of a fused loop may be constant where the iterations of the unrolled loop inside it are not."""
 
