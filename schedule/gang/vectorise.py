@@ -25,7 +25,7 @@ from raido.algo.collector import seldom_collected
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var
-from raido.algo.graph.facts import greatest
+from raido.algo.graph.facts import Facts, greatest
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.chosen_reads import read_where_chosen
@@ -102,6 +102,7 @@ class _Former:
         self.serials = count(1)
         self.partials: dict[Buffer, Partial] = {}
         self.described: dict[int, tuple[Variability, int, int]] = {}
+        self.around: list[For] = []
         self._folding: dict[Statement, bool] = {}
 
     def describe(self, loop: For) -> tuple[Variability, int, int]:
@@ -151,7 +152,12 @@ class _Former:
         if isinstance(s, Block):
             return [self.block(s)]
         if isinstance(s, For):
-            return self._vector_loop(s) if s.kind == "vector" else [replace(s, body=self.block(s.body))]
+            if s.kind == "vector":
+                return self._vector_loop(s)
+            self.around.append(s)
+            body = self.block(s.body)
+            self.around.pop()
+            return [replace(s, body=body)]
         if isinstance(s, If):
             return [If(s.condition, self.block(s.then), None if s.orelse is None else self.block(s.orelse))]
         if isinstance(s, While):
@@ -192,8 +198,16 @@ class _Former:
         if tail.startswith("shift"):
             return [self._shifted(loop, low, high, tail, main)]
         done = Var(f"{loop.var.name}_rest", i64, loop.var.serial)
-        end = ix.add(low, ix.mul(ix.mul(ix.floordiv(count, group), group), loop.step))
+        groups = ix.floordiv(count, group) if self._is_ordered(low, high) else ix.maximum(ix.floordiv(count, group), 0)
+        end = ix.add(low, ix.mul(ix.mul(groups, group), loop.step))
         return [Block((main, Let(done, end), self._rest(loop, done, high, tail, gangs > 1)))]
+
+    def _is_ordered(self, low: Expr, high: Expr) -> bool:
+        """Whether a loop provably does not end before it begins, as the last parts of a split part may."""
+        facts = Facts()
+        for loop in self.around:
+            facts = facts.with_range(loop.var, loop.low, ix.sub(loop.high, 1))
+        return facts.less_equal(low, high)
 
     def _tail(self, loop: For, info: Variability) -> str:
         """How the tail runs: "mask", "scalar", or "shift" with, behind a colon, how fewer indices than lanes run.

@@ -54,6 +54,20 @@ def test_the_last_tile_of_a_loop_of_one_lane_indexes_memory() -> None:
     )
 
 
+def test_masked_groups_of_a_loop_that_ends_before_it_begins_write_nothing() -> None:
+    """The last parts of a split part begin behind its end."""
+
+    @rd.algorithm
+    def more(a: rd.i64["n", 3]):
+        return rd.elementwise(lambda x: x + 1, a, name="more")
+
+    def said(s: Schedule) -> None:
+        stage = s["more"].split("y", 3).split("yo", 3).tile(yoo=2, yoi=8).split("yooi", 4).unroll("yooo", 4)
+        stage.vectorize("yi", interleave=3)
+
+    agrees(more, np.arange(3).reshape(1, 3), said=said)
+
+
 def test_accumulators_of_loops_that_are_not_written_out_are_memory() -> None:
     """The indices left of a fused loop may be constant where the iterations of the unrolled loop inside it are not."""
 
