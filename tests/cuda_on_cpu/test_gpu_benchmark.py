@@ -22,9 +22,12 @@ import gpu_programs
 import gpu_ranking
 import gpu_sides
 import gpu_steps
+from rows.gpu import PEERS, SHORT_NAMES
 from typer.testing import CliRunner
 
 import raido as rd
+from raido.algo.errors import TargetError
+from raido.targets.cuda.nvrtc import compile_source
 from raido.targets.cuda.opened import open_device
 
 ROWS = ("copy", "jacobi2d_5")
@@ -114,6 +117,15 @@ def test_a_side_that_fails_does_not_take_the_row_with_it(folder: Path) -> None:
     assert list(found["seconds"]) == ["raido", gpu.COPY] and gpu.BY_HAND in found["absent"]
     lost = gpu_sides.run_row(row, replace(code, executable=None), open_device(), 50000, 1)
     assert lost["wrong"] == lost["absent"]["raido"] and lost["seconds"][gpu.COPY] > 0
+
+
+@pytest.mark.parametrize("name", ["nbody", "black_scholes", "mandelbrot"])
+def test_kernels_that_cupy_compiles_are_cuda_c(name: str) -> None:
+    try:
+        found = compile_source(SHORT_NAMES + (PEERS / "cuda" / f"{name}.cu").read_text("utf-8"), "sm_90")
+    except TargetError as error:
+        pytest.skip(str(error))
+    assert found.resources[name].spill_bytes == 0
 
 
 STEPS = """
