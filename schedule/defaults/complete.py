@@ -46,11 +46,10 @@ from raido.algo.collector import seldom_collected
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph import index
 from raido.schedule.defaults.array_loops import say_array_loops
+from raido.schedule.defaults.chains import FEWEST_ROWS, is_low, row_bytes, rows_for_strip
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import (
-    FEWEST_ROWS,
-    is_low,
     is_made_for_elements,
     is_product_of_rows,
     is_small,
@@ -58,8 +57,6 @@ from raido.schedule.defaults.facts import (
     moving_axes,
     outer_axes,
     row_axis,
-    row_bytes,
-    rows_for_strip,
     vector_axis,
 )
 from raido.schedule.defaults.gathers import say_gathers

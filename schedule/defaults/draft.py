@@ -46,7 +46,7 @@ class Draft:
         self.steps: list[Step] = []
         self.cycles: dict[Hashable, float] = {}  # of the rows that `rows.jammed_rows` has looked at
         self.demand: Demand = demand or find_demand(state)
-        self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # `facts.chain_in_strips`, until more is said
+        self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # `chains.chain_in_strips`, until more is said
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a step if it is legal, with the numbers that suit the machine where it leaves some open; whether it was."""

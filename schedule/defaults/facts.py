@@ -5,11 +5,9 @@ Numbers here are sizes of chunks and strips; none depends on the number of threa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from heapq import heappop, heappush
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from math import ceil, prod
+from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.cost import CHEAP
@@ -19,15 +17,12 @@ from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.joins import guests_of, moves
-from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.defaults.short import SMALL, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.plan import At
 from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import is_inlined
 
-MOST_ROWS, FEWEST_ROWS = 32, 8
 ENOUGH_TASKS = 64  # pieces of work, so that many cores have some
 SHUFFLED = 4  # elements from lane to lane, at most, that are moved by whole registers and shuffles (`emit/interleave`)
 SCALAR_BITS = 64  # of a scalar register: what fits one gains nothing by lanes of its own
@@ -186,178 +181,9 @@ def row_axis(stage: Stage) -> Axis | None:
     return (large or list(axes) or [None])[0]
 
 
-def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
-    """The rows of a stage that each row of a reader needs; None where they are not a few, wherever the row is."""
-    stage = draft.state.stage(name)
-    rows, own = row_axis(draft.state.stage(reader)), row_axis(stage)
-    if rows is None or own is None or own not in stage.axes or own in stage.whole_axes:
-        return None
-    where = stage.axes.index(own)
-    places = []
-    for point in draft.demand.readers(name)[reader]:
-        others = [e for k, e in enumerate(point) if k != where]
-        if None in point or any(moves(e, rows.var) for e in others):  # type: ignore[arg-type]
-            return None
-        places.append(point[where])
-    return row_reads(places, rows.var)  # type: ignore[arg-type]
-
-
 def longest_chunk(draft: Draft) -> int:
     """Elements of the longest chunk of a one-dimensional stage: those that a thread takes at a time, of two operations each."""
     return draft.machine.task // 2
-
-
-def has_chain(draft: Draft, stage: Stage) -> bool:
-    """Whether some stage is needed by this one only, row by row, and is not inlined or made elsewhere."""
-    return bool(chain(draft, stage))
-
-
-def chain(draft: Draft, stage: Stage) -> tuple[str, ...]:
-    """The stages that will be computed in strips of this one, nearest first."""
-    return tuple(
-        chain_in_strips(
-            draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else longest_chunk(draft) // 4
-        )
-    )
-
-
-def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
-    """The stages that are needed row by row by strips of so many rows of this one, and how many rows of them for each of its own: what
-    neighbouring strips both make of them is bounded."""
-    key = stage.name, rows
-    if key not in draft.chains:
-        draft.chains[key] = _find_chain(draft, stage, rows)
-    return draft.chains[key]
-
-
-def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
-    state, demand = draft.state, draft.demand
-    found = {stage.name: RowReads(Fraction(1), 0)}
-    for name in _read_before(draft, stage, found):
-        readers = demand.readers(name)
-        if not readers.keys() <= found.keys():
-            continue
-        other = state.uses.stages[name]
-        if not isinstance(other, Stage) or name in demand.inlined or is_inlined(state, name):
-            continue
-        if (
-            name not in state.uses.outputs
-            and (name, "placement") not in state.asked
-            and not other.outer
-            and state.uses.scope[name] == state.uses.scope[stage.name]
-            and state.uses.readers[name]
-            and all(isinstance(state.uses.stages[r], Stage) for r in state.uses.readers[name])
-            and (needed := rows_for_strip(draft, name, found)) is not None
-            and is_low(needed, rows)
-        ):
-            found[name] = needed
-    return {name: needed.step for name, needed in found.items() if name != stage.name}
-
-
-def rows_for_strip(draft: Draft, name: str, found: Mapping[str, RowReads]) -> RowReads | None:
-    """The rows of a stage that a strip needs, by those of its readers; None where they do not go along with the strip's."""
-    steps, around = set(), 0
-    for reader in draft.demand.readers(name):
-        read = rows_read(draft, reader, name)
-        if read is None:
-            return None
-        of_reader = found[reader]
-        steps.add(of_reader.step * read.step)
-        around = max(around, ceil(of_reader.around * read.step) + read.around)
-    return RowReads(steps.pop(), around) if len(steps) == 1 else None
-
-
-def _read_before(draft: Draft, stage: Stage, found: Mapping[str, RowReads]) -> Iterator[str]:
-    """The stages that those found so far read, the last of all stages first: all that may read one have had their turn before it.
-    `found` holds the stage itself to begin with, and grows meanwhile.
-    """
-    arrays, positions = draft.demand.arrays, draft.state.uses.positions
-    seen: set[str] = set()
-    waiting: list[tuple[int, str]] = []
-    name = stage.name
-    while True:
-        if name in found:
-            new = [each for each in arrays.get(name, ()) if each not in seen and each in positions]
-            seen.update(new)
-            for each in new:
-                if positions[each] < positions[stage.name]:
-                    heappush(waiting, (-positions[each], each))
-        if not waiting:
-            return
-        _, name = heappop(waiting)
-        yield name
-
-
-def is_low(needed: RowReads, rows: int) -> bool:
-    """Whether strips of so many rows may make what is around them as well: half as many rows again of a stage.
-
-    A strip that does not begin and end with a row of the stage shares one more with its neighbours.
-    """
-    own = rows * needed.step
-    return 2 * (needed.around + (own.denominator > 1)) <= own
-
-
-def chain_work(draft: Draft, stage: Stage) -> int:
-    """Operations for one row of a stage, those for a row of each stage of its chain and of the functions mapped in them included."""
-    members = {stage.name, *chain(draft, stage)}
-    total = 0
-    for name in reversed(list(draft.state.uses.stages)):
-        other = draft.state.uses.stages[name]
-        readers = set(draft.demand.readers(name))
-        if (
-            isinstance(other, Stage)
-            and other.outer
-            and name not in draft.demand.inlined
-            and readers
-            and readers <= members
-        ):
-            members.add(name)
-        if name in members and isinstance(other, Stage):
-            along = other.axes[0] if other.outer else row_axis(other)
-            total += max(1, whole_cost(draft, other)) * prod(
-                extent(draft, axis.extent) for axis in other.all_axes if axis is not along
-            )
-    return max(1, total)
-
-
-def row_bytes(draft: Draft, name: str) -> int:
-    """Bytes of one row of a stage's results."""
-    stage = draft.state.stage(name)
-    size = sum(body.dtype.itemsize for body in stage.bodies)
-    rows = row_axis(stage)
-    return size * prod(extent(draft, axis.extent) for axis in stage.axes if axis is not rows)
-
-
-def chain_rows(draft: Draft, stage: Stage) -> int:
-    """The height of a strip: a power of two whose rows, for the whole chain, fit half of L2.
-
-    Where strips make the rows between them twice, they are higher: that costs more than rows that only the next cache holds.
-    """
-    rows = MOST_ROWS
-    fewest = 2 * FEWEST_ROWS if makes_rows_twice(draft, stage) else FEWEST_ROWS
-    while rows > fewest and (rows + 2) * bytes_of_rows(draft, stage, rows) > draft.machine.l2 // 2:
-        rows //= 2
-    return rows
-
-
-def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
-    """Bytes that strips of so many rows make for each of their rows, in all stages."""
-    return ceil(sum(row_bytes(draft, name) * step for name, step in chain_in_strips(draft, stage, rows).items()))
-
-
-def makes_rows_twice(draft: Draft, stage: Stage) -> bool:
-    """Whether neighbouring strips of a chain need the same rows of one of its stages."""
-    return any(
-        (read := rows_read(draft, reader, name)) is not None and read.around
-        for name in chain_in_strips(draft, stage, MOST_ROWS)
-        for reader in draft.demand.readers(name)
-    )
-
-
-def fits_strips(draft: Draft, stage: Stage) -> bool:
-    """Whether the lowest strips of each stage of a chain fit half of L2; where they do not, rows slide."""
-    most = draft.machine.l2 // 2 // (FEWEST_ROWS + 2)
-    return all(row_bytes(draft, name) <= most for name in chain(draft, stage))
 
 
 def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
@@ -456,22 +282,6 @@ def plain_read(stage: Stage, points: Iterable[Point]) -> Point | None:
 def _right_factor(stage: Stage) -> set[Var]:
     """The axes that the right factor of a product has: its columns, and what is summed."""
     return {axis.var for axis in stage.reduction_axes} | {stage.axes[-1].var}
-
-
-def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """Whether a reduction runs down the columns of what it reads: contiguous along the last pure axis, by strides along its own; beside
-    what is one element for each row."""
-    if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes:
-        return False
-    if vector is None or vector is not stage.axes[-1]:
-        return False
-    (reduced,) = stage.reduction_axes
-    if extent(draft, reduced.extent) < 2 * SMALL or has_chain(draft, stage):
-        return False
-    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
-    down = [point for point in points if contiguity(reduced.var, point) < 0]
-    steps = {contiguity(vector.var, point) if None not in point else -1 for point in down}
-    return 1 in steps and steps <= {0, 1}
 
 
 def whole_cost(draft: Draft, stage: Stage) -> int:

@@ -12,8 +12,8 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.chains import MOST_ROWS
 from raido.schedule.defaults.draft import Draft, known
-from raido.schedule.defaults.facts import MOST_ROWS
 from raido.schedule.defaults.latency import gangs_of_sums
 from raido.schedule.defaults.short import WRITTEN_OUT, is_small
 from raido.schedule.stages.stage import Stage

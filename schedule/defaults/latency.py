@@ -18,9 +18,10 @@ from raido.algo.graph.expr import Axis, Cond, Element, Load, Loop, Node, Op, Var
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes, unconditional_nodes
 from raido.schedule.cost.divergent_loops import is_faster_alone
 from raido.schedule.cost.private_loops import each_time
+from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
-from raido.schedule.defaults.facts import has_chain, whole_cost
+from raido.schedule.defaults.facts import whole_cost
 from raido.schedule.defaults.neighbours import reads_rows
 from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import loads_of, stage_roots

@@ -8,18 +8,10 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.cost.streams import PAGE
+from raido.schedule.defaults.chains import chain_rows, chain_work, fits_strips, has_chain
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.facts import (
-    chain_rows,
-    chain_work,
-    fits_strips,
-    folds_columns,
-    has_chain,
-    longest_chunk,
-    row_axis,
-    vector_axis,
-)
+from raido.schedule.defaults.facts import contiguity, longest_chunk, row_axis, vector_axis
 from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import (
@@ -37,7 +29,7 @@ from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_pa
 from raido.schedule.defaults.recurrences import gangs_of_states, is_recurrent
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
-from raido.schedule.defaults.short import WRITTEN_OUT, is_small
+from raido.schedule.defaults.short import SMALL, WRITTEN_OUT, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
@@ -117,6 +109,22 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool)
         draft.say(stage.name, "vectorize", axis=inner, **wide(draft, stage, vector))
     elif first is last and not alone:
         draft.say(stage.name, "vectorize", axis=inner)
+
+
+def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+    """Whether a reduction runs down the columns of what it reads: contiguous along the last pure axis, by strides along its own; beside
+    what is one element for each row."""
+    if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes:
+        return False
+    if vector is None or vector is not stage.axes[-1]:
+        return False
+    (reduced,) = stage.reduction_axes
+    if extent(draft, reduced.extent) < 2 * SMALL or has_chain(draft, stage):
+        return False
+    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    down = [point for point in points if contiguity(reduced.var, point) < 0]
+    steps = {contiguity(vector.var, point) if None not in point else -1 for point in down}
+    return 1 in steps and steps <= {0, 1}
 
 
 def say_column_folds(draft: Draft, stage: Stage) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Load, Op, Parameter, Result, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
+from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point, meets_boundary
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.defaults.facts import has_chain
 from raido.schedule.defaults.joins import moves
 from raido.schedule.defaults.short import is_small
 from raido.schedule.stages.reads import array_name, loads_of

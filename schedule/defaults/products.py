@@ -13,12 +13,12 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent, known
 from raido.schedule.defaults.facts import (
     ENOUGH_TASKS,
     contiguity,
-    has_chain,
     is_product_of_rows,
     is_tiled_product,
     panels,

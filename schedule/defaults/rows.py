@@ -16,9 +16,10 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.rows import Rows, Work, description, fits_registers, values_of
 from raido.schedule.cost.streams import PAGE, may_be_streamed
+from raido.schedule.defaults.chains import chain_rows, has_chain
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.facts import array_of, chain_rows, has_chain
+from raido.schedule.defaults.facts import array_of
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import gangs_of_elements, sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed, may_stream

@@ -12,9 +12,10 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Op
 from raido.algo.graph.index import BOUNDARY_OPS
+from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point, cost, is_divergent, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known
-from raido.schedule.defaults.facts import contiguity, has_chain
+from raido.schedule.defaults.facts import contiguity
 from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 
