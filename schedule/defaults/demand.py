@@ -8,7 +8,8 @@ where they are read: those the user said so of, and those that cost least that w
 - each element read once, as far as can be seen (once for all indices of a short axis that is written out), or only in one set of loops
   that several stages share (`joins`);
 - or cheap, and pointwise, or a stencil over arrays that are there, read at neighbouring rows by a stage that makes some rows at a time
-  (`is_shared_by_rows`): doing it again at the other points costs at most `AGAIN` operations for each element.
+  (`is_shared_by_rows`): doing it again at the other points costs at most `AGAIN` operations for each element, of which readers that go
+  along by steps meet one in so many, and of which they know the indices along short axes.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
 from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.bind_sizes import evaluate_size
 from raido.algo.graph.cost import FUNCTION, cost_of, is_cheaper_made_twice, operations
 from raido.algo.graph.dtypes import i64
-from raido.algo.graph.expr import Axis, Cond, Expr, Item, Load, Loop, Op, Var, While
+from raido.algo.graph.expr import Axis, Cond, Expr, Item, Load, Loop, Node, Op, Var, While, const
 from raido.algo.graph.index import BOUNDARY_OPS
-from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute
+from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute, transform
 from raido.schedule.defaults.joins import join_all_readers, join_readers, join_twins
 from raido.schedule.defaults.old_contents import reads_old_contents
-from raido.schedule.defaults.short import shared_axes
+from raido.schedule.defaults.short import shared_axes, written_out_axes
 from raido.schedule.defaults.sibling_folds import join_folds_of, join_sibling_folds
 from raido.schedule.directives.placement import checked_reader
 from raido.schedule.levels import is_scanned_in_pieces
@@ -36,11 +39,13 @@ from raido.schedule.stages.positions import chooses_by_position, is_bounded, is_
 from raido.schedule.stages.reads import array_name, loads_of, scalars_of, stage_roots
 from raido.schedule.stages.segments import ragged_folds
 from raido.schedule.stages.stage import ControlStage, Stage
+from raido.schedule.stages.tables import fold_constants
 from raido.schedule.state import State, has_loops_said, is_inlined
 from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
 SLOW = 8  # operations that take as long as a quotient or a root, which one unit makes, one after the other
+SLOW_OPERATIONS = ("div", "sqrt")
 MANY = 1 << 20
 FEW_SCANS = 16  # side by side: with more, threads and lanes have scans of their own
 SEGMENTS = Var("segments", i64, 0)
@@ -179,10 +184,54 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
         return False  # their loops are not cut
     if times == 1 and any(goes_over_twice(state, reader) for reader in readers):
         return is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))
-    again = cost(stage) + (SLOW - 1) * len(slow_operations(stage)) + len(loads_of(stage)) - 1
-    return times == 1 or (
-        (times - 1) * again <= AGAIN and (is_pointwise(stage) or is_shared_by_rows(stage, readers, state))
+    if times == 1:
+        return True
+    if segment_counters(stage):
+        return False
+    known = all(knows_short_indices(reader, stage, point) for reader, point in reads)
+    passed_over = sum(1 - pace(reader, point) for reader, point in reads)
+    again = (times - passed_over - 1) * (evaluation_of(stage) if known else evaluation(stage.bodies))
+    return again <= AGAIN and (is_pointwise(stage) or is_shared_by_rows(stage, readers, state))
+
+
+def pace(reader: Stage, point: Point) -> Fraction:
+    """How many elements a read meets of each that there are: one in s where it goes along an axis by steps of s."""
+    steps = (abs(_step(e, axis.var)) for e in point for axis in reader.all_axes)
+    return Fraction(1, prod(step for step in steps if step > 1))
+
+
+def knows_short_indices(reader: Stage, stage: Stage, point: Point) -> bool:
+    """Whether a reader knows the indices of a stage's short axes, since they are literals or axes that it writes out itself."""
+    own = {axis.var for axis in shared_axes(reader)}
+    short = written_out_axes(stage)
+    return None not in point and all(
+        e in own or index.constant_value(e) is not None  # type: ignore[arg-type]
+        for axis, e in zip(stage.axes, point, strict=True)
+        if axis in short
     )
+
+
+@remembered
+def evaluation_of(stage: Stage) -> Fraction:
+    """What it takes to evaluate an element once more, on average over the indices of its short axes, which choose between values."""
+    short = written_out_axes(stage)
+    places = list(product(*(range(index.constant_value(axis.extent) or 1) for axis in short)))
+    chosen = is_chosen_by_position(stage) and stage.axes[-1] not in short
+    if not chosen or not places:
+        return Fraction(evaluation(stage.bodies))
+    total = 0
+    for place in places:
+        known: dict[Node, Node] = {axis.var: const(i64, k) for axis, k in zip(short, place, strict=True)}
+        total += evaluation(tuple(transform(body, fold_constants, known) for body in stage.bodies))
+    return Fraction(total, len(places))
+
+
+def evaluation(bodies: tuple[Expr, ...]) -> int:
+    """What it takes to evaluate an element once more: operations and loads, a load of the result being saved."""
+    nodes = scalar_nodes(*bodies)
+    slow = sum(isinstance(node, Op) and node.name in SLOW_OPERATIONS for node in nodes)
+    loads = sum(isinstance(node, Load) for node in nodes)
+    return operations(nodes, bodies[0].dtype is i64) + (SLOW - 1) * slow + loads - 1
 
 
 def reads_functions(stage: Stage, state: State) -> bool:
@@ -353,7 +402,7 @@ def is_pointwise(stage: Stage) -> bool:
 
 def slow_operations(stage: Stage) -> list[Op]:
     """The quotients and roots of an element."""
-    return [node for node in scalars_of(stage) if isinstance(node, Op) and node.name in ("div", "sqrt")]
+    return [node for node in scalars_of(stage) if isinstance(node, Op) and node.name in SLOW_OPERATIONS]
 
 
 @remembered
