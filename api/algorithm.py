@@ -264,7 +264,9 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
     def _kinds_of(self, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
         """What decides which executable takes arguments on the CPU, if that is seen at a glance: the dtype and rank of each array whose
         parameter has no type. None for other arguments than plain arrays and numbers, and for static parameters of other values."""
-        has_type = self._has_type
+        if "has_type" not in self.__dict__:  # no property: a type that there is not is an AttributeError, which it would swallow
+            self.__dict__["has_type"] = self._look_for_types()
+        has_type = self.__dict__["has_type"]
         if has_type is None or len(arrays) != len(has_type):
             return None
         kinds = []
@@ -281,8 +283,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
     def _by_kinds(self) -> dict[tuple[Any, ...], Executable]:
         return {}
 
-    @functools.cached_property
-    def _has_type(self) -> tuple[bool, ...] | None:
+    def _look_for_types(self) -> tuple[bool, ...] | None:
         """Which positional parameters have types; None where static parameters have no value, or one that may change."""
         statics = {**self.signature.defaults, **self.fixed}
         if self.signature.required - set(statics) or not all(type(value) in _CONSTANTS for value in statics.values()):

@@ -188,10 +188,11 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
         return True
     if segment_counters(stage):
         return False
+    if not is_pointwise(stage) and not is_shared_by_rows(stage, readers, state):
+        return False
     known = all(knows_short_indices(reader, stage, point) for reader, point in reads)
     passed_over = sum(1 - pace(reader, point) for reader, point in reads)
-    again = (times - passed_over - 1) * (evaluation_of(stage) if known else evaluation(stage.bodies))
-    return again <= AGAIN and (is_pointwise(stage) or is_shared_by_rows(stage, readers, state))
+    return (times - passed_over - 1) * (evaluation_of_index(stage) if known else evaluation(stage)) <= AGAIN
 
 
 def pace(reader: Stage, point: Point) -> Fraction:
@@ -212,22 +213,25 @@ def knows_short_indices(reader: Stage, stage: Stage, point: Point) -> bool:
 
 
 @remembered
-def evaluation_of(stage: Stage) -> Fraction:
-    """What it takes to evaluate an element once more, on average over the indices of its short axes, which choose between values."""
+def evaluation(stage: Stage) -> int:
+    """What it takes to evaluate an element once more: operations and loads, a load of the result being saved."""
+    return _evaluation(stage.bodies)
+
+
+@remembered
+def evaluation_of_index(stage: Stage) -> Fraction:
+    """The same on average over the indices of short axes, where these are known and choose between values."""
     short = written_out_axes(stage)
-    places = list(product(*(range(index.constant_value(axis.extent) or 1) for axis in short)))
-    chosen = is_chosen_by_position(stage) and stage.axes[-1] not in short
-    if not chosen or not places:
-        return Fraction(evaluation(stage.bodies))
-    total = 0
+    if not short or stage.axes[-1] in short or not is_chosen_by_position(stage):
+        return Fraction(evaluation(stage))
+    total, places = 0, list(product(*(range(index.constant_value(axis.extent) or 1) for axis in short)))
     for place in places:
         known: dict[Node, Node] = {axis.var: const(i64, k) for axis, k in zip(short, place, strict=True)}
-        total += evaluation(tuple(transform(body, fold_constants, known) for body in stage.bodies))
-    return Fraction(total, len(places))
+        total += _evaluation(tuple(transform(body, fold_constants, known) for body in stage.bodies))
+    return Fraction(total, max(1, len(places)))
 
 
-def evaluation(bodies: tuple[Expr, ...]) -> int:
-    """What it takes to evaluate an element once more: operations and loads, a load of the result being saved."""
+def _evaluation(bodies: tuple[Expr, ...]) -> int:
     nodes = scalar_nodes(*bodies)
     slow = sum(isinstance(node, Op) and node.name in SLOW_OPERATIONS for node in nodes)
     loads = sum(isinstance(node, Load) for node in nodes)

@@ -23,7 +23,7 @@ from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.nest.nodes import Block, For, Let, Nest
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.values import Read
-from raido.schedule.nest.walk import statements_within, with_blocks
+from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
 from raido.schedule.stages.boundary_rules import clamped_index
 
 _NOTHING_KNOWN = Facts()
@@ -31,18 +31,28 @@ _NOTHING_KNOWN = Facts()
 
 def read_where_chosen(nest: Nest) -> Nest:
     """The nest with reads in the lanes of vector loops under the choices that take them."""
+    chosen = [loop for loop in statements_within(nest.body) if isinstance(loop, For) and _chooses(loop)]
+    if not chosen:
+        return nest
     names: dict[Expr, Expr] = {
         s.var: s.value  # type: ignore[misc]
         for s in statements_within(nest.body)
         if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is bool_
     }
     loops: dict[int, For] = {}
-    for s in statements_within(nest.body):
-        if isinstance(s, For) and s.kind == "vector":
-            changed = map_expressions(s, partial(_choice, lane=s.var, names=names), lambda buffer: buffer)
-            if changed is not s:
-                loops[id(s)] = changed
+    for loop in chosen:
+        changed = map_expressions(loop, partial(_choice, lane=loop.var, names=names), lambda buffer: buffer)
+        if changed is not loop:
+            loops[id(loop)] = changed
     return replace(nest, body=_with_loops(nest.body, loops)) if loops else nest
+
+
+def _chooses(loop: For) -> bool:
+    """Whether a vector loop has choices between values in its lanes."""
+    if loop.kind != "vector":
+        return False
+    nodes = topological(*(e for s in statements_within(loop) for e in expressions_of(s)))
+    return any(isinstance(node, Op) and node.name == "select" for node in nodes)
 
 
 def _with_loops(block: Block, loops: Mapping[int, For]) -> Block:

@@ -14,7 +14,7 @@ from raido.algo.graph.expr import Node, Op, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import writes
-from raido.schedule.nest.nodes import For, Let, Store
+from raido.schedule.nest.nodes import Append, For, Let, Store
 from raido.schedule.nest.values import LaneFold, NestExpr, Read, Splat, lanes_of
 from raido.schedule.nest.walk import statements_within
 
@@ -78,7 +78,12 @@ def shared_parts(roots: Sequence[NestExpr]) -> list[Op]:
 
 
 def choose_lanes(loop: For, info: Variability, vector_bits: int) -> int:
-    """As asked; or as many elements of the widest type that the lanes compute as fill a register. Index arithmetic does not count."""
+    """As asked; or as many elements of the widest type that the lanes compute as fill a register. Index arithmetic does not count.
+
+    One where each would append to an array of its own, as the parts of a sort do: rows are sorted one after the other.
+    """
+    if any(isinstance(s, Append) and s.position in info.private for s in statements_within(loop.body)):
+        return 1
     if loop.lanes:
         return loop.lanes
     widest = 0

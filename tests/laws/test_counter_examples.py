@@ -68,6 +68,21 @@ def test_masked_groups_of_a_loop_that_ends_before_it_begins_write_nothing() -> N
     agrees(more, np.arange(3).reshape(1, 3), said=said)
 
 
+def test_rows_that_are_sorted_in_lanes_go_one_after_the_other() -> None:
+    """Parts of a sort are appended, and lanes have no arrays of their own to append to."""
+
+    @rd.algorithm
+    def greatest(a: rd.i64["n", "m"]):
+        return rd.flip(rd.sort(a, axis=1, name="sorted"), axis=1)[:, :2].named("greatest")
+
+    def said(s: Schedule) -> None:
+        s["sorted"].strategy("quicksort", ranked=3, network=1)
+        s["greatest"].vectorize("y", 2)
+        s["sorted"].compute_at("greatest", "y")
+
+    agrees(greatest, np.arange(35).reshape(5, 7) * 11 % 13, said=said)
+
+
 def test_accumulators_of_loops_that_are_not_written_out_are_memory() -> None:
     """The indices left of a fused loop may be constant where the iterations of the unrolled loop inside it are not."""
 

@@ -243,7 +243,8 @@ def test_lines_come_from_beyond_the_last_cache_again_where_it_is_too_small(size,
     assert 0 <= work.brought - times * array.nbytes < 4 * 64
 
 
-@pytest.mark.parametrize(("shape", "most"), [((256, 16), 1.1), ((64, 64), 1.1), ((16, 256), 1.3)])
+@pytest.mark.parametrize(("shape", "most"), [((256, 16), 1.15), ((64, 64), 1.15), ((16, 256), 1.3)])
 def test_rows_of_sums_that_the_first_cache_holds_count_as_registers(shape, most):
+    """Eight rows are added at a time: what is beyond the work of one is where they end."""
     graph = form_stages(rd.algorithm(lambda a: rd.sum(a, axis=0), a="f32[n, m]").trace())
     assert measure(graph, [np.ones(shape, np.float32)], dict(zip("nm", shape, strict=True))).ratio < most

@@ -146,7 +146,7 @@ def test_blocks_sort_a_row_each(length: int, staged: bool) -> None:
     complete = schedule.complete()
     nest = check_nest(lower(complete.graph, complete.variants(), MACHINE), "scalar")
     assert not list(find_races(nest))
-    hold(nest, rows, arguments, seeds=1)
+    hold(nest, rows, [arguments], seeds=1)
 
 
 def test_long_rows_are_a_block_each_and_few_of_many_elements_one_after_the_other() -> None:
