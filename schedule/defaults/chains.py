@@ -6,11 +6,12 @@ at most half as many rows again of what neighbouring ones make, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from heapq import heappop, heappush
 from math import ceil, prod
 
+from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.facts import longest_chunk, row_axis, whole_cost
 from raido.schedule.defaults.joins import moves
@@ -23,13 +24,19 @@ MOST_ROWS, FEWEST_ROWS = 32, 8
 
 def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
     """The rows of a stage that each row of a reader needs; None where they are not a few, wherever the row is."""
-    stage = draft.state.stage(name)
-    rows, own = row_axis(draft.state.stage(reader)), row_axis(stage)
+    key = draft.state.stage(reader), draft.state.stage(name)
+    if key not in draft.reads:
+        draft.reads[key] = _rows_read(*key, draft.demand.readers(name)[reader])
+    return draft.reads[key]
+
+
+def _rows_read(reader: Stage, stage: Stage, points: Iterable[Point]) -> RowReads | None:
+    rows, own = row_axis(reader), row_axis(stage)
     if rows is None or own is None or own not in stage.axes or own in stage.whole_axes:
         return None
     where = stage.axes.index(own)
     places = []
-    for point in draft.demand.readers(name)[reader]:
+    for point in points:
         others = [e for k, e in enumerate(point) if k != where]
         if None in point or any(moves(e, rows.var) for e in others):  # type: ignore[arg-type]
             return None

@@ -190,9 +190,11 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
         return False
     if not is_pointwise(stage) and not is_shared_by_rows(stage, readers, state):
         return False
+    if (times - 1) * evaluation(stage) <= AGAIN:
+        return True
+    times -= sum(1 - pace(reader, point) for reader, point in reads)
     known = all(knows_short_indices(reader, stage, point) for reader, point in reads)
-    passed_over = sum(1 - pace(reader, point) for reader, point in reads)
-    return (times - passed_over - 1) * (evaluation_of_index(stage) if known else evaluation(stage)) <= AGAIN
+    return (times - 1) * (evaluation_of_index(stage) if known else evaluation(stage)) <= AGAIN
 
 
 def pace(reader: Stage, point: Point) -> Fraction:

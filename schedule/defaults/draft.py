@@ -13,6 +13,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Expr, SizeVar
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.defaults.demand import Demand, find_demand
+from raido.schedule.defaults.row_reads import RowReads
 from raido.schedule.machine import Machine
 from raido.schedule.replay import IN_BRANCHES, apply_step
 from raido.schedule.stages.stage import Stage
@@ -29,7 +30,7 @@ class Draft:
     only: the directives that may be said, where not all may.
     """
 
-    __slots__ = ("chains", "cycles", "demand", "machine", "only", "sizes", "state", "steps")
+    __slots__ = ("chains", "cycles", "demand", "machine", "only", "reads", "sizes", "state", "steps")
 
     def __init__(
         self,
@@ -47,6 +48,9 @@ class Draft:
         self.cycles: dict[Hashable, float] = {}  # of the rows that `rows.jammed_rows` has looked at
         self.demand: Demand = demand or find_demand(state)
         self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # `chains.chain_in_strips`, until more is said
+        self.reads: dict[
+            tuple[Stage, Stage], RowReads | None
+        ] = {}  # `chains.rows_read`, of these stages and this demand
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a step if it is legal, with the numbers that suit the machine where it leaves some open; whether it was."""
@@ -101,6 +105,7 @@ class Draft:
         """Finds the reads of the present state, which has new stages."""
         self.demand = find_demand(self.state)
         self.chains.clear()
+        self.reads.clear()
 
 
 def known(draft: Draft, e: Expr) -> Expr:
