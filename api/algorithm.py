@@ -264,7 +264,8 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
     def _kinds_of(self, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
         """What decides which executable takes arguments on the CPU, if that is seen at a glance: the dtype and rank of each array whose
         parameter has no type. None for other arguments than plain arrays and numbers, and for static parameters of other values."""
-        if "has_type" not in self.__dict__:  # no property: a type that there is not is an AttributeError, which it would swallow
+        # No property: a type that there is not is an AttributeError, which a property would swallow.
+        if "has_type" not in self.__dict__:
             self.__dict__["has_type"] = self._look_for_types()
         has_type = self.__dict__["has_type"]
         if has_type is None or len(arrays) != len(has_type):
