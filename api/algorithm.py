@@ -262,7 +262,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return found(*arrays, out=out)
 
     def _kinds_of(self, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
-        """What decides which executable takes arguments on the CPU, if that is seen at a glance: the dtype and rank of each array whose
+        """The kinds of arguments on the CPU, which decide the executable, if they are seen at a glance: the dtype and rank of each array whose
         parameter has no type. None for other arguments than plain arrays and numbers, and for static parameters of other values."""
         # No property: a type that there is not is an AttributeError, which a property would swallow.
         if "has_type" not in self.__dict__:

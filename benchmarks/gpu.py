@@ -164,7 +164,7 @@ def describe(device: CudaDevice, about: Results) -> Results:
 
 
 def gathered(part: str, before: Any, name: str, found: Any) -> Any:
-    """What a part has found, with what a step has."""
+    """The findings of a part, with those of one more step."""
     if part not in ("corpus", "law"):
         return (before or {}) | {name: found}
     before = before or {"programs": 0, "wrong": []}
@@ -195,7 +195,7 @@ def table(rows: Results) -> str:
 
 
 def in_short(found: Any) -> str:
-    """What a step has found, for who watches."""
+    """A line about the findings of a step, for who watches."""
     if isinstance(found, dict) and "rank correlation" in found:
         return f"{len(found['candidates'])} candidates, rank correlation {found['rank correlation']:.2f}"
     return str(found or "right")

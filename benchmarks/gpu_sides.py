@@ -1,4 +1,4 @@
-"""Who runs a row of the table on a GPU, and the times they take: raido, a copy, kernels by hand, CuPy, PyTorch, raido on Vulkan.
+"""Sides of a row of the table on a GPU, and the times they take: raido, a copy, kernels by hand, CuPy, PyTorch, raido on Vulkan.
 
 One clock measures all: events in raido's stream, with which those of others are ordered.
 """

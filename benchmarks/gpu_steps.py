@@ -29,7 +29,7 @@ class Step:
 
 
 def attempt(step: Step) -> Any:
-    """What a step finds, or {"wrong": …} where it fails."""
+    """The findings of a step, or {"wrong": …} where it fails."""
     try:
         return step.run()
     except (Exception, SystemExit) as error:  # whatever happens in a step, the others go on
@@ -69,7 +69,7 @@ def tell(message: Message) -> None:
 
 
 def follow(command: Callable[[int], Sequence[str]], patience: float, deadline: float) -> Iterator[Message]:
-    """What processes tell: `command` is that of one which begins at a step. A step has `patience` seconds, all have until `deadline`, of
+    """Findings that processes tell: `command` gives the words of one that begins at a step. A step has `patience` seconds, all have until `deadline`, of
     `time.monotonic`; one that has no answer by then, or none because its process has ended, is {"wrong": …}."""
     begin: int | None = 0
     while begin is not None and time.monotonic() < deadline:
@@ -77,7 +77,7 @@ def follow(command: Callable[[int], Sequence[str]], patience: float, deadline: f
 
 
 def _one_process(command: Sequence[str], patience: float, deadline: float) -> Generator[Message, None, int | None]:
-    """What one process tells; returns the step at which the next one begins, None where none is to."""
+    """The findings that one process tells; returns the step at which the next one begins, None where none is to."""
     lines: queue.Queue[str | None] = queue.Queue()
     at, name = -1, ""
     with (

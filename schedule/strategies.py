@@ -32,9 +32,7 @@ STEPS_FOR_A_BIN = 8  # of `private`, or clearing and combining bins would take l
 COPIED_ROWS = 16  # of `triangle`, side by side: each line of the cache that they read has an element for each of them
 RANKED = 32  # elements of `quicksort` of which each is compared with all, sooner than parts of them are appended …
 RANKED_REGISTERS = 4  # … and registers that they fill: fewer lanes compare for longer than the passes that are saved
-RANKED_BESIDE_NETWORKS = (
-    48  # … where a network is next: the shortest, of 64 keys in half a register each, takes as many instructions
-)
+RANKED_BESIDE_NETWORKS = 48  # … where a network is next: the shortest one, of 64 keys, takes as many instructions
 KEYS_OF_NETWORKS = (32, 64)  # bits: narrower keys are counted, or sorted by one or two digits
 COUNTER = 8  # bytes of one of `quicksort`: those of a pass stay in half of L2, beside the lines that elements go to
 BY_COMPARISONS = ("quicksort", "quickselect")

@@ -1,4 +1,4 @@
-"""What a comparison of indices says: expressions that are at least 0 where a predicate holds, or does not."""
+"""Consequences of a comparison of indices: expressions that are at least 0 where a predicate holds, or does not."""
 
 from __future__ import annotations
 

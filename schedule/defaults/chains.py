@@ -19,7 +19,10 @@ from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
-MOST_ROWS, FEWEST_ROWS = 32, 8
+MOST_ROWS, FEWEST_ROWS = (
+    32,
+    8,
+)  # of a strip: of those that 3 × 3 taps read, neighbours of 32 rows share a sixteenth, of 8 a quarter
 
 
 def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
@@ -37,11 +40,10 @@ def _rows_read(reader: Stage, stage: Stage, points: Iterable[Point]) -> RowReads
     where = stage.axes.index(own)
     places = []
     for point in points:
-        others = [e for k, e in enumerate(point) if k != where]
-        if None in point or any(moves(e, rows.var) for e in others):  # type: ignore[arg-type]
+        if None in point or any(moves(e, rows.var) for k, e in enumerate(point) if k != where):
             return None
         places.append(point[where])
-    return row_reads(places, rows.var)  # type: ignore[arg-type]
+    return row_reads(places, rows.var)
 
 
 def has_chain(draft: Draft, stage: Stage) -> bool:
@@ -102,6 +104,23 @@ def rows_for_strip(draft: Draft, name: str, found: Mapping[str, RowReads]) -> Ro
         steps.add(of_reader.step * read.step)
         around = max(around, ceil(of_reader.around * read.step) + read.around)
     return RowReads(steps.pop(), around) if len(steps) == 1 else None
+
+
+def strip_rows(draft: Draft, name: str, head: str) -> RowReads | None:
+    """The rows of a stage of a chain that a strip needs, through all that read it; None where they do not go along with the strip's."""
+    found: dict[str, RowReads] = {head: RowReads(Fraction(1), 0)}
+    todo = [name]
+    while todo:
+        unknown = [reader for reader in draft.demand.readers(todo[-1]) if reader not in found]
+        if unknown:
+            todo += unknown
+            continue
+        at = todo.pop()
+        needed = rows_for_strip(draft, at, found)
+        if needed is None:
+            return None
+        found[at] = needed
+    return found[name]
 
 
 def _read_before(draft: Draft, stage: Stage, found: Mapping[str, RowReads]) -> Iterator[str]:

@@ -38,7 +38,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,7 @@ from raido.algo.collector import seldom_collected
 from raido.algo.errors import ScheduleError, explain
 from raido.algo.graph import index
 from raido.schedule.defaults.array_loops import say_array_loops
-from raido.schedule.defaults.chains import FEWEST_ROWS, is_low, row_bytes, rows_for_strip
+from raido.schedule.defaults.chains import FEWEST_ROWS, is_low, row_bytes, strip_rows
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import (
@@ -66,7 +65,6 @@ from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.old_contents import reads_rows_before
 from raido.schedule.defaults.parts import say_parts
-from raido.schedule.defaults.row_reads import RowReads
 from raido.schedule.holes import holes_of
 from raido.schedule.lanes_along_folds import is_plain_fold
 from raido.schedule.machine import Machine
@@ -336,23 +334,6 @@ def is_line_of_folds(stage: Stage) -> bool:
     """Whether a stage is a line of reductions that are not known to be short: made whole, in loops of their own, they read far more than
     they write, and strips of the line would leave few threads, or read columns in pieces."""
     return is_plain_fold(stage) and len(stage.axes) == 1 and not all(is_small(a.extent) for a in stage.reduction_axes)
-
-
-def strip_rows(draft: Draft, name: str, head: str) -> RowReads | None:
-    """The rows of a stage of a chain that a strip needs, through all that read it; None where they do not go along with the strip's."""
-    found: dict[str, RowReads] = {head: RowReads(Fraction(1), 0)}
-    todo = [name]
-    while todo:
-        unknown = [reader for reader in draft.demand.readers(todo[-1]) if reader not in found]
-        if unknown:
-            todo += unknown
-            continue
-        at = todo.pop()
-        needed = rows_for_strip(draft, at, found)
-        if needed is None:
-            return None
-        found[at] = needed
-    return found[name]
 
 
 def head_of(state: State, reader: str) -> str:

@@ -15,7 +15,7 @@ where they are read: those the user said so of, and those that cost least that w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -45,7 +45,6 @@ from raido.schedule.strategies import PHASES, strategy_name
 
 AGAIN = 16
 SLOW = 8  # operations that take as long as a quotient or a root, which one unit makes, one after the other
-SLOW_OPERATIONS = ("div", "sqrt")
 MANY = 1 << 20
 FEW_SCANS = 16  # side by side: with more, threads and lanes have scans of their own
 SEGMENTS = Var("segments", i64, 0)
@@ -182,10 +181,9 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
         reader.scan or reader.filter or reader.sort or reader.update for reader, _ in reads
     ):
         return False  # their loops are not cut
-    if times == 1 and any(goes_over_twice(state, reader) for reader in readers):
-        return is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))
     if times == 1:
-        return True
+        twice = any(goes_over_twice(state, reader) for reader in readers)
+        return not twice or is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))
     if segment_counters(stage):
         return False
     if not is_pointwise(stage) and not is_shared_by_rows(stage, readers, state):
@@ -208,7 +206,7 @@ def knows_short_indices(reader: Stage, stage: Stage, point: Point) -> bool:
     own = {axis.var for axis in shared_axes(reader)}
     short = written_out_axes(stage)
     return None not in point and all(
-        e in own or index.constant_value(e) is not None  # type: ignore[arg-type]
+        e in own or (e is not None and index.constant_value(e) is not None)
         for axis, e in zip(stage.axes, point, strict=True)
         if axis in short
     )
@@ -216,13 +214,14 @@ def knows_short_indices(reader: Stage, stage: Stage, point: Point) -> bool:
 
 @remembered
 def evaluation(stage: Stage) -> int:
-    """What it takes to evaluate an element once more: operations and loads, a load of the result being saved."""
+    """Operations and loads that evaluating an element once more takes, a load of the result being saved."""
     return _evaluation(stage.bodies)
 
 
 @remembered
 def evaluation_of_index(stage: Stage) -> Fraction:
-    """The same on average over the indices of short axes, where these are known and choose between values."""
+    """Operations and loads that evaluating an element once more takes where its indices along short axes are known, and choose between
+    values: the average over these indices."""
     short = written_out_axes(stage)
     if not short or stage.axes[-1] in short or not is_chosen_by_position(stage):
         return Fraction(evaluation(stage))
@@ -235,7 +234,7 @@ def evaluation_of_index(stage: Stage) -> Fraction:
 
 def _evaluation(bodies: tuple[Expr, ...]) -> int:
     nodes = scalar_nodes(*bodies)
-    slow = sum(isinstance(node, Op) and node.name in SLOW_OPERATIONS for node in nodes)
+    slow = len(slow_operations(nodes))
     loads = sum(isinstance(node, Load) for node in nodes)
     return operations(nodes, bodies[0].dtype is i64) + (SLOW - 1) * slow + loads - 1
 
@@ -341,7 +340,12 @@ def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State
         return False
     whole = all(array_name(load.array, state.uses.names) not in state.uses.stages for load in loads_of(stage))
     lines = all(not load.indices or _step(load.indices[-1], stage.axes[-1].var) == 1 for load in loads_of(stage))
-    return whole and lines and not slow_operations(stage) and all(_step(point[-2], row) == 1 for point in points)
+    return (
+        whole
+        and lines
+        and not slow_operations(scalars_of(stage))
+        and all(_step(point[-2], row) == 1 for point in points)
+    )
 
 
 def _step(e: Expr | None, var: Var) -> int:
@@ -406,9 +410,9 @@ def is_pointwise(stage: Stage) -> bool:
     return all(i in variables or index.constant_value(i) is not None for load in loads_of(stage) for i in load.indices)
 
 
-def slow_operations(stage: Stage) -> list[Op]:
-    """The quotients and roots of an element."""
-    return [node for node in scalars_of(stage) if isinstance(node, Op) and node.name in SLOW_OPERATIONS]
+def slow_operations(nodes: Iterable[Node]) -> list[Op]:
+    """The quotients and roots among the scalars of an element."""
+    return [node for node in nodes if isinstance(node, Op) and node.name in ("div", "sqrt")]
 
 
 @remembered

@@ -7,7 +7,7 @@ half[y // 2, x]                       half a row for each
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -24,17 +24,19 @@ class RowReads(NamedTuple):
     around: int
 
 
-def row_reads(places: Iterable[Expr], rows: Var) -> RowReads | None:
-    """What rows are read at these indices; None where they do not go along with the rows that are made."""
-    found = [_place(e, rows) for e in places]
-    if None in found or len({step for step, *_ in found}) != 1:  # type: ignore[misc]
+def row_reads(places: Sequence[Expr | None], rows: Var) -> RowReads | None:
+    """The rows that are read at these indices; None where they do not go along with the rows that are made."""
+    found = [place for e in places if (place := _place(e, rows)) is not None]
+    if len(found) < len(places) or len({step for step, *_ in found}) != 1:
         return None
-    steps, lows, highs = zip(*found, strict=True)  # type: ignore[arg-type]
-    return RowReads(steps[0], max(0, max(highs) - min(lows) + 1 - max(1, int(steps[0]))))
+    (step, *_), lows, highs = zip(*found, strict=True)
+    return RowReads(step, max(0, max(highs) - min(lows) + 1 - max(1, int(step))))
 
 
-def _place(e: Expr, rows: Var) -> tuple[Fraction, int, int] | None:
+def _place(e: Expr | None, rows: Var) -> tuple[Fraction, int, int] | None:
     """How far an index goes from row to row, and the least and the greatest distance from there, inside its boundaries."""
+    if e is None:
+        return None
     if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:
         if e.name != "clamp_index":
             return None

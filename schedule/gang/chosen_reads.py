@@ -9,7 +9,6 @@ around its array and a convolution read through one, and choose.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,10 +19,11 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Const, Expr, Node, Op, Var
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables, substitute, topological
-from raido.schedule.nest.nodes import Block, For, Let, Nest
+from raido.schedule.gang.vector_loops import replace_vector_loops
+from raido.schedule.nest.nodes import For, Let, Nest
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.values import Read
-from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
+from raido.schedule.nest.walk import expressions_of, statements_within
 from raido.schedule.stages.boundary_rules import clamped_index
 
 _NOTHING_KNOWN = Facts()
@@ -31,33 +31,23 @@ _NOTHING_KNOWN = Facts()
 
 def read_where_chosen(nest: Nest) -> Nest:
     """The nest with reads in the lanes of vector loops under the choices that take them."""
-    chosen = [loop for loop in statements_within(nest.body) if isinstance(loop, For) and _chooses(loop)]
-    if not chosen:
-        return nest
     names: dict[Expr, Expr] = {
         s.var: s.value  # type: ignore[misc]
         for s in statements_within(nest.body)
         if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is bool_
     }
-    loops: dict[int, For] = {}
-    for loop in chosen:
-        changed = map_expressions(loop, partial(_choice, lane=loop.var, names=names), lambda buffer: buffer)
-        if changed is not loop:
-            loops[id(loop)] = changed
-    return replace(nest, body=_with_loops(nest.body, loops)) if loops else nest
+
+    def made(loop: For) -> For:
+        change = partial(_choice, lane=loop.var, names=names)
+        return map_expressions(loop, change, lambda buffer: buffer) if _chooses(loop) else loop
+
+    return replace_vector_loops(nest, made)
 
 
 def _chooses(loop: For) -> bool:
     """Whether a vector loop has choices between values in its lanes."""
-    if loop.kind != "vector":
-        return False
     nodes = topological(*(e for s in statements_within(loop) for e in expressions_of(s)))
     return any(isinstance(node, Op) and node.name == "select" for node in nodes)
-
-
-def _with_loops(block: Block, loops: Mapping[int, For]) -> Block:
-    inside = lambda s: loops[id(s)] if id(s) in loops else with_blocks(s, partial(_with_loops, loops=loops))
-    return Block(tuple(inside(s) for s in block.statements))
 
 
 def _choice(e: Node, lane: Var, names: Mapping[Expr, Expr]) -> Node:
@@ -101,7 +91,7 @@ def _under(read: Read, predicate: Expr, bounds: Iterable[Expr], lane: Var, names
 
 def _is_among(e: Expr, bounds: Iterable[Expr]) -> bool:
     """Whether an index is one of some that are at least 0, or a constant larger."""
-    distances = (ix.constant_value(ix.sub(e, bound)) for bound in bounds)
+    distances = (ix.difference(e, bound) for bound in bounds)
     return any(distance is not None and distance >= 0 for distance in distances)
 
 
