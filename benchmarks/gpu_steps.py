@@ -69,8 +69,11 @@ def tell(message: Message) -> None:
 
 
 def follow(command: Callable[[int], Sequence[str]], patience: float, deadline: float) -> Iterator[Message]:
-    """Findings that processes tell: `command` gives the words of one that begins at a step. A step has `patience` seconds, all have until `deadline`, of
-    `time.monotonic`; one that has no answer by then, or none because its process has ended, is {"wrong": …}."""
+    """Findings that processes tell, each of which runs the words that `command` gives of the step at which it begins.
+
+    A step has `patience` seconds, all have until `deadline`, of `time.monotonic`; one that has no answer by then, or none because its
+    process has ended, is {"wrong": …}.
+    """
     begin: int | None = 0
     while begin is not None and time.monotonic() < deadline:
         begin = yield from _one_process(command(begin), patience, deadline)

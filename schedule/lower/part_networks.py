@@ -166,7 +166,7 @@ class _Network:
                 self._exchange(keys, i, i + distance)
 
     def _step_of_held(self, held: Sequence[Buffer], distance: int) -> None:
-        """The same of keys in registers."""
+        """Compare-exchanges of keys in registers, so far apart."""
         keys: list[NestExpr] = [self._name(Read(each, (), None)) for each in held]
         self._step(keys, distance)
         for register, key in zip(held, keys, strict=True):
