@@ -55,6 +55,10 @@ class Work:
     reads: dict[object, Reads] = field(default_factory=dict)
     inlined: dict[object, Reads] = field(default_factory=dict)
 
+    def lanes(self, machine: Machine) -> int:
+        """Lanes of its vectors: a register holds them of the widest elements."""
+        return machine.lanes(8 * max((*self.stored, *(reads.each for reads in self.reads.values()))))
+
     def add_reads(self, array: str, points: Iterable[Place], own: Mapping[Var, Var], itemsize: int) -> bool:
         """Adds the reads of an array, by its variables in `own`; whether all of them are affine: else none is added."""
         return _group(self.reads, array, points, own, itemsize)
@@ -120,9 +124,7 @@ class Rows:
         sizes = dict(work.axes)
         numbers = {var: number for number, (var, _) in enumerate(work.axes, 1)}
         self.row = work.axes[-2][0]
-        self.lanes = max(
-            1, machine.vector_bits // (8 * max((*work.stored, *(reads.each for reads in work.reads.values()))))
-        )
+        self.lanes = work.lanes(machine)
         self.shared = fits_registers(work.reads.values(), machine)
         self.own = tuple(_form(((var, 1),), numbers) for var, _ in work.axes)
         own_shape = tuple(float(extent) for _, extent in work.axes)

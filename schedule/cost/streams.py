@@ -6,14 +6,15 @@ from L2. Arrays count as beginning at the same place of their pages, as large on
 
 What is stored past the caches waits for the rest of its line in the buffers through which lines come.
 
-Rows that are stored past the caches must lie `APART` bytes from each other within their pages: loads near one of them are taken for
-loads of another, and wait for its stores. The code generator tests that before each loop, and stores in the ordinary way where it does
-not hold (`targets.emit.stream_loops`).
+Rows that are stored past the caches must lie `Machine.streams_apart` bytes from each other within their pages: loads near one of them are
+taken for loads of another, and wait for its stores. Lines must begin at the same place of all of them, unless vectors are shifted into lines
+(`shifts_into_lines`). The code generator tests both before each loop, and stores in the ordinary way where they do not hold
+(`targets.emit.stream_loops`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import product
 from math import prod
 
@@ -21,15 +22,24 @@ from raido.schedule.cost.tree import Access, Loop
 from raido.schedule.machine import LINE, Machine
 
 PAGE = 4096  # bytes: processors compare the places of loads and stores within their pages first
-APART = 3 * LINE
 
 
-def may_be_streamed(pitch: int, rows: int) -> bool:
-    """Whether so many neighbouring rows, `pitch` bytes from one to the next, may be stored past the caches side by side."""
-    if rows > 1 and pitch % LINE:
+def may_be_streamed(pitch: int, rows: int, machine: Machine, shifted: bool) -> bool:
+    """Whether so many neighbouring rows, `pitch` bytes from one to the next, may be stored past the caches side by side.
+
+    shifted: whether vectors may be shifted into lines on their way.
+    """
+    if rows > 1 and pitch % LINE and not shifted:
         return False
+    apart = machine.streams_apart
     places = (k * pitch % PAGE for k in range(1, rows))
-    return all(APART <= place <= PAGE - APART for place in places)
+    return all(apart <= place <= PAGE - apart for place in places)
+
+
+def shifts_into_lines(vector_bits: int, bytes_stored: Iterable[int]) -> bool:
+    """Whether vectors of so many bytes can be stored as lines that begin anywhere in a row: they are as long as lines, and registers of that
+    length are permuted in pairs."""
+    return vector_bits == 8 * LINE and all(size == LINE for size in bytes_stored)
 
 
 def crowded_bytes(loop: Loop, machine: Machine, shape_of: Callable[[Hashable], tuple[float, ...]]) -> float:

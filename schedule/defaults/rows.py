@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.rows import Rows, Work, description, fits_registers, values_of
-from raido.schedule.cost.streams import PAGE, may_be_streamed
+from raido.schedule.cost.streams import PAGE, may_be_streamed, shifts_into_lines
 from raido.schedule.defaults.chains import chain_rows, has_chain
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known
@@ -86,7 +86,9 @@ def streamed_share(draft: Draft, stage: Stage, work: Work) -> Callable[[int], fl
     if not (may_stream(draft, stage.name) if width is None or height is None else is_streamed(draft, stage.name)):
         return lambda rows: 0.0
     pitches = range(0, PAGE, LINE) if width is None else (width * size,)
-    return lambda rows: sum(may_be_streamed(pitch, rows) for pitch in pitches) / len(pitches)
+    machine, lanes = draft.machine, work.lanes(draft.machine)
+    shifted = shifts_into_lines(machine.vector_bits, (lanes * each for each in work.stored))
+    return lambda rows: sum(may_be_streamed(pitch, rows, machine, shifted) for pitch in pitches) / len(pitches)
 
 
 def work_of(draft: Draft, stage: Stage) -> Work | None:

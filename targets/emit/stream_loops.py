@@ -1,4 +1,4 @@
-"""Loops whose results are streamed: three loops behind one test.
+"""Loops whose results are streamed: three loops behind one test, or four.
 
 The test: every streamed row is equally far from an aligned address, rows are long enough (or lines of the cache from end to end),
 the array is as large as was asked for, and no two rows lie at the same place of a page. Where it fails, the first loop is the loop
@@ -6,10 +6,16 @@ as it was. Where it holds, the second runs the first gang and the last, if rows 
 between, from the first aligned address, with non-temporal stores. The two never write one line: lanes of the second loop that the
 third writes are off (a line that is cached when it is streamed costs a flush, and that, in rows of 2 KiB, doubled the time of a copy).
 A loop whose iterations carry values on is streamed whole, from an aligned start.
+
+Where rows differ in how far they are from an aligned address, or iterations carry values on, and registers are permuted in pairs, the
+second loop runs the first iteration, a fourth all others, shifting each row into its lines (`shifted_rows`), and what is left of each row
+is stored behind them. A loop of which it is known whether its rows differ has no third, or no fourth.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from raido.algo.graph import index as ix
@@ -17,8 +23,9 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr
 from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import For, VectorStore
-from raido.schedule.nest.values import Buffer, lanes_of
+from raido.schedule.nest.values import lanes_of
 from raido.targets import tvm_corner as T
+from raido.targets.emit.shifted_rows import ShiftedRows, Start, elements_before_line, may_be_shifted
 from raido.targets.emit.streams import Row, Stream, beyond_lines
 from raido.targets.emit.terms import tir
 from raido.targets.emit.unit import data_of
@@ -27,6 +34,7 @@ from raido.targets.llvm.text import memory_dtype
 if TYPE_CHECKING:
     from raido.targets.emit.statements import Statements
 
+Mode = Literal["whole", "ends", "between", "shifted"]
 _SHORTEST = 4096  # bytes of a row: below, its ends cost more than streaming saves
 
 
@@ -37,40 +45,72 @@ class StreamLoops:
         self.statements = statements
         self.unit = statements.unit
         self.stream = stream
-        self.mode: Literal["whole", "ends", "between"] = "whole"
+        self.mode: Mode = "whole"
         self.var: Any = None
         self.first: Any = None  # the elements first … end − 1 belong to the third loop
         self.end: Any = None
+        self.shifted: ShiftedRows | None = None
 
     def emit(self, s: For, low: Any, count: Any) -> None:
         """Appends the loops."""
         unit, zero, one, step = self.unit, _index(0), _index(1), _index(s.step)
+        self.var, once = s.var, self.stream.once
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
         bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
         long = T.GT(T.Mul(count, _index(s.step * bytes_)), _index(_SHORTEST - 1))
         fills = self._fills_rows(s)
         if fills is not None:
-            fills = unit.bind("fills", i64, 1, fills)
-        short, streams = self._alignment(unit.select(long, one, zero if fills is None else fills))
-        on_lines = unit.select(T.GT(short, zero), zero, streams)
-        if self.stream.once:
-            streams = on_lines
+            fills = unit.bind_opaque("fills", fills)
+        starts = self._starts()
+        enough = self._if_apart(self._if_large(unit.select(long, one, zero if fills is None else fills)), starts)
+        shifts = may_be_shifted(self.stream, unit.helpers.can) and not self._agree()
+        between = not shifts or not (once or self._differ())
+        short, together = self._alignment(enough, starts) if between else (zero, zero)
+        on_lines = unit.select(T.GT(short, zero), zero, together)
+        if once:
+            together = on_lines
         elif fills is not None:
-            streams = unit.select(long, streams, on_lines)
-        chosen = T.GT(unit.bind("streams", i64, 1, streams), zero)
-        if self.stream.once:
-            self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
+            together = unit.select(long, together, on_lines)
+        together = T.GT(unit.bind_opaque("streams", together), zero)
+        chosen, shifted = together, zero
+        if shifts:
+            self.shifted = ShiftedRows(unit, self.stream, starts)
+            shifted = unit.select(together, zero, self.shifted.possible(unit.select(long, enough, zero)))
+            shifted = unit.bind_opaque("shifted", shifted)
+            chosen = T.GT(unit.select(together, one, shifted), zero)
+        self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
+        if once and not shifts:
             self._loop(s, "between", low, step, unit.select(chosen, count, zero))
             return
-        between = unit.select(T.GT(short, zero), T.Sub(count, one), count)
-        between = unit.bind("between", i64, 1, unit.select(chosen, between, zero))
-        self.var, self.first = s.var, unit.bind("first", i64, 1, T.Add(low, short))
-        self.end = unit.bind("end", i64, 1, T.Add(self.first, T.Mul(between, step)))
-        span = T.Mul(T.Sub(count, one), step)
-        self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
+        short_of_one = unit.select(T.GT(short, zero), T.Sub(count, one), count)
+        gangs = unit.bind_opaque("between", unit.select(together, short_of_one, zero))
+        self.first = unit.bind_opaque("first", T.Add(low, short))
+        self.end = unit.bind_opaque("end", T.Add(self.first, T.Mul(gangs, step)))
         ends = unit.select(T.GT(short, zero), _index(2), zero)
-        self._loop(s, "ends", low, span, unit.select(chosen, ends, zero))
-        self._loop(s, "between", self.first, step, between)
+        if self.shifted is not None:
+            self.shifted.begin(low, s.step, T.GT(shifted, zero), self.first, self.end)
+        self._loop(s, "ends", low, T.Mul(T.Sub(count, one), step), unit.select(together, ends, shifted))
+        if between:
+            self._loop(s, "between", self.first, step, gangs)
+        if self.shifted is not None:
+            outer = unit.block()
+            self._loop(s, "shifted", T.Add(low, step), step, T.Sub(count, one))
+            self.shifted.store_rest(T.Mul(count, step))
+            others = unit.end_block(outer)
+            unit.out.append(T.IfThenElse(T.GT(shifted, zero), others, None))
+
+    def _agree(self) -> bool:
+        """Whether all rows are known to be equally far from an aligned address, and any iteration may run twice."""
+        return not self.stream.once and (len(self.stream.rows) == 1 or self._beyond_lines() == 0)
+
+    def _differ(self) -> bool:
+        """Whether neighbouring rows are known not to be equally far from an aligned address."""
+        return len(self.stream.rows) > 1 and bool(self._beyond_lines())
+
+    def _beyond_lines(self) -> int | None:
+        """The elements of a row beyond a whole number of cache lines; None where that is not known, or not of one array."""
+        rests = [beyond_lines(buffer) for buffer in {row.buffer for row in self.stream.rows}]
+        return ix.constant_value(rests[0]) if len(rests) == 1 and rests[0] is not None else None
 
     def _fills_rows(self, s: For) -> Any:
         """1 where rows are lines of the cache and the loop leaves out only their borders: they may be short then, if they begin a line.
@@ -94,10 +134,10 @@ class StreamLoops:
                 return None
         return fills
 
-    def _loop(self, s: For, mode: Literal["whole", "ends", "between"], low: Any, step: Any, iterations: Any) -> None:
+    def _loop(self, s: For, mode: Mode, low: Any, step: Any, iterations: Any) -> None:
         self.mode = mode
         counter = T.Var(self.unit.fresh_name(s.var.name + "_round"), "int64")
-        body = self.statements.iteration(s, T.Add(low, T.Mul(counter, step)), copied=mode != "ends")
+        body = self.statements.iteration(s, T.Add(low, T.Mul(counter, step)), copied=mode in ("whole", "between"))
         self.unit.out.append(T.For(counter, _index(0), iterations, T.ForKind.SERIAL, body))
 
     def changes(self, s: VectorStore) -> bool:
@@ -106,45 +146,54 @@ class StreamLoops:
 
     def store(self, s: VectorStore, pointer: Any, offset: Any, value: Any) -> None:
         """Such a store."""
-        unit, helpers, lanes = self.unit, self.unit.helpers, lanes_of(s.value)
+        unit, memory, lanes = self.unit, self.unit.helpers.memory, lanes_of(s.value)
         if self.mode == "between":
-            unit.effect(helpers.memory.stream(s.buffer.dtype, lanes), pointer, offset, value)
-            return
-        place = T.Add(tir(unit.variables[self.var]), _index(self.stream.stores[s]))
-        unit.effect(
-            helpers.memory.store_outside(s.buffer.dtype, lanes), pointer, offset, value, place, self.first, self.end
-        )
+            unit.effect(memory.stream(s.buffer.dtype, lanes), pointer, offset, value)
+        elif self.mode == "shifted" and self.shifted is not None:
+            self.shifted.store_line(s, pointer, offset, value)
+        else:
+            first, end = self.first, self.end
+            if self.shifted is not None:
+                value, first, end = self.shifted.keep(s, value)
+            place = T.Add(tir(unit.variables[self.var]), _index(self.stream.stores[s]))
+            unit.effect(memory.store_outside(s.buffer.dtype, lanes), pointer, offset, value, place, first, end)
 
-    def _alignment(self, streams: Any) -> tuple[Any, Any]:
-        """Elements from the start of the rows to an aligned address, and `streams` if rows may be streamed, else 0."""
-        unit, zero = self.unit, _index(0)
-        rows = self.stream.rows
-        for buffer, above in {row.buffer: row.above for row in rows if row.above}.items():
+    def _starts(self) -> dict[Row, Start]:
+        """Where each row begins."""
+        values, found = self.statements.values, {}
+        for row in self.stream.rows:
+            values.prepare(*row.indices)
+            where, offset = values.element(row.buffer, row.indices)
+            found[row] = Start(data_of(where), self.unit.bind_opaque("start", tir(offset)))
+        return found
+
+    def _if_large(self, streams: Any) -> Any:
+        """`streams` if the arrays are as large as was asked for, else 0."""
+        for buffer, above in {row.buffer: row.above for row in self.stream.rows if row.above}.items():
             size = tir(self.statements.size_in_bytes(buffer))
-            streams = unit.select(T.GT(size, _index(above)), streams, zero)
-        short: Any = None
-        starts: dict[Buffer, list[Any]] = {}
-        for row in rows:
-            away, offset = self._away(row, short)
-            if short is None:
-                short = unit.bind("short", i64, 1, away)
-                streams = unit.select(T.GT(_index(row.lanes), short), streams, zero)
-            else:
-                streams = unit.select(T.GT(away, zero), zero, streams)
-            for other in starts.get(row.buffer, []):
-                apart = unit.call(unit.helpers.memory.apart(row.buffer.dtype), i64, 1, offset, other)
-                streams = unit.select(T.GT(apart, zero), streams, zero)
-            starts.setdefault(row.buffer, []).append(offset)
-        return short, streams
+            streams = self.unit.select(T.GT(size, _index(above)), streams, _index(0))
+        return streams
 
-    def _away(self, row: Row, moved: Any) -> tuple[Any, Any]:
-        """How many elements an aligned address is away from a row's start (moved), and where that start is."""
-        values, unit = self.statements.values, self.unit
-        values.prepare(*row.indices)
-        where, offset = values.element(row.buffer, row.indices)
-        symbol = unit.helpers.memory.misalignment(row.buffer.dtype, row.lanes)
-        place = tir(offset) if moved is None else T.Add(tir(offset), moved)
-        return unit.call(symbol, i64, 1, data_of(where), place), tir(offset)
+    def _if_apart(self, streams: Any, starts: Mapping[Row, Start]) -> Any:
+        """`streams` if no two rows lie too near each other in their pages, else 0."""
+        unit, rows = self.unit, self.stream.rows if self.unit.helpers.can.streams_apart else ()
+        for row, other in itertools.combinations(rows, 2):
+            if row.buffer is other.buffer:
+                offsets = starts[other].offset, starts[row].offset
+                apart = unit.call(unit.helpers.memory.apart(row.buffer.dtype), i64, 1, *offsets)
+                streams = unit.select(T.GT(apart, _index(0)), streams, _index(0))
+        return unit.bind_opaque("apart", streams)
+
+    def _alignment(self, streams: Any, starts: Mapping[Row, Start]) -> tuple[Any, Any]:
+        """Elements from the start of the rows to an aligned address, and `streams` if all are so far from one, else 0."""
+        unit, zero = self.unit, _index(0)
+        row, *others = self.stream.rows
+        short = unit.bind_opaque("short", elements_before_line(unit, row, starts[row]))
+        streams = unit.select(T.GT(_index(row.lanes), short), streams, zero)
+        for other in others:
+            away = elements_before_line(unit, other, starts[other], short)
+            streams = unit.select(T.GT(away, zero), zero, streams)
+        return short, unit.bind_opaque("together", streams)
 
 
 def _index(value: int) -> Any:

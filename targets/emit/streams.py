@@ -9,8 +9,9 @@ what it writes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from raido.algo.graph import index as ix
@@ -44,11 +45,14 @@ class Stream:
     """The streamed stores of a loop, each with how far ahead of its row's first gang it is, and the rows whose addresses must agree.
 
     `once`: iterations read what earlier ones wrote, so that each must run once; the loop then streams only from an aligned start.
+    `row_of`: the row of each store where every iteration stores its rows once, from end to end, so that vectors may be stored a part
+    of a vector later than they are made (`shifted_rows`); empty elsewhere.
     """
 
     rows: tuple[Row, ...]
     stores: dict[VectorStore, int]
     once: bool = False
+    row_of: dict[VectorStore, Row] = field(default_factory=dict)
 
 
 def find_stream(loop: For) -> Stream | None:
@@ -63,7 +67,23 @@ def find_stream(loop: For) -> Stream | None:
         first = min(place for _, place in gangs)
         for store, place in gangs:
             stores.setdefault(store, place - first)
-    return Stream(tuple(survey.rows.values()), stores, bool(survey.written & survey.read))
+    return Stream(
+        tuple(survey.rows.values()), stores, bool(survey.written & survey.read), _rows_of_stores(loop, survey)
+    )
+
+
+def _rows_of_stores(loop: For, survey: _Survey) -> dict[VectorStore, Row]:
+    """The row of each store; none where an iteration may leave out a gang of a row, or stores gangs in another order."""
+    found: dict[VectorStore, Row] = {}
+    for key, gangs in survey.gangs.items():
+        row = survey.rows[key]
+        begun = gangs[0][1]
+        if [place - begun for _, place in gangs] != list(range(0, loop.step, row.lanes)):
+            return {}
+        found |= {store: row for store, _ in gangs}
+    apart = len({(row.buffer, *row.indices[:-1]) for row in survey.rows.values()}) == len(survey.rows)
+    alone = sum(survey.stores[row.buffer] for row in {row.buffer: row for row in found.values()}.values()) == len(found)
+    return found if survey.always and apart and alone else {}
 
 
 def beyond_lines(buffer: Buffer) -> Expr | None:
@@ -81,16 +101,19 @@ class _Survey:
         self.refused = False
         self.read: set[Buffer] = set()
         self.written: set[Buffer] = set()
+        self.stores: Counter[Buffer] = Counter()  # how many statements write to each
+        self.always = True  # whether every iteration runs each store that may be streamed, once
         self._own: set[Buffer] = set()
         self._visit(loop.body)
         self.written -= self._own
 
-    def _visit(self, s: Any) -> None:
+    def _visit(self, s: Any, always: bool = True) -> None:
         if not isinstance(s, _ALLOWED) or (isinstance(s, For) and s.kind == "parallel"):
             self.refused = True
             return
         self.read |= buffers_read(expressions_of(s))
         self.written.update(w.buffer for w in writes(s))
+        self.stores.update(w.buffer for w in writes(s))
         if isinstance(s, Alloc):
             self._own.add(s.buffer)
         elif isinstance(s, Let):
@@ -98,9 +121,11 @@ class _Survey:
         elif isinstance(s, For):
             self.inner.append(s)
         elif isinstance(s, VectorStore) and self._may_stream(s):
+            self.always &= always
             self._note(s)
+        always &= isinstance(s, Block)
         for inner in s.statements if isinstance(s, Block) else blocks_of(s):
-            self._visit(inner)
+            self._visit(inner, always)
         if isinstance(s, For):
             self.inner.pop()
 

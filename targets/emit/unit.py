@@ -71,6 +71,10 @@ class Unit:
         self.out.append(T.Bind(name, value))
         return name
 
+    def bind_opaque(self, stem: str, value: Any) -> Any:
+        """Names an i64 in the current block so that TIR's analysis does not look behind the name."""
+        return self.bind(stem, i64, 1, value, _HEAVY + 1)
+
     def is_read(self, e: NestExpr) -> bool:
         """Whether an i64 expression reads memory, or names what was read before."""
         return any(isinstance(node, Read) or node in self.read for node in topological(e))

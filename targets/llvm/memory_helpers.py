@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from raido.algo.graph.dtypes import DType, bool_, i64
-from raido.schedule.cost.streams import APART, PAGE
+from raido.schedule.cost.streams import PAGE
 from raido.targets.llvm.atomics import write_atomic, write_exchange, write_look
 from raido.targets.llvm.helper_texts import HelperTexts, Shape
 from raido.targets.llvm.memory import (
@@ -24,7 +24,7 @@ from raido.targets.llvm.memory import (
     reversed_lanes,
     scatter,
 )
-from raido.targets.llvm.tables import look_up
+from raido.targets.llvm.tables import look_up, shifted
 from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled, memory_dtype, scalar_type
 
 
@@ -165,6 +165,15 @@ class MemoryHelpers:
 
         return self._texts.write(f"rd.stream.{memory.name}x{lanes}", "i32", ["ptr", (i64, 1), (memory, lanes)], body)
 
+    def shifted(self, dtype: DType, lanes: int) -> str:
+        """(before, value, short) -> the last `lanes - short` lanes of `before` and the first `short` of `value`: vectors of 512 bits."""
+        memory = memory_dtype(dtype)
+        body = lambda b, before, value, short: shifted(b, before, value, short).text
+        vector = (memory, lanes)
+        return self._texts.write(
+            f"rd.shifted.{memory.name}x{lanes}", llvm_type(memory, lanes), [vector, vector, (i64, 1)], body
+        )
+
     def store_outside(self, dtype: DType, lanes: int) -> str:
         """(base, offset, value, place, first, end) -> 0: stores the lanes at places that are not first … end − 1."""
         memory = memory_dtype(dtype)
@@ -208,13 +217,13 @@ class MemoryHelpers:
         return self._texts.write(f"rd.misalignment.{memory.name}x{lanes}", "i64", ["ptr", (i64, 1)], body)
 
     def apart(self, dtype: DType) -> str:
-        """(offset, other) -> 1 if rows that begin there lie `APART` bytes from each other in their pages, else 0 (`schedule.cost.streams`)."""
-        memory = memory_dtype(dtype)
+        """(offset, other) -> 1 if rows that begin there lie `streams_apart` bytes from each other in their pages, else 0 (`cost.streams`)."""
+        memory, least = memory_dtype(dtype), self._texts.can.streams_apart
 
         def body(b: TextBuilder, offset: Value, other: Value) -> str:
             distance = b.binary("mul", b.binary("sub", offset, other), b.constant(offset, memory.itemsize))
-            moved = b.binary("and", b.binary("sub", distance, b.constant(offset, APART)), b.constant(offset, PAGE - 1))
-            return b.convert("zext", b.compare("ule", moved, b.constant(offset, PAGE - 2 * APART)), i64).text
+            moved = b.binary("and", b.binary("sub", distance, b.constant(offset, least)), b.constant(offset, PAGE - 1))
+            return b.convert("zext", b.compare("ule", moved, b.constant(offset, PAGE - 2 * least)), i64).text
 
         return self._texts.write(f"rd.apart.{memory.name}", "i64", [(i64, 1), (i64, 1)], body)
 

@@ -1,8 +1,10 @@
-"""Look-ups in small constant tables: permutations of registers that hold the table, where a gather would read memory lane by lane."""
+"""Permutations of registers by lanes that are known only when they run: look-ups in small constant tables, which registers hold, where a
+gather would read memory lane by lane; and vectors that begin anywhere in a pair of them.
+"""
 
 from __future__ import annotations
 
-from raido.algo.graph.dtypes import DType, i64, signed
+from raido.algo.graph.dtypes import DType, i16, i64, signed
 from raido.targets.llvm.text import TextBuilder, Value, llvm_type
 
 _PERMUTE = {
@@ -10,7 +12,12 @@ _PERMUTE = {
     (512, 64): "llvm.x86.avx512.permvar.di.512",
     (256, 32): "llvm.x86.avx2.permd",
 }
-_PERMUTE_TWO = {(512, 32): "llvm.x86.avx512.vpermi2var.d.512", (512, 64): "llvm.x86.avx512.vpermi2var.q.512"}
+_PERMUTE_TWO = {
+    (512, 8): "llvm.x86.avx512.vpermi2var.qi.512",
+    (512, 16): "llvm.x86.avx512.vpermi2var.hi.512",
+    (512, 32): "llvm.x86.avx512.vpermi2var.d.512",
+    (512, 64): "llvm.x86.avx512.vpermi2var.q.512",
+}
 _MOST = {512: 4, 256: 2}  # registers
 
 
@@ -45,6 +52,27 @@ def look_up(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memor
     if mask is not None:
         found = b.select(mask, found, b.constant(found, 0))
     return b.convert("bitcast", found, memory)
+
+
+def shifted(b: TextBuilder, before: Value, value: Value, short: Value) -> Value:
+    """A vector of 512 bits that begins at lane `short` of two, end to end.
+
+    Bytes are permuted in pairs where nothing permutes them one by one: those that begin at an odd one are put together of two such vectors.
+    """
+    lanes, place = value.lanes, signed(value.dtype.bits)
+    if place.bits == 8 and not b.can.byte_permutes:
+        pairs = [b.result(i16, 32, f"bitcast {each.typed} to <32 x i16>") for each in (before, value)]
+        one, half = b.constant(short, 1), b.binary("lshr", short, b.constant(short, 1))
+        low, high = (shifted(b, *pairs, start) for start in (half, b.binary("add", half, one)))
+        bits = b.binary("shl", b.binary("and", short, one), b.constant(short, 3))
+        found = b.intrinsic("fshr", high, low, b.spread(b.convert("trunc", bits, i16), 32))
+        return b.result(value.dtype, lanes, f"bitcast {found.typed} to {value.type}")
+    begin = b.spread(b.convert("trunc", short, place) if place is not i64 else short, lanes)
+    numbers = ", ".join(f"{llvm_type(place)} {lane}" for lane in range(lanes))
+    index = b.result(place, lanes, f"add {begin.typed}, <{numbers}>")
+    words = [b.convert("bitcast", each, place) for each in (before, value)]
+    found = b.call(_PERMUTE_TWO[512, place.bits], place, lanes, words[0], index, words[1])
+    return b.convert("bitcast", found, value.dtype)
 
 
 def _permuted(b: TextBuilder, part: Value, index: Value) -> Value:

@@ -1,11 +1,13 @@
 """Streamed stores: one test a row, none for each store; every element is written whatever the alignment; when rows are not streamed."""
 
+import itertools
+
 import numpy as np
 import pytest
 from emission import WIDEST, array, compile_body, every_cpu, fresh, index, n
 from test_emit_assembly import CPU, LANES, is_clean, loop_with, loops
 
-from raido.algo.graph.dtypes import f32
+from raido.algo.graph.dtypes import f32, f64, u8, u16
 from raido.algo.graph.index import add
 from raido.schedule.nest.nodes import Block, For, VectorStore
 from raido.schedule.nest.values import VectorRead
@@ -74,6 +76,50 @@ def test_rows_that_differ_in_alignment_are_stored_as_usual(width):
     out = aligned((3, width), 8)
     compiled([data], [width], [out])
     np.testing.assert_array_equal(out[:, :1216], data[:, :1216])
+
+
+def copied_rows(dtype, gangs, cpu):
+    """b[y, x +: lanes] = a[y, x +: lanes] for two rows, each of whole gangs, said one by one."""
+    lanes, x = 64 // dtype.itemsize, fresh("x")
+    source, result = array("a", dtype, 2, n), array("b", dtype, 2, n)
+    places = [(index(y), add(x, g * lanes)) for y in range(2) for g in range(gangs)]
+    stores = [VectorStore(result, p, VectorRead(source, p, 1, lanes, None), stream=0) for p in places]
+    loop = For(x, index(0), add(n, 1 - lanes * gangs), lanes * gangs, Block(tuple(stores)))
+    return compile_body([loop], [source], [result], cpu=cpu)
+
+
+SHIFTED = pytest.mark.parametrize("dtype", [f32, f64, u8, u16], ids=str)
+
+
+@SHIFTED
+@pytest.mark.parametrize("gangs", [1, 2])
+def test_rows_that_differ_in_alignment_are_shifted_into_lines(dtype, gangs):
+    """Also where a row begins a line, where no element does, and where a row has no lines to shift; nothing but whole gangs is written."""
+    compiled = copied_rows(dtype, gangs, WIDEST)
+    gang = gangs * 64 // dtype.itemsize
+    for whole, rest in itertools.product((0, 1, 5, 150), (0, 1, gang - 1)):
+        width = whole * gang + rest
+        data = np.random.default_rng(width).integers(1, 100, (2, width)).astype(dtype.numpy)
+        for away in (0, dtype.itemsize, 1, 63):
+            room = np.zeros(data.nbytes + 192, np.uint8)
+            start = 64 - room.ctypes.data % 64 + away
+            out = room[start : start + data.nbytes].view(dtype.numpy).reshape(data.shape)
+            compiled([data], [width], [out])
+            np.testing.assert_array_equal(out, np.where(np.arange(width) < whole * gang, data, 0))
+            out[...] = 0
+            assert not room.any()
+
+
+@SHIFTED
+@pytest.mark.parametrize("gangs", [1, 2])
+@pytest.mark.parametrize("cpu", ["skylake-avx512", "icelake-server"])
+def test_vectors_are_shifted_by_one_permutation(dtype, gangs, cpu):
+    """The kept vectors and the distances are in registers; nothing is tested in the loop. Before Ice Lake bytes are put together of words."""
+    body = loop_with(copied_rows(dtype, gangs, cpu), ("vpermt2", "vpermi2"))
+    permuted, stored = (sum(i.startswith(name) for i in body) for name in (("vpermt2", "vpermi2"), "vmovnt"))
+    assert is_clean(body)
+    assert permuted == stored * (2 if dtype is u8 and cpu == "skylake-avx512" else 1)
+    assert sum(i.startswith("j") for i in body) == 1
 
 
 @pytest.mark.parametrize("width", [256, 1024])

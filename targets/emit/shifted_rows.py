@@ -1,0 +1,113 @@
+"""Rows that begin at different places of their lines, streamed side by side: each is shifted into lines on its way to memory.
+
+An iteration keeps the vector that it made of each row. The next one stores the line between the two: the end of the kept vector and the
+beginning of its own, a permutation of two registers by a distance that is the row's own. What lies before a row's first line and
+behind its last is stored in the ordinary way, as are rows too short for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raido.algo.graph.dtypes import i64
+from raido.schedule.cost.streams import shifts_into_lines
+from raido.schedule.machine import LINE
+from raido.schedule.nest.nodes import VectorStore
+from raido.targets import tvm_corner as T
+from raido.targets.emit.streams import Row, Stream
+from raido.targets.emit.unit import Unit
+from raido.targets.llvm.capabilities import Capabilities
+from raido.targets.llvm.text import memory_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a row begins: the pointer, and the offset of its first element."""
+
+    data: Any
+    offset: Any
+
+
+def elements_before_line(unit: Unit, row: Row, start: Start, moved: Any = None) -> Any:
+    """How many elements of a row, from `moved` on, lie before an address that its vectors are aligned to; `row.lanes` where no element
+    begins at one."""
+    symbol = unit.helpers.memory.misalignment(row.buffer.dtype, row.lanes)
+    return unit.call(symbol, i64, 1, start.data, start.offset if moved is None else T.Add(start.offset, moved))
+
+
+def may_be_shifted(stream: Stream, can: Capabilities) -> bool:
+    """Whether the rows of a stream can be shifted into lines: their vectors are as long as lines, and registers are permuted in pairs."""
+    stored = (row.lanes * memory_dtype(row.buffer.dtype).itemsize for row in stream.rows)
+    return bool(stream.row_of) and shifts_into_lines(can.vector_bits, stored)
+
+
+class ShiftedRows:
+    """Emits the stores of such rows, gang by gang, and what is left of them at the end."""
+
+    def __init__(self, unit: Unit, stream: Stream, starts: Mapping[Row, Start]) -> None:
+        self.unit, self.stream, self.starts = unit, stream, starts
+        self.short = {
+            row: unit.bind_opaque("short", elements_before_line(unit, row, start)) for row, start in starts.items()
+        }
+        self.kept: dict[Row, Any] = {}
+        self.bounds: dict[Row, tuple[Any, Any]] = {}
+
+    def possible(self, streams: Any) -> Any:
+        """`streams` if elements of all rows begin at lines, else 0."""
+        for row, short in self.short.items():
+            streams = self.unit.select(T.GT(_index(row.lanes), short), streams, _index(0))
+        return streams
+
+    def begin(self, low: Any, step: int, shifted: Any, first: Any, end: Any) -> None:
+        """Makes room for the vectors that iterations keep. The first one, from `low`, stores what lies before the lines of its last gang where
+        rows are shifted; elsewhere all but the places `first … end − 1`."""
+        unit = self.unit
+        for row in self.stream.rows:
+            cell = T.flat_buffer(unit.fresh_name("kept"), memory_dtype(row.buffer.dtype), row.lanes, alignment=LINE)
+            self.kept[row] = cell
+            unit.out.append(T.AllocBuffer(cell))
+            begun = T.Add(T.Add(low, self.short[row]), _index(step - row.lanes))
+            until = T.Add(low, _index(step))
+            bounds = unit.select(shifted, begun, first), unit.select(shifted, until, end)
+            self.bounds[row] = tuple(
+                unit.bind_opaque(name, e) for name, e in zip(("first", "end"), bounds, strict=True)
+            )
+
+    def keep(self, s: VectorStore, value: Any) -> tuple[Any, Any, Any]:
+        """Keeps a vector for the next one of its row. Returns it, and between which places it is not to be stored now."""
+        row = self.stream.row_of[s]
+        value = self.unit.bind("line", memory_dtype(row.buffer.dtype), row.lanes, value)
+        self.unit.out.append(T.BufferStore(self.kept[row], value, [_lanes(row)]))
+        return value, *self.bounds[row]
+
+    def store_line(self, s: VectorStore, pointer: Any, offset: Any, value: Any) -> None:
+        """Stores the line that a vector completes, and keeps the vector."""
+        unit, row = self.unit, self.stream.row_of[s]
+        dtype, memory, short = row.buffer.dtype, unit.helpers.memory, self.short[row]
+        before = self._kept(row)
+        value = unit.bind("line", memory_dtype(dtype), row.lanes, value)
+        line = unit.call(memory.shifted(dtype, row.lanes), memory_dtype(dtype), row.lanes, before, value, short)
+        place = T.Sub(T.Add(offset, short), _index(row.lanes))
+        unit.effect(memory.stream(dtype, row.lanes), pointer, place, line)
+        unit.out.append(T.BufferStore(self.kept[row], value, [_lanes(row)]))
+
+    def store_rest(self, length: Any) -> None:
+        """Stores what lies behind the last lines of rows of that length."""
+        unit, zero = self.unit, _index(0)
+        for row, start in self.starts.items():
+            helper = unit.helpers.memory.store_outside(row.buffer.dtype, row.lanes)
+            last = T.Sub(T.Add(start.offset, length), _index(row.lanes))
+            unit.effect(helper, start.data, last, self._kept(row), zero, zero, self.short[row])
+
+    def _kept(self, row: Row) -> Any:
+        return T.BufferLoad(self.kept[row], [_lanes(row)])
+
+
+def _lanes(row: Row) -> Any:
+    return T.Ramp(_index(0), _index(1), row.lanes)
+
+
+def _index(value: int) -> Any:
+    return T.IntImm("int64", value)
