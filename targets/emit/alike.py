@@ -3,7 +3,8 @@
 Programs repeat themselves (sweeps, layers, levels of a pyramid), and LLVM takes its time for every copy of a kernel. Two kernels are
 alike where each becomes the other by renaming variables and buffers. A key is everything that the emitter looks at: the
 statements, and what is known outside of the variables that are not the kernel's own. Inside kernels that are different, nests of serial
-loops may be alike: a chain of stencils computed in strips has a region of other rows for each of them, by the same code.
+loops may be alike: a chain of stencils computed in strips has a region of other rows for each of them, by the same code. In large kernels
+every such nest is a function, since LLVM's time grows faster than a function does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from raido.schedule.nest.values import Buffer
 from raido.schedule.nest.walk import statements_within
 from raido.targets.emit.unit import Unit
 
-_WORTH_A_CALL = 256  # rows of a key: LLVM makes code for so many operations in some ten milliseconds, and runs them for longer than a call
+_WORTH_A_CALL = 128  # rows of a key: LLVM makes code for so many operations in some milliseconds, and runs them for longer than a call
+_LARGE = 4096  # rows of all loops of a kernel from which LLVM takes longer for one function than for its parts: 300 stages took twice as long
 _BY_ADDRESS = ("parameter", "heap", "constant")  # memory that a function of its own can be given
 
 K = TypeVar("K", bound=Hashable)
@@ -84,7 +86,7 @@ class Alike:
     """The kernels and loops of a nest that others are alike.
 
     `bodies`: the rows of kernels outside the host's loops where another one's statements are of the same kinds. `loops`: the rows of serial
-    loops in kernels which another loop, of another kernel or of the same, is alike.
+    loops in kernels which another loop, of another kernel or of the same, is alike; in large kernels, of all of them.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -93,12 +95,18 @@ class Alike:
         different: dict[Any, Block] = {}
         for body in bodies:
             different.setdefault(tuple(self.bodies[body].rows) if body in self.bodies else body, body)
-        candidates = [loop for body in different.values() for loop in _loops(body)]
-        rows = {loop: LoopRows(loop) for loop in _repeated(candidates, kinds_of)}
+        kernels = [list(_loops(body)) for body in different.values()]
+        rows = {loop: LoopRows(loop) for loop in _repeated([loop for loops in kernels for loop in loops], kinds_of)}
+        large = set()
+        for loops in kernels:
+            if len(loops) * _WORTH_A_CALL >= _LARGE:
+                found = {loop: rows.get(loop) or LoopRows(loop) for loop in loops}
+                if sum(len(each.rows) for each in found.values()) >= _LARGE:
+                    rows |= found
+                    large |= found.keys()
         able = [loop for loop, found in rows.items() if _may_be_apart(found)]
-        self.loops: dict[For, LoopRows] = {
-            loop: rows[loop] for loop in _repeated(able, lambda loop: tuple(rows[loop].rows))
-        }
+        apart = large.union(_repeated(able, lambda loop: tuple(rows[loop].rows)))
+        self.loops: dict[For, LoopRows] = {loop: rows[loop] for loop in able if loop in apart}
 
 
 def _repeated(of: Iterable[T], key: Any) -> list[T]:
@@ -139,7 +147,9 @@ def _loops(block: Block) -> Iterator[For]:
                 yield from _loops(s.orelse)
         elif isinstance(s, For) and s.kind == "serial":
             _, *inside = statements_within(s)
-            if any(isinstance(each, For) for each in inside) and not any(_needs_its_place(each) for each in inside):
+            if any(_needs_its_place(each) for each in inside):
+                yield from _loops(s.body)
+            elif any(isinstance(each, For) for each in inside):
                 yield s
 
 

@@ -120,3 +120,30 @@ def test_stages_of_one_kernel_that_differ_in_their_regions_are_one_function():
 def test_stages_that_differ_in_what_they_compute_are_not():
     other = rd.capture(blurs, last=0.25)
     assert not any("blur_1" in name or "blur_2" in name for name in functions_of(other, in_strips(other)))
+
+
+@rd.algorithm
+def different(a: rd.f32["h", "w"]):
+    taps = [(i, j) for i in range(-2, 3) for j in range(-2, 3)]
+    for k in range(40):
+        kept = [t for n, t in enumerate(taps) if (k + 1) >> n % 6 & 1 or n == k % 25]
+        total = lambda p, kept=kept: sum((p[t] for t in kept[1:]), p[kept[0]]) / len(kept)
+        a = rd.stencil(total, a, boundary="clamp", name=f"part_{k}")
+    return a
+
+
+def strips(algorithm, last):
+    schedule = algorithm.schedule()
+    schedule[last].split("y", 8).vectorize("x").partition_boundaries()
+    for name in reversed([name for name in schedule.stages if name != last]):
+        schedule[name].compute_at(last, "yo").vectorize("x").partition_boundaries()
+    return schedule
+
+
+def test_loops_of_a_large_kernel_are_functions_though_no_others_are_alike():
+    """LLVM takes twice as long for one function of three hundred stages as for its parts."""
+    schedule = strips(different, "part_39")
+    parts = {symbol for symbol in functions_of(different, schedule) if ".part_" in symbol}
+    assert len(parts) > 30
+    a = np.random.default_rng(5).random((19, 70), np.float32)
+    np.testing.assert_array_equal(different.compile(schedule=schedule)(a), different.interpret(a))
