@@ -23,7 +23,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, SizeVar, Var
 from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
 from raido.schedule.defaults.block_stages import say_block_loops
-from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.facts import is_tiled_product, shared_axis
 from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.stage import Stage
@@ -72,7 +72,7 @@ def most_of_sum(draft: Draft, stage: Stage, gpu: Gpu) -> int:
     if not gpu.iterations or len(stage.reduction_axes) != 1:
         return 0
     reduced, most = stage.reduction_axes[0], gpu.iterations // PASSES
-    few = (index.constant_value(known(draft, reduced.extent)) or most + 1) <= most
+    few = (known_extent(draft, reduced.extent) or most + 1) <= most
     return 0 if few or not reduced.name.isidentifier() else most
 
 
@@ -93,7 +93,7 @@ def group_of_tiles(draft: Draft, stage: Stage, gpu: Gpu, threads: int, tile: tup
     all processors hold at a time, so that its blocks find the most of what others read in the second-level cache. 1 where the result is
     known to have fewer either way, where blocks have other axes, and on a CPU."""
     group = square_side(gpu.processors * gpu.resident // threads)
-    counts = (index.constant_value(known(draft, axis.extent)) for axis in stage.axes[-2:])
+    counts = (known_extent(draft, axis.extent) for axis in stage.axes[-2:])
     few = any(n is not None and n <= group * length for n, length in zip(counts, tile, strict=True))
     return 1 if gpu.in_turn or few or len(stage.axes) > 2 else group
 
@@ -153,7 +153,7 @@ def square_side(count: int) -> int:
 
 def fitting_tile(draft: Draft, axis: Axis, side: int, tile: int) -> tuple[int, int]:
     """Threads along an axis, and results of each: fewer where the axis is known to be shorter."""
-    count = index.constant_value(known(draft, axis.extent))
+    count = known_extent(draft, axis.extent)
     most = side * tile if count is None else min(side * tile, 1 << max(0, count - 1).bit_length())
     return min(side, most), max(1, most // side)
 

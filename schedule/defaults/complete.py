@@ -43,11 +43,10 @@ from typing import TYPE_CHECKING
 
 from raido.algo.collector import seldom_collected
 from raido.algo.errors import ScheduleError, explain
-from raido.algo.graph import index
 from raido.schedule.defaults.array_loops import say_array_loops
 from raido.schedule.defaults.chains import FEWEST_ROWS, is_low, row_bytes, strip_rows
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
-from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.facts import (
     is_made_for_elements,
     is_product_of_rows,
@@ -272,7 +271,7 @@ def is_fold_of_rows(draft: Draft, stage: Stage) -> bool:
     state = draft.state
     reads = [state.uses.stages.get(array) for array in draft.demand.reads(stage.name)]
     there = all(not isinstance(read, Stage) or len(read.axes) == read.outer or read.outer == 0 for read in reads)
-    lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.reduction_axes]
+    lengths = [known_extent(draft, axis.extent) for axis in stage.reduction_axes]
     return there and None in lengths and segments_of(stage) is None
 
 

@@ -114,12 +114,17 @@ def known(draft: Draft, e: Expr) -> Expr:
     return index.canonical(substitute(e, values))
 
 
+def known_extent(draft: Draft, e: Expr) -> int | None:
+    """A size as a number, where the sizes known beforehand decide it."""
+    return index.constant_value(known(draft, e))
+
+
 def extent(draft: Draft, e: Expr) -> int:
     """A size as a number, at least 1, since rules divide by products of sizes; unknown ones count as `UNKNOWN`, or the most they can be."""
     size = known(draft, e)
     value = index.constant_value(size)
     if value is None:
         counted = {c.size: c.bound for c in draft.state.graph.counts if c.bound is not None}
-        most = index.constant_value(known(draft, substitute(size, counted)))
+        most = known_extent(draft, substitute(size, counted))
         value = UNKNOWN if most is None else min(most, UNKNOWN)
     return max(value, 1)

@@ -15,7 +15,7 @@ from raido.algo.graph.expr import Array, Axis, Expr, Op, Var
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import guests_of, moves
 from raido.schedule.defaults.short import SMALL, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
@@ -83,7 +83,7 @@ def is_made_for_elements(draft: Draft, stage: Stage, points: Collection[Point]) 
 
 def are_few_long_folds(draft: Draft, stage: Stage) -> bool:
     """Whether results are known to be fewer than enough gangs for threads, and than the elements that each of them folds."""
-    counts = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes]
+    counts = [known_extent(draft, axis.extent) for axis in stage.axes]
     if None in counts:
         return False
     results = prod(n or 0 for n in counts)

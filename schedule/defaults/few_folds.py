@@ -13,7 +13,7 @@ from math import prod
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.chains import MOST_ROWS
-from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.latency import gangs_of_sums
 from raido.schedule.defaults.short import WRITTEN_OUT, is_small
 from raido.schedule.stages.stage import Stage
@@ -32,7 +32,7 @@ def say_few_folds(draft: Draft, stage: Stage, vector: Axis) -> None:
     """Chunks of the outermost axis that is folded for threads, and all results written out inside of lanes along the innermost."""
     name, (first, *rest) = stage.name, stage.reduction_axes
     rows = MOST_ROWS if rest else 1 << (2 * draft.machine.task // _count(stage)).bit_length() - 1
-    count = index.constant_value(known(draft, first.extent))
+    count = known_extent(draft, first.extent)
     outer, inner = [], first.name
     if (count is None or count > rows) and draft.say(name, "split", axis=first.name, factor=rows):
         outer, inner = [first.name + "o"], first.name + "i"

@@ -20,7 +20,7 @@ from raido.schedule.defaults.bindings import bind, bind_fold, bind_pieces, bind_
 from raido.schedule.defaults.block_products import is_in_tiles, most_of_sum, say_long_tiles, say_tiles
 from raido.schedule.defaults.block_stages import say_block_loops
 from raido.schedule.defaults.demand import Point, is_long_scan, meets_boundary
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known, known_extent
 from raido.schedule.defaults.facts import (
     axes_of_private_loops,
     contiguity,
@@ -173,7 +173,7 @@ def neighbours(stage: Stage, gpu: Gpu) -> int:
 
 def fitting(draft: Draft, axis: Axis, threads: int, most: int) -> int:
     """A power of two of threads for an axis: as many as wanted, and not twice as many as it is long."""
-    count = index.constant_value(known(draft, axis.extent))
+    count = known_extent(draft, axis.extent)
     wanted = min(threads, most)
     return wanted if count is None else min(wanted, 1 << max(0, count - 1).bit_length())
 
@@ -226,10 +226,10 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
         return False
     (reduced,), (*planes, rows) = fold.axes, axes
     line = neighbours(stage, gpu)
-    if (index.constant_value(known(draft, reduced.extent)) or 2 * line) < 2 * line or not fold_alone(draft, stage):
+    if (known_extent(draft, reduced.extent) or 2 * line) < 2 * line or not fold_alone(draft, stage):
         return False
     threads = gpu.usual_threads
-    count = prod(index.constant_value(known(draft, axis.extent)) or 0 for axis in axes)
+    count = prod(known_extent(draft, axis.extent) or 0 for axis in axes)
     width = threads if 0 < count * line < gpu.processors * gpu.resident else min(line, threads)
     height = fitting(draft, rows, threads // width, gpu.along[1])
     r, y = reduced.name, rows.name
@@ -248,7 +248,7 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
 
 def say_short_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], reduced: Axis, length: int, gpu: Gpu) -> None:
     """A branch for rows that are too short for several threads: each thread has whole ones."""
-    if reduced.name.isidentifier() and index.constant_value(known(draft, reduced.extent)) is None:
+    if reduced.name.isidentifier() and known_extent(draft, reduced.extent) is None:
         short = draft.branch()
         say_threads(short, stage, axes, gpu)
         draft.accept(short.when(stage.name, f"{reduced.name} < {length}"))
@@ -278,7 +278,7 @@ def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[A
     """A branch for rows that are more than the threads of a block scan at a time, each with a piece: a row is a block's. Of columns, whose
     neighbours threads read side by side else, only where these are fewer than the device holds threads, or than a column has elements."""
     piece, name, x = piece_of_thread(draft), stage.name, axis.name
-    block, length = gpu.usual_threads * piece, index.constant_value(known(draft, axis.extent))
+    block, length = gpu.usual_threads * piece, known_extent(draft, axis.extent)
     placed = any(placed_at(draft.state, name, each.name) for each in stage.axes)
     if placed or not others or not x.isidentifier() or function_axes(draft, stage) or (length or block + 1) <= block:
         return
@@ -357,7 +357,7 @@ def say_sort(draft: Draft, stage: Stage) -> None:
         say_long_sort(draft, name, chunks if along.name.isidentifier() else 1)
         return
     if along.name.isidentifier():
-        length = index.constant_value(known(draft, along.extent))
+        length = known_extent(draft, along.extent)
         others = [axis for axis in stage.axes if axis is not along]
         most, few = most_of_thread(draft, stage), f"{product(others)} < {along.name}"
         if (
@@ -399,7 +399,7 @@ def is_in_segments(draft: Draft, stage: Stage) -> bool:
     segments = segments_of(stage)
     if segments is None or len(stage.axes) != 1:
         return False
-    count = index.constant_value(known(draft, index.add(stage.axes[0].extent, segments.size)))
+    count = known_extent(draft, index.add(stage.axes[0].extent, segments.size))
     return count is None or count > draft.machine.task
 
 
@@ -432,7 +432,7 @@ def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     """Steps into a few bins, which many of them meet: blocks have bins of their own, in shared memory; whether there are so few."""
     assert stage.reduction is not None
     step, *others = stage.reduction_axes
-    counts = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes]
+    counts = [known_extent(draft, axis.extent) for axis in stage.axes]
     size = prod(count or 0 for count in counts) * sum(body.dtype.itemsize for body in stage.bodies)
     if not 0 < size <= gpu.shared // 2 or others or not step.name.isidentifier():
         return False

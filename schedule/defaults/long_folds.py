@@ -16,7 +16,7 @@ from raido.algo.graph.expr import Axis
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.bindings import bind, bind_fold, bind_planes, fold_alone
 from raido.schedule.defaults.block_products import tile_of_block
-from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.draft import Draft, known, known_extent
 from raido.schedule.defaults.facts import is_tiled_product
 from raido.schedule.machine import Gpu
 from raido.schedule.stages.stage import Stage
@@ -104,8 +104,8 @@ def say_long_columns(
 def _long_and_few(draft: Draft, reduced: Axis, length: int, results: Sequence[Axis], most: int | str) -> str:
     """The test of a branch for more elements of a reduction than `length` and fewer results than `most`; "" where sizes deny it."""
     names = [axis.name for axis in (reduced, *results)]
-    elements = index.constant_value(known(draft, reduced.extent))
-    counts = [index.constant_value(known(draft, axis.extent)) for axis in results]
+    elements = known_extent(draft, reduced.extent)
+    counts = [known_extent(draft, axis.extent) for axis in results]
     if not all(name.isidentifier() for name in names) or (elements is not None and elements <= length):
         return ""
     few = f"{' * '.join(names[1:])} < {most}"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import chain_rows, chain_work, fits_strips, has_chain
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.facts import contiguity, longest_chunk, row_axis, vector_axis
 from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
 from raido.schedule.defaults.joins import guests_of
@@ -138,7 +137,7 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     name, last = stage.name, stage.axes[-1]
     held = draft.machine.l1 // 4 // sum(body.dtype.itemsize for body in stage.bodies)  # beside as much of what is read
     page = PAGE // max(body.dtype.itemsize for body in stage.bodies)
-    length = index.constant_value(known(draft, last.extent))
+    length = known_extent(draft, last.extent)
     if length is not None and page <= length <= held:
         return say_rows_of_columns(draft, stage, 1)
     shared = name in draft.demand.hosts.values()  # guests follow one set of loops, at all sizes
@@ -230,7 +229,7 @@ def say_colours(draft: Draft, stage: Stage, vector: Axis | None) -> str:
 
 def say_line_chunks(draft: Draft, stage: Stage, line: Axis, loop: str, planes: list[str], chained: bool) -> str:
     """A stage without rows, the loop over its line cut into chunks for threads; the name of the loop inside a chunk."""
-    count = index.constant_value(known(draft, line.extent))
+    count = known_extent(draft, line.extent)
     if not chained and count is not None and count <= longest_chunk(draft) // 2:
         return loop
     chunk = chain_chunk(draft, stage) if chained else line_chunk(draft, stage)
@@ -273,11 +272,11 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
     along = row_axis(stage)
     assert along is not None
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.all_axes if axis is not along)
-    fixed = all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.axes)
+    fixed = all(known_extent(draft, axis.extent) is not None for axis in stage.axes)
     if fixed and each * extent(draft, along.extent) <= draft.machine.task // 4:
         return
     grain = max(1, draft.machine.task // (each * rows))
-    if not all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.reduction_axes):
+    if not all(known_extent(draft, axis.extent) is not None for axis in stage.reduction_axes):
         grain = min(grain, UNKNOWN_GRAIN)  # a few elements may be long sums
     draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **dynamic(stage))
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
@@ -24,7 +23,7 @@ from raido.schedule.defaults.block_products import (
     say_shared_copy,
     square_side,
 )
-from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.machine import Gpu
 from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of, type_of_factors
 from raido.schedule.stages.stage import Stage
@@ -39,7 +38,7 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
     if factors is None or type_of_factors(factors) not in gpu.products or not fold_alone(draft, stage):
         return False
     (i, j), (r,), name, size = stage.axes[-2:], stage.reduction_axes, stage.name, factors[0].dtype.itemsize
-    lengths = [index.constant_value(known(draft, axis.extent)) for axis in (i, j, r)]
+    lengths = [known_extent(draft, axis.extent) for axis in (i, j, r)]
     if not {i, j} <= set(axes) or any(
         n is not None and n < least for n, least in zip(lengths, (ROWS, COLUMNS, STEPS), strict=True)
     ):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from raido.algo.graph import index
 from raido.schedule.defaults.demand import meets_boundary
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.facts import array_of, is_last_use, output_bytes, whole_cost
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import sums_in_pairs
@@ -30,7 +29,7 @@ def say_memory(draft: Draft, name: str) -> None:
         ends = {"axes": (stage.axes[-1].name,)} if sums_in_pairs(draft, stage) else {}
         draft.say(name, "partition_boundaries", **ends)
     if may_stream(draft, name):
-        size = index.constant_value(known(draft, output_bytes(draft, name)))
+        size = known_extent(draft, output_bytes(draft, name))
         if size is None:
             draft.say(name, "stream_stores", above=most_kept(draft, name))
         elif size > most_kept(draft, name):
@@ -48,7 +47,7 @@ def may_stream(draft: Draft, name: str) -> bool:
 
 def is_streamed(draft: Draft, name: str) -> bool:
     """Whether results are known to be stored past the caches."""
-    size = index.constant_value(known(draft, output_bytes(draft, name)))
+    size = known_extent(draft, output_bytes(draft, name))
     return size is not None and size > most_kept(draft, name) and may_stream(draft, name)
 
 
@@ -97,6 +96,6 @@ def has_long_rows(draft: Draft, stage: Stage) -> bool:
         return False
     size = extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize
     one_by_one = not reads_rows(draft, stage) or bool(read_by_planes(draft, stage))
-    whole = index.constant_value(known(draft, stage.axes[-1].extent)) is not None and size % LINE == 0
+    whole = known_extent(draft, stage.axes[-1].extent) is not None and size % LINE == 0
     lines = whole and draft.machine.vector_bits >= 8 * LINE
     return size >= (FEWEST_LINES * LINE if one_by_one and lines else STREAMED_ROW)

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from raido.algo.graph import index
 from raido.algo.graph.reduction import identities_of
 from raido.schedule.cost.values_of_steps import is_faster_in_strips
 from raido.schedule.defaults.demand import cost
-from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.latency import gangs_of_rounds
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
@@ -105,7 +104,7 @@ def strip_of_steps(draft: Draft) -> int:
 def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
     """Whether the values and indices of an update's many steps, with what is inlined in them, are made sooner in lanes."""
     last = stage.reduction_axes[-1]
-    steps = index.constant_value(known(draft, last.extent))
+    steps = known_extent(draft, last.extent)
     if steps is not None and steps < strip_of_steps(draft) // 2:
         return False
     inlined = [draft.state.stage(name) for name in draft.demand.reads(stage.name) if name in draft.demand.inlined]

@@ -15,7 +15,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.facts import (
     ENOUGH_TASKS,
     contiguity,
@@ -78,7 +78,7 @@ def say_tile_of_sums(draft: Draft, stage: Stage, few_rows: bool = False) -> bool
 def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> bool:
     """Several results along the shared axis at a time, in lanes along the last one: what each iteration has in common serves all of them."""
     name, i, j = stage.name, shared.name, stage.axes[-1].name
-    rows = min(most, index.constant_value(known(draft, shared.extent)) or most)
+    rows = min(most, known_extent(draft, shared.extent) or most)
     if not draft.say(name, "split", axis=i, factor=rows):
         return False
     around = [axis.name for axis in stage.axes[:-1] if axis is not shared]
@@ -95,7 +95,7 @@ def say_turned_rows(draft: Draft, stage: Stage) -> bool:
 
     Not of a few rows, for which the right factor would be copied for little.
     """
-    lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes[-2:]]
+    lengths = [known_extent(draft, axis.extent) for axis in stage.axes[-2:]]
     least = 2 * rows_of_tile(draft.machine), draft.machine.lanes(stage.bodies[0].dtype.bits)
     packed = rows_to_pack(draft, stage)
     if not packed or any(n is not None and n < few for n, few in zip(lengths, least, strict=True)):
@@ -133,7 +133,7 @@ def say_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: str 
 
 def count_of_rows(draft: Draft, stage: Stage) -> int | None:
     """The rows of a product's result, if their number is known."""
-    return index.constant_value(known(draft, stage.axes[-2].extent))
+    return known_extent(draft, stage.axes[-2].extent)
 
 
 def has_few_rows(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> bool:
@@ -280,14 +280,14 @@ def columns_of_block(draft: Draft, stage: Stage) -> int:
     """The columns of a block, whole tiles: half of L2 holds what is packed of them."""
     column = stage.bodies[0].dtype.itemsize * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
     width = width_of_tile(stage, draft.machine)
-    count = index.constant_value(known(draft, stage.axes[-1].extent))
+    count = known_extent(draft, stage.axes[-1].extent)
     tiles = max(1, draft.machine.l2 // 2 // (column * width))
     return width * (tiles if count is None else min(tiles, max(1, -(-count // width))))
 
 
 def even_part(draft: Draft, axis: Axis, most: int) -> int:
     """The rows of a tile, at most so many: of an axis whose length is known as few tiles as can be, of about one height."""
-    count = index.constant_value(known(draft, axis.extent))
+    count = known_extent(draft, axis.extent)
     return most if not count else -(-count // -(-count // most))
 
 
@@ -297,7 +297,7 @@ def chunk_of_product(draft: Draft, stage: Stage) -> int:
     A chunk is a power of two, of which half of L2 holds both factors; a partial result is stored for each, and read again.
     """
     *outer, i, j = stage.axes
-    lengths = [index.constant_value(known(draft, axis.extent)) for axis in (i, j)]
+    lengths = [known_extent(draft, axis.extent) for axis in (i, j)]
     if (
         outer
         or len(stage.reduction_axes) != 1
@@ -309,6 +309,6 @@ def chunk_of_product(draft: Draft, stage: Stage) -> int:
     step = (height + width) * stage.bodies[0].dtype.itemsize
     chunk = 1 << max(1, draft.machine.l2 // 2 // step).bit_length() - 1
     chunk = max(FEWEST_STEPS, min(chunk, 1 << max(1, draft.machine.task // (height * width)).bit_length()))
-    steps = index.constant_value(known(draft, stage.reduction_axes[0].extent))
+    steps = known_extent(draft, stage.reduction_axes[0].extent)
     few = -(-height // rows_of_tile(draft.machine)) < ENOUGH_TASKS
     return chunk if few and (steps is None or steps >= FEWEST_CHUNKS * chunk) else 0

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from raido.algo.graph import index
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.rows import Rows, Work, description, fits_registers, values_of
 from raido.schedule.cost.streams import PAGE, may_be_streamed, shifts_into_lines
 from raido.schedule.defaults.chains import chain_rows, has_chain
 from raido.schedule.defaults.demand import cost
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.facts import array_of
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import gangs_of_elements, sums_in_pairs
@@ -126,7 +125,7 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
 
 def known_size(draft: Draft, stage: Stage) -> tuple[int | None, int | None]:
     """How many rows a stage makes, and how long they are, as far as that is known."""
-    *_, height, width = (index.constant_value(known(draft, axis.extent)) for axis in stage.axes)
+    *_, height, width = (known_extent(draft, axis.extent) for axis in stage.axes)
     return height, width
 
 

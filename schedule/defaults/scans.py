@@ -16,7 +16,7 @@ from raido.algo.graph.facts import greatest
 from raido.algo.graph.reduction import is_exact
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import is_long_scan
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known, known_extent
 from raido.schedule.defaults.short import is_small
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
@@ -48,7 +48,7 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     plan = draft.state.plan(name)
     long = is_long_scan(stage, lambda e: known(draft, e))
     if long and plan.strategy is None and not isinstance(plan.compute, At):
-        count = index.constant_value(known(draft, axis.extent))
+        count = known_extent(draft, axis.extent)
         block = chain_block(draft, stage)
         if count is None or count > block:
             draft.say(name, "strategy", name="chain", block=block)
@@ -94,7 +94,7 @@ def say_segment_loops(draft: Draft, stage: Stage) -> bool:
     if segments is None or len(stage.axes) != 1 or isinstance(plan.compute, At):
         return False
     block = block_of(draft.machine.l2 // 2, sum(value.dtype.itemsize for value in segments.fold.values))
-    count = index.constant_value(known(draft, index.add(stage.axes[0].extent, segments.size)))
+    count = known_extent(draft, index.add(stage.axes[0].extent, segments.size))
     if plan.strategy is None and (count is None or count > block):
         draft.say(stage.name, "strategy", name="flat", block=block)
     chosen = draft.state.plan(stage.name).strategy
@@ -122,7 +122,7 @@ def chain_block(draft: Draft, stage: Stage) -> int:
 def filter_block(draft: Draft, stage: Stage) -> int:
     """Elements of a block of a filter: all of L2 where that leaves many blocks, as each waits for the one before; else half of it."""
     block = chain_block(draft, stage)
-    count = index.constant_value(known(draft, stage.reduction_axes[0].extent))
+    count = known_extent(draft, stage.reduction_axes[0].extent)
     return 2 * block if count is not None and count >= MANY_BLOCKS * 2 * block else block
 
 
@@ -157,7 +157,7 @@ def say_counted_sort(draft: Draft, stage: Stage) -> str:
     where nobody knows before how many there are."""
     assert stage.reduction is not None
     along, counters = stage.reduction_axes[0], 1 << stage.reduction.left[0].dtype.bits
-    count = index.constant_value(known(draft, along.extent))
+    count = known_extent(draft, along.extent)
     if count is not None:
         return "quicksort" if count >= counters else "radix"
     if not along.name.isidentifier():
@@ -213,7 +213,7 @@ def is_sorted_by_comparisons(draft: Draft, stage: Stage) -> bool:
     key = stage.reduction.left[0].dtype
     if key.bits <= BY_DIGITS or draft.machine.compresses or len(stage.axes) > 1 or (key.is_float and key.bits > 32):
         return key.bits > BY_DIGITS
-    count = index.constant_value(known(draft, stage.reduction_axes[0].extent))
+    count = known_extent(draft, stage.reduction_axes[0].extent)
     return count is not None and count <= (key.bits // BITS_OF_A_DIGIT) << BITS_OF_A_DIGIT
 
 
@@ -231,7 +231,7 @@ def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None
     strip = max(16, min(STRIP_BYTES, draft.machine.l1 // 8) // size)
     outer, inner = across.name + "o", across.name + "i"
     before = [each.name for each in others if each is not across and each not in inside]
-    width = index.constant_value(known(draft, across.extent))
+    width = known_extent(draft, across.extent)
     if width is not None and not before:
         line = max(16, 2 * LINE // size)
         strip = min(strip, max(line, width // draft.machine.cores // line * line))

@@ -14,7 +14,7 @@ from raido.algo.graph.expr import Axis, Const, Load, Node, Op, SizeVar, Var
 from raido.algo.graph.reduction import is_arithmetic
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import SEGMENTS, Point, cost
-from raido.schedule.defaults.draft import Draft, known
+from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.joins import moves
 from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.reads import loads_of, scalars_of
@@ -55,7 +55,7 @@ def _whole_vectors(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
     """The elements of a vector along `x`, where all accesses are of whole ones; else 1."""
     moved = [*stage.bodies, *loads_of(stage)]
     lanes = WIDEST_ACCESS // max(e.dtype.itemsize for e in moved)
-    lengths = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes or (x,)]
+    lengths = [known_extent(draft, axis.extent) for axis in stage.axes or (x,)]
     aligned = len(lengths) == 1 or (lengths[-1] is not None and lengths[-1] % max(1, lanes) == 0)
     enough = None in lengths or prod(n or 0 for n in lengths) >= lanes * gpu.processors * gpu.resident
     points = [point for each in draft.demand.reads(stage.name).values() for point in each]

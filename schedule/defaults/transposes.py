@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from math import prod
 
-from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Op
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point, cost, is_divergent, meets_boundary
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.facts import contiguity
 from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
@@ -75,7 +74,7 @@ def say_turned_loops(draft: Draft, stage: Stage) -> bool:
 def say_tasks(draft: Draft, stage: Stage, loop: str, elements: int) -> None:
     """Threads for blocks of that many elements, unless all are few operations together."""
     each = max(1, cost(stage))
-    fixed = all(index.constant_value(known(draft, axis.extent)) is not None for axis in stage.axes)
+    fixed = all(known_extent(draft, axis.extent) is not None for axis in stage.axes)
     if fixed and each * prod(extent(draft, axis.extent) for axis in stage.axes) <= draft.machine.task // 4:
         return
     grain = draft.machine.task // (each * elements)

@@ -17,7 +17,7 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Load
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import cost
-from raido.schedule.defaults.draft import Draft, extent, known
+from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.parts import are_values_sooner_in_lanes, say_parts
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
@@ -61,7 +61,7 @@ def say_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
     name, last = stage.name, stage.axes[-1]
     if last is first or last in stage.reduction_axes:
         return
-    count = index.constant_value(known(draft, last.extent))
+    count = known_extent(draft, last.extent)
     alone = len(stage.axes) == 1 and not isinstance(draft.state.plan(name).compute, At)
     if alone and (count is None or count > draft.machine.task // 2):
         draft.say(name, "split", axis=last.name, factor=draft.machine.task // 2)
@@ -76,7 +76,7 @@ def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
     last = stage.axes[-1]
     if last in stage.whole_axes or last in stage.reduction_axes or len(stage.axes) < 2:
         return False
-    length = index.constant_value(known(draft, last.extent))
+    length = known_extent(draft, last.extent)
     if length is None:
         if not all(axis.name.isidentifier() for axis in stage.all_axes):
             return False
@@ -139,13 +139,13 @@ def range_of(draft: Draft, stage: Stage) -> int:
 def say_place_loops(draft: Draft, stage: Stage) -> None:
     """Steps that change different places, evenly spread: lanes along those that follow each other in memory, threads over the others."""
     name = stage.name
-    steps = [axis for axis in _step_axes(stage) if index.constant_value(known(draft, axis.extent)) != 1]
+    steps = [axis for axis in _step_axes(stage) if known_extent(draft, axis.extent) != 1]
     if not steps:
         return
     lanes = _axis_of_lanes(stage, steps)
     first = next((axis for axis in steps if axis is not lanes), None)
     if first is None or (lanes is None and len(steps) == 1):
-        count = index.constant_value(known(draft, steps[0].extent))
+        count = known_extent(draft, steps[0].extent)
         chunk = draft.machine.task // (2 if lanes is not None else 32)
         inner = steps[0].name
         if (count is None or count > chunk) and draft.say(name, "split", axis=inner, factor=chunk):
@@ -199,5 +199,5 @@ def turns(draft: Draft, stage: Stage) -> int:
 
 def bins_of(draft: Draft, stage: Stage) -> int:
     """The number of bins; 0 where it is not known."""
-    counts = [index.constant_value(known(draft, axis.extent)) for axis in stage.axes]
+    counts = [known_extent(draft, axis.extent) for axis in stage.axes]
     return prod(count or 0 for count in counts)
