@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 
 class DType:
-    """An element type: `.name`, `.numpy`, `.numpy_name`, `.bits`, and `.kind`, one of "b" (bool), "i", "u", "f"."""
+    """An element type: `.name`, `.numpy`, `.numpy_name`, `.bits`, `.itemsize` (bytes of one element in memory), and `.kind`, one of "b"
+    (bool), "i", "u", "f"; `.is_float`, `.is_integer`."""
 
-    __slots__ = ("_numpy", "bits", "kind", "name", "numpy_name")
+    __slots__ = ("_numpy", "bits", "is_float", "is_integer", "itemsize", "kind", "name", "numpy_name")
     subscript: ClassVar[Callable[[DType, Any], Any]]
     convert: ClassVar[Callable[[DType, Any], Any]]
 
     def __init__(self, name: str, numpy_name: str, kind: str, bits: int) -> None:
         self.name, self.numpy_name = name, numpy_name
-        self.kind, self.bits = kind, bits
+        self.kind, self.bits, self.itemsize = kind, bits, (bits + 7) // 8
+        self.is_float, self.is_integer = kind == "f", kind in "iu"
         self._numpy: np.dtype[Any] | None = None
 
     @property
@@ -34,19 +36,6 @@ class DType:
         if self._numpy is None:
             self._numpy = numpy_dtype(self.numpy_name)
         return self._numpy
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element in memory."""
-        return (self.bits + 7) // 8
-
-    @property
-    def is_float(self) -> bool:
-        return self.kind == "f"
-
-    @property
-    def is_integer(self) -> bool:
-        return self.kind in "iu"
 
     def __getitem__(self, shape: Any) -> Any:
         return DType.subscript(self, shape)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from operator import is_
 from typing import Any, TypeAlias
 
+from raido.algo.collector import kept_meanwhile
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.node import NodeTable
@@ -127,16 +128,19 @@ def _rank(atom: Expr) -> tuple[str, int]:
     return text(atom), getattr(atom, "serial", 0)
 
 
+@kept_meanwhile
 def add(a: IntLike, b: IntLike) -> Expr:
     """a + b."""
     return _build(*combine(linear(a), linear(b), 1))
 
 
+@kept_meanwhile
 def sub(a: IntLike, b: IntLike) -> Expr:
     """a − b."""
     return _build(*combine(linear(a), linear(b), -1))
 
 
+@kept_meanwhile
 def difference(a: IntLike, b: IntLike) -> int | None:
     """a − b where that is a number."""
     if a is b:
@@ -147,6 +151,7 @@ def difference(a: IntLike, b: IntLike) -> int | None:
     return None if terms else constant
 
 
+@kept_meanwhile
 def mul(a: IntLike, b: IntLike) -> Expr:
     """a · b."""
     for factor, other in ((a, b), (b, a)):
@@ -167,6 +172,7 @@ def mul(a: IntLike, b: IntLike) -> Expr:
     return Op("mul", i64, (x, y))
 
 
+@kept_meanwhile
 def floordiv(a: IntLike, b: IntLike) -> Expr:
     """⌊a / b⌋."""
     a, b = canonical(as_index(a)), canonical(as_index(b))
@@ -243,6 +249,7 @@ def ceildiv(a: IntLike, b: int) -> Expr:
     return floordiv(add(a, b - 1), b)
 
 
+@kept_meanwhile
 def mod(a: IntLike, b: IntLike) -> Expr:
     """a − b·⌊a / b⌋."""
     a, b = canonical(as_index(a)), canonical(as_index(b))
@@ -259,11 +266,13 @@ def mod(a: IntLike, b: IntLike) -> Expr:
     return Op("mod", i64, (a, b))
 
 
+@kept_meanwhile
 def minimum(a: IntLike, b: IntLike) -> Expr:
     """The smaller of two."""
     return _extreme("minimum", a, b)
 
 
+@kept_meanwhile
 def maximum(a: IntLike, b: IntLike) -> Expr:
     """The larger of two."""
     return _extreme("maximum", a, b)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from raido.algo.collector import kept_meanwhile
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Const, Expr, Fill, Load, Loop, Node, Op, Reduce, SizeVar, Var, While
 from raido.algo.graph.facts import Facts, greatest, interval
@@ -158,6 +159,7 @@ def _below(a: Expr, b: Expr) -> bool:
     return all(any(_below(x, y) for y in b.args) for x in a.args)
 
 
+@kept_meanwhile
 def spread(e: Expr) -> Expr:
     """`min(a, b) + c` as `min(a + c, b + c)`: clamps of a chain of stages then collapse into one."""
     constant, terms = ix.linear(e)
