@@ -65,7 +65,8 @@ class Reductions:
         lanes = any(
             loop.kind == "vector" and loop.name not in work.job.reduced for loop in work.job.plan.loops[position:]
         )
-        if not lanes or any(facts.nonnegative(ix.sub(-1, each)) for each in whole):
+        in_one = all(edge.rows == edge.most for edge in edges)  # a whole tile takes as long in one part as by itself
+        if not lanes or in_one or any(facts.nonnegative(ix.sub(-1, each)) for each in whole):
             self.builder.add(closed(cut_off))
             return
         known = facts.with_known(*whole)

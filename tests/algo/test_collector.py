@@ -1,13 +1,16 @@
-"""Python's cycle collector while nodes are made."""
+"""Python's cycle collector while nodes are made, and the answers that are kept meanwhile."""
 
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from raido.algo.collector import YOUNG, seldom_collected
+from raido.algo.collector import YOUNG, kept_meanwhile, seldom_collected
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import SizeVar, fresh
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +44,33 @@ def test_a_collector_that_is_off_or_rarer_stays_so(chosen: int) -> None:
     gc.set_threshold(chosen, 10, 10)
     assert inside() == chosen
     assert gc.get_threshold() == (chosen, 10, 10)
+
+
+def test_answers_are_kept_until_the_outermost_call_has_ended() -> None:
+    asked: list[int] = []
+
+    @kept_meanwhile
+    def double(number: int) -> int:
+        asked.append(number)
+        return 2 * number
+
+    @seldom_collected
+    def twice(depth: int = 0) -> None:
+        assert double(4) == double(4) == 8
+        if depth:
+            twice(depth - 1)
+            twice(depth - 1)
+
+    twice(depth=2)
+    assert asked == [4]
+    twice()
+    assert asked == [4, 4]
+
+
+def test_sums_of_indices_go_with_the_call_that_made_them() -> None:
+    @seldom_collected
+    def made() -> weakref.ref[object]:
+        total = ix.add(fresh("y"), SizeVar("n"))
+        return weakref.ref(total)
+
+    assert made()() is None

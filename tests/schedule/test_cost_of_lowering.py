@@ -39,11 +39,11 @@ def calls_of_lowering(algorithm):
 def test_a_product_is_lowered_in_few_calls():
     """Blocks of columns with their panels, tiles of sums in three versions, and a branch for few rows; each row of sums is asked for nothing
     that the row before it has been asked."""
-    assert calls_of_lowering(product) < 74_000
+    assert calls_of_lowering(product) < 57_000
 
 
 def test_a_stencil_is_lowered_in_few_calls():
-    assert calls_of_lowering(five_points) < 21_500
+    assert calls_of_lowering(five_points) < 19_500
 
 
 def test_gangs_of_a_product_are_formed_in_few_calls():
@@ -51,7 +51,7 @@ def test_gangs_of_a_product_are_formed_in_few_calls():
     schedule = Schedule(form_stages(product.trace())).complete(Machine())
     nest = lower(schedule.graph, schedule.variants())
     form_gangs(nest, 512)
-    assert calls_of(lambda: form_gangs(nest, 512)) < 55_000
+    assert calls_of(lambda: form_gangs(nest, 512)) < 46_500
 
 
 def smoothed(a, k):

@@ -50,6 +50,17 @@ def squares(schedule: rd.Schedule) -> None:
     schedule["c"].tile(y=3, x=3).reorder("yo", "xo", "r", "yi", "xi").unroll("yi").unroll("xi").vectorize("r")
 
 
+@pytest.mark.parametrize("rows, versions", [(4, 2), (6, 3)])
+def test_a_tile_that_is_made_in_one_part_has_no_version_for_whole_rows_beside_it(rows, versions):
+    """Tiles that are whole, those of whole rows that are cut off along lanes, and those that have fewer rows: at most four at a time."""
+
+    def as_high(schedule: rd.Schedule) -> None:
+        schedule["c"].tile(y=rows, x=8).reorder("yo", "xo", "r", "yi", "xi").unroll("yi").vectorize("xi", interleave=2)
+
+    printed = print_nest(nest_of(product, as_high))
+    assert printed.count(" register") == versions
+
+
 @pytest.mark.parametrize("algorithm, directives", [(product, tiles), (similar, squares)])
 def test_sums_at_the_edges_are_in_registers_and_right(algorithm, directives):
     nest = nest_of(algorithm, directives)
