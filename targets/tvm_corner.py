@@ -35,6 +35,9 @@ Broadcast: Any = tirx.Broadcast
 BufferLoad, BufferStore, AllocBuffer, DeclBuffer = tirx.BufferLoad, tirx.BufferStore, tirx.AllocBuffer, tirx.DeclBuffer
 Bind, Evaluate, IfThenElse, While = tirx.Bind, tirx.Evaluate, tirx.IfThenElse, tirx.While
 For, ForKind = tirx.For, tirx.ForKind
+# The constructors under those of TVM's Python, which import modules and convert arguments in every call: ten times as long.
+_make_call, _make_variable = tvm.get_global_func("ir.Call"), tvm.get_global_func("ir.Var")
+_make_buffer_type, _make_buffer = tvm.get_global_func("tirx.BufferType"), tvm.get_global_func("tirx.BufferVar")
 _CALL_EXTERN = IrOp.get("tirx.call_extern")
 # Vectors are explicit already: which loops have lanes is for the schedule to say. Nobody steps through the code: two searches that only
 # cost time.
@@ -53,6 +56,23 @@ def integer(dtype: str, value: int) -> Any:
     return IntImm(dtype, value)
 
 
+@functools.lru_cache(4096)
+def _text(value: str) -> Any:
+    """A literal of text."""
+    return StringImm(value)
+
+
+@functools.cache
+def _type(name: str) -> Any:
+    """A type by its name."""
+    return PointerType(PrimType("void")) if name == "handle" else PrimType(name)
+
+
+def variable(name: str, type_or_name: Any) -> Any:
+    """A variable of a type."""
+    return _make_variable(name, _type(type_or_name) if isinstance(type_or_name, str) else type_or_name, None)
+
+
 @functools.cache
 def type_name(dtype: DType, lanes: int = 1) -> str:
     """TVM's name of a type: "float32x16". bf16 is for it an integer, on which it does no arithmetic."""
@@ -63,33 +83,32 @@ def type_name(dtype: DType, lanes: int = 1) -> str:
 
 def pointer(name: str, dtype: DType) -> Any:
     """A variable that points to elements of a memory type."""
-    return Var(name, PointerType(PrimType(type_name(dtype))))
+    return _make_variable(name, pointer_type(dtype), None)
 
 
+@functools.cache
 def pointer_type(dtype: DType) -> Any:
     """The type of such a variable."""
-    return PointerType(PrimType(type_name(dtype)))
+    return PointerType(_type(type_name(dtype)))
 
 
 def flat_buffer(
     name: str, dtype: DType, size: int, data: Any = None, alignment: int | None = None, scope: str = ""
 ) -> Any:
     """A one-dimensional buffer of a memory type, assumed aligned to its elements only."""
-    declare: Any = tirx.decl_buffer
-    return declare(
-        (IntImm("int64", size),),
-        type_name(dtype),
-        name=name,
-        layout=None,
-        data=data,
-        data_alignment=alignment or dtype.itemsize,
-        scope=scope,
-    )
+    scope = scope if data is None else data.ty.storage_scope
+    return _make_buffer(name, _buffer_type(scope, type_name(dtype), size, alignment or dtype.itemsize), None)
+
+
+@functools.lru_cache(4096)
+def _buffer_type(scope: str, dtype: str, size: int, alignment: int) -> Any:
+    return _make_buffer_type(scope, dtype, (IntImm("int64", size),), (), None, alignment, 0, None, (), None)
 
 
 def call(symbol: str, result: Any, *args: Any) -> Any:
     """A call of a C function by its name; `result` is a type or its name."""
-    return tirx.op.Call(_CALL_EXTERN, [StringImm(symbol), *args], ret_ty=result)
+    result = _type(result) if isinstance(result, str) else result
+    return _make_call(result, _CALL_EXTERN, (_text(symbol), *args), None, (), None)
 
 
 def address_of(element: Any) -> Any:

@@ -102,10 +102,10 @@ def emit_loop(statements: Statements, s: For, low: Term, count: Any, first: Any 
     """
     unit = statements.unit
     if s.step == 1 and first is None and not (unit.is_read(s.low) or unit.is_read(s.high)):
-        counter = T.Var(unit.fresh_name(s.var.name), "int64")
+        counter = T.variable(unit.fresh_name(s.var.name), "int64")
         start, value = tir(low), counter
     else:
-        counter = T.Var(unit.fresh_name(s.var.name + "_round"), "int64")
+        counter = T.variable(unit.fresh_name(s.var.name + "_round"), "int64")
         start = T.IntImm("int64", 0) if first is None else first
         value = None
     if value is None:

@@ -73,7 +73,7 @@ class Program:
             parameters.append(T.pointer(f"{buffer.name}_in", memory_dtype(buffer.dtype)))
             unit.declare(buffer, parameters[-1])
         for size in nest.sizes:
-            parameters.append(T.Var(size.name, "int64"))
+            parameters.append(T.variable(size.name, "int64"))
             unit.variables[size] = parameters[-1]
         for buffer in nest.outputs:
             if buffer.scope == "result":
@@ -102,7 +102,7 @@ class Program:
         """The math functions that helpers call: operands and a pointer to where the result goes."""
         for symbol, (name, shapes) in self.helpers.values.math_functions.items():
             dtype, lanes = shapes[0]
-            operands = [T.Var(f"x{k}", T.type_name(*shape)) for k, shape in enumerate(shapes)]
+            operands = [T.variable(f"x{k}", T.type_name(*shape)) for k, shape in enumerate(shapes)]
             pointer = T.pointer("result", dtype)
             result = T.flat_buffer("result", dtype, lanes, data=pointer)
             zero, one = T.IntImm("int64", 0), T.IntImm("int64", 1)
@@ -143,7 +143,7 @@ class Program:
                 unit.declare(each, parameters[-1])
                 continue
             lanes, packed = lanes_of(each), is_packed(each)
-            parameter = T.Var(unit.fresh_name(each.name), T.type_name(u8 if packed else each.dtype, lanes))
+            parameter = T.variable(unit.fresh_name(each.name), T.type_name(u8 if packed else each.dtype, lanes))
             parameters.append(parameter)
             unit.variables[each] = (
                 unit.call(self.helpers.values.unpack_mask(lanes), bool_, lanes, parameter) if packed else parameter
@@ -255,9 +255,9 @@ class Program:
         symbol = self.symbol(f"{loop.stage or 'loop'}_{loop.loop or loop.var.name}")
         passed = self.passed(outer, uses)
         unit, parameters = self.outline(outer, uses, passed)
-        first = T.Var("first", "int64")
+        first = T.variable("first", "int64")
         given = first if not isinstance(low, int) else low
-        share, shares, iterations = (T.Var(name, "int64") for name in ("share", "shares", "iterations"))
+        share, shares, iterations = (T.variable(name, "int64") for name in ("share", "shares", "iterations"))
         counter = T.pointer("counter", i64)
         inner = Statements(unit, self)
         inner.shared = shared_registers(loop.body)
@@ -287,7 +287,7 @@ class Program:
         pieces = count if loop.grain <= 1 else T.Div(T.Add(count, T.Sub(grain, one)), grain)
         threads = T.call(self.helpers.runtime.threads(), "int64")
         shares = outer.bind("shares", i64, 1, T.Max(T.Min(threads, pieces), T.IntImm("int64", 0)))
-        share = T.Var(outer.fresh_name("share"), "int64")
+        share = T.variable(outer.fresh_name("share"), "int64")
         apart = self.helpers.runtime.call_apart(symbol, types)
         run = lambda *part: T.Evaluate(T.call(apart, "int32", *arguments, *part, data_of(tickets)))
         launch = T.For(share, zero, shares, T.ForKind.PARALLEL, run(share, shares))

@@ -136,7 +136,7 @@ class StreamLoops:
 
     def _loop(self, s: For, mode: Mode, low: Any, step: Any, iterations: Any) -> None:
         self.mode = mode
-        counter = T.Var(self.unit.fresh_name(s.var.name + "_round"), "int64")
+        counter = T.variable(self.unit.fresh_name(s.var.name + "_round"), "int64")
         body = self.statements.iteration(s, T.Add(low, T.Mul(counter, step)), copied=mode in ("whole", "between"))
         self.unit.out.append(T.For(counter, _index(0), iterations, T.ForKind.SERIAL, body))
 

@@ -67,7 +67,7 @@ class Unit:
             ]
             self.out += [T.AllocBuffer(cell), T.BufferStore(cell, value, index)]
             return T.BufferLoad(cell, index)
-        name = T.Var(self.fresh_name(stem), T.type_name(dtype, lanes))
+        name = T.variable(self.fresh_name(stem), T.type_name(dtype, lanes))
         self.out.append(T.Bind(name, value))
         return name
 

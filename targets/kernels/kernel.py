@@ -42,7 +42,7 @@ def emit_kernel(
         unit.memory[buffer] = Held(made, form.dtype, form.form)
         parameters.append(pointer)
     for number in kernel.numbers:
-        parameters.append(T.Var(unit.fresh_name(number.name), T.type_name(number.dtype)))
+        parameters.append(T.variable(unit.fresh_name(number.name), T.type_name(number.dtype)))
         unit.variables[number] = parameters[-1]
     if kernel.faults:
         parameters.append(T.pointer(unit.fresh_name("fault"), i32))
@@ -63,7 +63,7 @@ def _has_barriers(kernel: Kernel) -> bool:
 def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -> Any:
     """The code of a thread, which does nothing if the kernel can see that something failed."""
     for variable in (*kernel.blocks, *kernel.threads):
-        unit.variables[variable] = T.Var(unit.fresh_name(variable.name), "int64")
+        unit.variables[variable] = T.variable(unit.fresh_name(variable.name), "int64")
     declared, unit.out = unit.out, []
     test = _test(kernel, unit)
     before, unit.out = unit.out, []
@@ -86,7 +86,7 @@ def _see_loops_end(unit: Unit, block: Any, iterations: int, site: int) -> None:
     outer = unit.block()
     unit.put(made, T.Add(load(made), number(1)))
     body = unit.end_block(outer)
-    unit.out.append(T.For(T.Var(unit.fresh_name("again"), "int32"), number(0), length, T.ForKind.SERIAL, body))
+    unit.out.append(T.For(T.variable(unit.fresh_name("again"), "int32"), number(0), length, T.ForKind.SERIAL, body))
     outer = unit.block()
     record_fault(unit, "steps", site, [T.IntImm("int64", iterations)])
     unit.when(T.LT(load(made), number(2)), outer)
@@ -120,7 +120,7 @@ def _with_axes(kernel: Kernel, unit: Unit, body: Any, threads: Sequence[int]) ->
     ]
     places = []
     for tag, variable, extent in axes:
-        place = T.Var(unit.fresh_name(tag), "int32")
+        place = T.variable(unit.fresh_name(tag), "int32")
         places.append((tag, place, extent))
         body = T.sequence([T.Bind(unit.variables[variable], T.Cast("int64", place)), body])
     for tag, place, extent in places:

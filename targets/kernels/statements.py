@@ -240,7 +240,7 @@ class Statements:
                     self.meanings[s.var] = as_index(value)
                     self.block(s.body.statements)
                 return
-        index = T.Var(unit.fresh_name(s.var.name), "int64")
+        index = T.variable(unit.fresh_name(s.var.name), "int64")
         count: Any = tir(high) if isinstance(low, int) and low == 0 else T.Sub(tir(high), tir(low))
         first = tir(low)
         outer = unit.block()

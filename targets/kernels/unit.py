@@ -59,7 +59,7 @@ class Unit:
         """A name for a value in the current block; literals need none."""
         if isinstance(value, (int, T.Var, T.IntImm, T.FloatImm)):
             return value
-        name = T.Var(self.fresh_name(stem), T.type_name(dtype))
+        name = T.variable(self.fresh_name(stem), T.type_name(dtype))
         self.out.append(T.Bind(name, value))
         return name
 

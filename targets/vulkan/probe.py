@@ -69,7 +69,7 @@ def _count() -> object:
 
     pointers = [T.pointer(name, i32) for name in ("given", "out")]
     given, out = (T.flat_buffer(p.name, i32, 1, p) for p in pointers)
-    index, zero = T.Var("index", "int32"), T.IntImm("int32", 0)
+    index, zero = T.variable("index", "int32"), T.IntImm("int32", 0)
     more = T.Add(T.BufferLoad(out, [zero]), T.IntImm("int32", 1))
     body = [
         *(T.DeclBuffer(buffer, data=pointer) for buffer, pointer in zip((given, out), pointers, strict=True)),
