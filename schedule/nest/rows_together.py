@@ -23,7 +23,7 @@ from itertools import chain, combinations_with_replacement
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Node, Var
-from raido.algo.graph.facts import Facts, Interval, interval
+from raido.algo.graph.facts import Facts, Interval, interval_of_all
 from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.nest.effects import Access, binds_inside, bound_within, loads, writes, written
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Nest, Produce, Statement, While
@@ -227,15 +227,8 @@ class _Walk:
 
     def _bounds(self, e: NestExpr | None) -> Interval | None:
         """The interval of an index, in terms of values that are the same for all rows."""
-        low = high = e
-        for _ in range(len(self.ranges) + 1):
-            if low is None or high is None:
-                return None
-            if self.moving.isdisjoint(topological(low, high)):
-                return low, high  # type: ignore[return-value]
-            below, above = interval(low, self.ranges), interval(high, self.ranges)  # type: ignore[arg-type]
-            low, high = below and ix.canonical(below[0]), above and ix.canonical(above[1])
-        return None
+        found = None if e is None else interval_of_all(e, self.ranges)  # type: ignore[arg-type]
+        return found if found is not None and self.moving.isdisjoint(topological(*found)) else None
 
     def _name(self, let: Let) -> None:
         """An index that a name stands for is seen through; any other name stands for anything."""

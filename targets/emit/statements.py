@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, Protocol
 
 from raido.algo.errors import CompileError
-from raido.algo.graph.dtypes import bool_, i32, i64
+from raido.algo.graph.dtypes import bool_, i32, i64, whole_range
 from raido.algo.graph.expr import Op
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.index import add, as_index, canonical, constant_value, sub
@@ -180,8 +180,8 @@ class Statements:
                 unit.known[s.var] = substitute(s.value, unit.known)
         if s.var.dtype is i64 and unit.is_read(s.value):
             unit.read.add(s.var)
-        if s.var.dtype is i64 and fits_i32(s.value, unit.short):
-            unit.short.add(s.var)
+        if s.var.dtype is i64 and fits_i32(s.value, unit.ranges):
+            unit.ranges.ranges[s.var] = whole_range(i32)
         simple = isinstance(term, (int, T.Var))
         lanes, weight = lanes_of(s.value), self.values.weight[s.value]
         unit.variables[s.var] = (

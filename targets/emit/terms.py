@@ -6,8 +6,8 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from raido.algo.graph.dtypes import DType, i32, i64, whole_range
-from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var
-from raido.schedule.lower.index_checks import range_of, same_value
+from raido.algo.graph.expr import Const, Op, SizeVar, Var
+from raido.schedule.nest.integer_ranges import IntegerRanges
 from raido.schedule.nest.values import Ramp, Splat, VectorVar
 from raido.targets import tvm_corner as T
 
@@ -137,28 +137,8 @@ def _plain(e: Any, index_like: Container[Any], memo: dict[Any, bool]) -> bool:
     return e.name in ("add", "sub", "neg", "minimum", "maximum", "floordiv", "mod", "floormod")
 
 
-def fits_i32(e: Any, short: Container[Any]) -> bool:
-    """Whether 32 bits hold an i64 index by what it is made of: casts of narrower integers, literals, extremes, and the names in `short`."""
+def fits_i32(e: Any, ranges: IntegerRanges) -> bool:
+    """Whether 32 bits hold an i64 index by what it is made of: casts of narrower integers, literals, extremes, and names of such."""
     least, most = whole_range(i32)
-    low, high = _ends(e, short)
-    return least <= low and high <= most
-
-
-def _ends(e: Any, short: Container[Any]) -> tuple[int, int]:
-    """The least and the largest number that an integer can be."""
-    if isinstance(e, (Var, VectorVar)) and e in short:
-        return whole_range(i32)
-    if isinstance(e, Splat):
-        return _ends(e.value, short)
-    if isinstance(e, SizeVar):
-        return 0, whole_range(i64)[1]
-    if isinstance(e, Op) and e.name in ("minimum", "maximum"):
-        lows, highs = zip(*(_ends(a, short) for a in e.args), strict=True)
-        extreme = min if e.name == "minimum" else max
-        return extreme(lows), extreme(highs)
-    if is_plain_index(e, short, {}) and isinstance(e, Op) and e.name in ("add", "sub"):  # which do not overflow
-        (low, high), (least, most) = (_ends(a, short) for a in e.args)
-        return (low + least, high + most) if e.name == "add" else (low - most, high - least)
-    if isinstance(e, Op) and same_value(e) is not None and e.args[0].dtype.is_integer:
-        return _ends(e.args[0], short)
-    return range_of(e) if isinstance(e, Expr) else whole_range(e.dtype)
+    found = ranges.range_of(e)
+    return found is not None and least <= found[0] and found[1] <= most

@@ -12,6 +12,7 @@ from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i64, u8
 from raido.algo.graph.expr import Expr
 from raido.algo.graph.rewrite import topological
+from raido.schedule.nest.integer_ranges import IntegerRanges
 from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorVar
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term
@@ -30,7 +31,7 @@ class Unit:
         self.fault = fault
         self.variables: dict[Expr | VectorVar, Term] = {}
         self.index_like: set[Expr | VectorVar] = set()
-        self.short: set[Expr | VectorVar] = set()  # indices that 32 bits hold, by their types
+        self.ranges = IntegerRanges({})  # of indices: of names, that 32 bits hold them
         self.known: dict[Expr, Expr] = {}  # index variables of unrolled loops, as expressions
         self.read: set[Expr | VectorVar] = (
             set()

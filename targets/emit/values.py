@@ -254,7 +254,7 @@ class Values:
         """Whether lanes lie along the last dimension alone, at indices that 32 bits hold."""
         *outer, last = _one_by_one(e.indices)
         side_by_side = e.buffer.lanes == 1 and constant_value(as_index(strides_of(e.buffer)[-1])) == 1
-        return side_by_side and all(lanes_of(i) == 1 for i in outer) and fits_i32(last, self.unit.short)
+        return side_by_side and all(lanes_of(i) == 1 for i in outer) and fits_i32(last, self.unit.ranges)
 
     def _gather(self, e: Gather) -> Any:
         dtype, lanes = e.buffer.dtype, lanes_of(e)
