@@ -19,6 +19,7 @@ from raido.algo.language.pure import without_out
 from raido.algo.language.reductions import normal_axes, not_empty
 from raido.algo.language.sorting import argsort, sort
 from raido.algo.library.operands import numbers_of
+from raido.algo.library.searching import real_of
 from raido.algo.trace.building import elementwise, structure
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift
@@ -93,7 +94,7 @@ def nanmedian(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | 
 
 
 def _median(a: Any, axis: Any, keepdims: bool, name: str | None, what: str, *, skips: bool) -> Array:
-    value = _ordered_numbers(a, what)
+    value = real_of(a, what)
     line, after_check = _sorted(value, axis, what)
     result = value.dtype if value.dtype.is_float else f64
     wide = computed_in(result)
@@ -176,11 +177,11 @@ def _quantile(
     *,
     skips: bool = False,
 ) -> Any:
-    value = _ordered_numbers(a, what)
+    value = real_of(a, what)
     if method not in BETWEEN and method not in AT:
         known = ", ".join(sorted({*BETWEEN, *AT}))
         raise TraceError(complaint(f"no method {method!r} of {what}", remedy=f"one of {known}"))
-    parts = _ordered_numbers(q, f"the quantiles of {what}")
+    parts = real_of(q, f"the quantiles of {what}")
     if isinstance(q, (int, float)) and not 0 <= q <= whole:
         raise TraceError(complaint(f"a quantile of {what} lies in 0 … {whole:g}, not at {q}"))
     result = _type_of(value, parts, type(q) in (int, float), method, what)
@@ -220,15 +221,6 @@ def _type_of(value: Array, parts: Array, weak: bool, method: str, what: str) -> 
     if weak:
         return value.dtype if value.dtype.is_float else f64
     return common_type([value, parts if parts.dtype.is_float else f64(0)])[0]
-
-
-def _ordered_numbers(a: Any, what: str) -> Array:
-    value = numbers_of(a, what)
-    if isinstance(value, Complex):
-        raise DTypeError(
-            complaint(f"{what} of complex numbers", why="they have no order", remedy=".real, .imag or rd.abs")
-        )
-    return value
 
 
 def _sorted(value: Array, axis: Any, what: str) -> tuple[Array, Callable[[Array], Array]]:

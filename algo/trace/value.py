@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from raido.algo.errors import TraceError
 from raido.algo.graph import index
-from raido.algo.graph.dtypes import DType, bool_
+from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import Const, Constant, Count, Expr, Op, Parameter, Result, SizeVar
 from raido.algo.graph.rewrite import topological
 from raido.algo.trace.context import running
@@ -381,6 +381,3 @@ def _moves() -> Any:
     from raido.algo.language import moves
 
     return moves
-
-
-TRUE = Const(bool_, 1)

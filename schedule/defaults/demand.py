@@ -43,7 +43,7 @@ from raido.schedule.stages.tables import fold_constants
 from raido.schedule.state import State, has_loops_said, is_inlined
 from raido.schedule.strategies import PHASES, strategy_name
 
-AGAIN = 16
+AGAIN = 16  # made by two units in two cycles (of f32, in 128 bits), as long as writing and reading an element takes at 4 bytes a cycle
 SLOW = 8  # operations that take as long as a quotient or a root, which one unit makes, one after the other
 MANY = 1 << 20
 FEW_SCANS = 16  # side by side: with more, threads and lanes have scans of their own

@@ -19,7 +19,7 @@ from raido.schedule.defaults.short import WRITTEN_OUT, is_small
 from raido.schedule.stages.stage import Stage
 
 
-def are_few_folds(draft: Draft, stage: Stage, vector: Axis) -> bool:
+def are_few_folds(stage: Stage, vector: Axis) -> bool:
     """Whether a stage is a few folds by one operation of values that lanes run along."""
     if stage.reduction is None or stage.outer or not stage.axes or vector is not stage.reduction_axes[-1]:
         return False

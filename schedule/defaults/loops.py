@@ -84,7 +84,7 @@ def say_loops(draft: Draft, name: str) -> None:
         say_fold_loops(draft, stage, vector, alone)
     elif say_turned_loops(draft, stage) or say_product_loops(draft, stage, vector):
         return
-    elif vector is not None and are_few_folds(draft, stage, vector):
+    elif vector is not None and are_few_folds(stage, vector):
         say_few_folds(draft, stage, vector)
     elif not folds_columns(draft, stage, vector) or not say_column_folds(draft, stage):
         say_map_loops(draft, stage, vector)

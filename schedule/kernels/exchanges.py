@@ -41,13 +41,8 @@ def exchanged(s: Collect, thread: Var, threads: int, chosen: Expr | None, subgro
         yield from (Store(buffer, indices, v, here) for v, buffer in zip(own, s.buffers, strict=True))
         return
     for each in rounds_of(s):
-        others, taken = _named("other", s.left), Op("lt", bool_, (ix.add(thread, each.distance), each.limit))
-        yield Exchange(tuple(others), tuple(own), each.distance, subgroup)
-        values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*own, *others), strict=True))
-        made = _named("own", s.left)
-        for v, e, before in zip(made, s.combine, own, strict=True):
-            yield Let(v, Op("select", v.dtype, (taken, substitute(e, values), before)))
-        own = made
+        taken = Op("lt", bool_, (ix.add(thread, each.distance), each.limit))
+        yield from _combined(s, own, taken, each.distance, subgroup)
     place = thread if s.halves else Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
     first = Op("eq", bool_, (place, ix.as_index(0)))
     for v, buffer in zip(own, s.buffers, strict=True):
@@ -58,13 +53,19 @@ def _prefixes(s: Collect, thread: Var, own: list[Var], subgroup: int) -> Iterato
     """The rounds in which each thread takes in what threads before it have; `own` becomes what it then has."""
     place = Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
     for distance in distances_of(s):
-        others, taken = _named("other", s.left), Op("le", bool_, (ix.as_index(distance), place))
-        yield Exchange(tuple(others), tuple(own), -distance, subgroup)
-        values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*others, *own), strict=True))
-        made = _named("own", s.left)
-        for v, e, before in zip(made, s.combine, own, strict=True):
-            yield Let(v, Op("select", v.dtype, (taken, substitute(e, values), before)))
-        own[:] = made
+        taken = Op("le", bool_, (ix.as_index(distance), place))
+        yield from _combined(s, own, taken, -distance, subgroup)
+
+
+def _combined(s: Collect, own: list[Var], taken: Expr, distance: int, subgroup: int) -> Iterator[Statement]:
+    """A round in which a thread takes in what another one has, where `taken` holds; `own` becomes what it then has."""
+    others, made = _named("other", s.left), _named("own", s.left)
+    yield Exchange(tuple(others), tuple(own), distance, subgroup)
+    operands = (*own, *others) if distance > 0 else (*others, *own)
+    values: dict[Node, Any] = dict(zip((*s.left, *s.right), operands, strict=True))
+    for v, e, before in zip(made, s.combine, own, strict=True):
+        yield Let(v, Op("select", v.dtype, (taken, substitute(e, values), before)))
+    own[:] = made
 
 
 def _named(label: str, operands: Sequence[Var]) -> list[Var]:

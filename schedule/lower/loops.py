@@ -142,7 +142,7 @@ class Loops:
         elif job.reduction is None or position != job.first_reduction:
             return False
         elif stage.sort:
-            self.sorts.sort(work, position)
+            self.sorts.sort(work)
         elif stage.filter:
             self.filters.filter(work, position)
         elif stage.scan:

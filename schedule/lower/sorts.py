@@ -38,8 +38,8 @@ class Sorts:
         self.loops = loops
         self.builder: Builder = loops.builder
 
-    def sort(self, work: Work, position: int) -> None:
-        """The sort whose loop along the axis stands at `position`, for each copy."""
+    def sort(self, work: Work) -> None:
+        """The sort along the axis, for each copy."""
         count = work.job.stage.reduction_axes[0].extent
         kind = _kind(work.job)
         for k in range(len(work.copies)):

@@ -183,16 +183,11 @@ def _in_turn(form: Node, choice: _Choice, memo: Mapping[Node, Node], tables: Tab
             assert isinstance(change, Result)
             made = memo[change]
             assert isinstance(made, Result)
-            now = _where(test, _of_others(made.form, arrays, tables), now, tables)
+            now = _where(test, tables.renew(scalar_nodes(made.form), dict(arrays))[made.form], now, tables)
             arrays[made] = now
     assert isinstance(now, Result)
     tables.pass_names(form, now.form)
     return now
-
-
-def _of_others(form: Node, arrays: Mapping[Node, Node], tables: Tables) -> Node:
-    """A change of other arrays."""
-    return tables.renew(scalar_nodes(form), dict(arrays))[form]
 
 
 def _where(test: Expr, change: Node, now: Array, tables: Tables) -> Array:

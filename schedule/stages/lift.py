@@ -146,8 +146,7 @@ def _without_reductions(form: Scan | Filter | Sort, tables: Tables) -> Scan | Fi
     asked = (form.predicate,) if isinstance(form, Filter) else ()
     bodies: tuple[Expr, ...] = (*asked, *form.values)
     while eager := _eager_reductions(bodies):
-        outermost = next(r for r in eager if not any(r in set(scalar_nodes(*s.values)) for s in eager if s is not r))
-        bodies = _lift_reduce(form, bodies, outermost, axes, [], tables)
+        bodies = _lift_reduce(form, bodies, _outermost(eager)[0], axes, [], tables)
     return with_fields(form, values=bodies[len(asked) :], **({"predicate": bodies[0]} if asked else {}))
 
 
@@ -156,8 +155,7 @@ def _without_shared_reductions(form: Update, tables: Tables) -> Update:
     axes = {axis.var: axis for axis in form.axes}
     bodies: tuple[Expr, ...] = (*form.indices, *form.values)
     while shared := [r for r in _eager_reductions(bodies) if not axes.keys() <= free_variables(r)]:
-        outermost = next(r for r in shared if not any(r in set(scalar_nodes(*s.values)) for s in shared if s is not r))
-        bodies = _lift_reduce(form, bodies, outermost, axes, [], tables)
+        bodies = _lift_reduce(form, bodies, _outermost(shared)[0], axes, [], tables)
     rank = len(form.indices)
     return with_fields(form, indices=bodies[:rank], values=bodies[rank:])
 
@@ -168,7 +166,7 @@ def _one_reduction(form: Generate, tables: Tables) -> Generate:
     for _ in range(100):
         eager = _eager_reductions(bodies)
         inner = [r for r in eager if any(s is not r and s in set(scalar_nodes(*r.values)) for s in eager)]
-        top = [r for r in eager if not any(r in set(scalar_nodes(*s.values)) for s in eager if s is not r)]
+        top = _outermost(eager)
         if inner:
             below = [s for r in inner for s in scalar_nodes(*r.values) if isinstance(s, Reduce) and s in eager]
             bodies = _lift_reduce(form, bodies, below[0], axes, eager, tables)
@@ -186,6 +184,11 @@ def _one_reduction(form: Generate, tables: Tables) -> Generate:
         other = next(r for r in top if r not in same)
         bodies = _lift_reduce(form, bodies, other, axes, eager, tables)
     return form if bodies is form.bodies else Generate(form.axes, tuple(bodies))
+
+
+def _outermost(reductions: list[Reduce]) -> list[Reduce]:
+    """Those of some reductions that stand in no other of them."""
+    return [r for r in reductions if not any(r in set(scalar_nodes(*s.values)) for s in reductions if s is not r)]
 
 
 def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:

@@ -144,8 +144,8 @@ def _part_of(form: Generate, body: Expr, tables: Tables, facts: Facts) -> _Part 
     reaches = {axis.var: _Reach() for axis in form.axes}
     rest = [test for test in _conjuncts(choice.tests, tables) if not _settle(test, reaches)]
     _leave_out_circles(reaches, rest)
-    for var, reach in reaches.items():
-        _find_span(var, reach, rest)
+    for reach in reaches.values():
+        _find_span(reach, rest)
     if not (any(reach.narrow for reach in reaches.values()) or choice.lazy):
         return None
     key = (*choice.lazy, *_conjuncts(choice.tests, tables))
@@ -312,7 +312,7 @@ def _settle(test: Expr, reaches: dict[Var, _Reach]) -> bool:
     return False
 
 
-def _find_span(var: Var, reach: _Reach, rest: list[Expr]) -> None:
+def _find_span(reach: _Reach, rest: list[Expr]) -> None:
     """Takes a first and an end index that data decides for those of the steps, if sizes say how many there are between; all other such
     bounds stay conditions, and so does that an index is one of the array."""
     if reach.fixed is None and reach.stride is None:

@@ -57,6 +57,13 @@ def callee(call: Any) -> tuple[str, list[Any]]:
     return name, arguments
 
 
+def consecutive(index: Any) -> Any:
+    """The first index of a vector of consecutive ones; None for any other."""
+    if kind(index) == "Ramp" and kind(index.stride) == "IntImm" and int(index.stride.value) == 1:
+        return index.base
+    return None
+
+
 def buffer_of(access: Any) -> Any:
     """The buffer that a load or a store is of."""
     return access.buffer if hasattr(access, "buffer") else access.source

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from raido.algo.graph.index import add, as_index, constant_value, mul, sub
 from raido.algo.graph.rewrite import topological
 from raido.schedule.machine import INTERLEAVED
 from raido.schedule.nest.values import VectorRead
 from raido.schedule.nest.walk import expressions_of
-from raido.targets.emit.order import strides_of
+from raido.targets.emit.order import distance
 
 
 class Place(NamedTuple):
@@ -49,16 +48,8 @@ def _join(groups: list[list[tuple[int, VectorRead]]], e: VectorRead) -> None:
     for group in groups:
         first = group[0][1]
         if (e.buffer, e.stride, e.lanes) == (first.buffer, first.stride, first.lanes):
-            place = _distance(e, first)
+            place = distance(e, first)
             if place is not None:
                 group.append((place, e))
                 return
     groups.append([(0, e)])
-
-
-def _distance(e: VectorRead, first: VectorRead) -> int | None:
-    """Elements between the first lanes of two reads, if that is a constant."""
-    total = as_index(0)
-    for i, j, stride in zip(e.indices, first.indices, strides_of(e.buffer), strict=True):
-        total = add(total, mul(sub(i, j), stride))  # type: ignore[arg-type]
-    return constant_value(total)

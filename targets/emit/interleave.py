@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from raido.algo.graph.index import add, as_index, constant_value, difference, mul, sub
+from raido.algo.graph.index import constant_value, difference
 from raido.algo.graph.rewrite import topological
 from raido.schedule.machine import INTERLEAVED
 from raido.schedule.nest.nodes import VectorStore
 from raido.schedule.nest.values import lanes_of
-from raido.targets.emit.order import strides_of
+from raido.targets.emit.order import distance, strides_of
 
 
 def find_interleaved(statements: Sequence[Any], position: int) -> list[VectorStore]:
@@ -28,7 +28,7 @@ def find_interleaved(statements: Sequence[Any], position: int) -> list[VectorSto
     run = list(takewhile(lambda s: isinstance(s, VectorStore), statements[position:]))
     places = {0: first}
     for k, s in enumerate(run[1:], 1):
-        if not _belongs(s, first) or (place := _distance(s, first)) is None or abs(place) >= first.stride:
+        if not _belongs(s, first) or (place := distance(s, first)) is None or abs(place) >= first.stride:
             continue
         if place in places or not all(_may_pass(s, other) for other in run[:k] if other not in places.values()):
             return []
@@ -52,7 +52,7 @@ def _may_pass(s: VectorStore, other: VectorStore) -> bool:
         return True
     if s.stride != other.stride:
         return False
-    place = _distance(s, other)
+    place = distance(s, other)
     if place is not None:
         return place % s.stride != 0 or abs(place) >= s.stride * max(lanes_of(s.value), lanes_of(other.value))
     return not s.across and not other.across and _in_other_rows(s, other)
@@ -68,11 +68,3 @@ def _in_other_rows(s: VectorStore, other: VectorStore) -> bool:
 
 def _reads(s: VectorStore, other: VectorStore) -> bool:
     return any(getattr(node, "buffer", None) is other.buffer for node in topological(s.value, *s.indices))
-
-
-def _distance(s: VectorStore, first: VectorStore) -> int | None:
-    """Elements between the first lanes of two stores, if that is a constant."""
-    total = as_index(0)
-    for i, j, stride in zip(s.indices, first.indices, strides_of(s.buffer), strict=True):
-        total = add(total, mul(sub(i, j), stride))  # type: ignore[arg-type]
-    return constant_value(total)

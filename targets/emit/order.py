@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from raido.algo.graph.expr import Const, Op, SizeVar, Var
-from raido.algo.graph.index import mul
+from raido.algo.graph.index import add, as_index, constant_value, mul, sub
 from raido.schedule.nest.values import (
     Buffer,
     Extract,
@@ -52,6 +52,14 @@ def strides_of(buffer: Buffer) -> tuple[Any, ...]:
         strides.append(step)
         step = mul(step, extent)
     return tuple(reversed(strides))
+
+
+def distance(access: Any, first: Any) -> int | None:
+    """Elements between the first lanes of two accesses to a buffer, if that is a constant."""
+    total = as_index(0)
+    for i, j, stride in zip(access.indices, first.indices, strides_of(access.buffer), strict=True):
+        total = add(total, mul(sub(i, j), stride))
+    return constant_value(total)
 
 
 def order_of(roots: Iterable[Any]) -> tuple[list[tuple[Any, tuple[Any, ...]]], dict[Any, int]]:

@@ -125,7 +125,7 @@ class Expressions:
 
     def _BufferLoad(self, node: Any) -> Lanes:
         array, index = self.element(node)
-        if (start := consecutive(index)) is None or array.private:
+        if (start := tir.consecutive(index)) is None or array.private:
             return tuple(self._load(array, at) for at in self.indices(index))
         found: list[str] = []
         _, lanes = tir.type_of(index)
@@ -152,7 +152,7 @@ class Expressions:
         """Appends a store."""
         array, index = self.element(access)
         values = self.lanes(access.value)
-        start = consecutive(index)
+        start = tir.consecutive(index)
         if start is None or array.private:
             places = self.indices(index)
             if len(values) > 1:  # each lane is read before any is written
@@ -418,13 +418,6 @@ class Expressions:
 def widened(low: str) -> str:
     """An i64 from its lower half, which says it all."""
     return f"((i64){low})"
-
-
-def consecutive(index: Any) -> Any:
-    """The first index of a vector of consecutive ones; None for any other."""
-    if tir.kind(index) == "Ramp" and tir.kind(index.stride) == "IntImm" and int(index.stride.value) == 1:
-        return index.base
-    return None
 
 
 def accesses(dtype: DType, lanes: int) -> list[tuple[int, int]]:

@@ -94,7 +94,7 @@ class Expressions:
     def _BufferLoad(self, node: Any) -> Lanes:
         array, index = self.element(node)
         _, lanes = tir.type_of(index)
-        if (start := consecutive(index)) is not None:
+        if (start := tir.consecutive(index)) is not None:
             dtype, first = self.index(start)
             return memory.load_consecutive(self.body, array, first, dtype, lanes)
         places = (self.index(index)[1],) if lanes == 1 else self.lanes(index)
@@ -247,10 +247,3 @@ class Expressions:
         if name == "reinterpret":
             return write_native(body, "bitcast", dtype, operands)
         raise CompileError(f'kernel "{body.module.kernel}" calls {name}, which SPIR-V is not made from: {node}')
-
-
-def consecutive(index: Any) -> Any:
-    """The first index of a vector of consecutive ones; None for any other."""
-    if tir.kind(index) == "Ramp" and tir.kind(index.stride) == "IntImm" and int(index.stride.value) == 1:
-        return index.base
-    return None

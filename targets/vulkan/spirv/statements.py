@@ -14,7 +14,7 @@ from raido.targets.devices.narrow import MOST, is_arithmetic, limit_of
 from raido.targets.devices.strides import Strides
 from raido.targets.vulkan.spirv import memory
 from raido.targets.vulkan.spirv.body import Body, Lanes
-from raido.targets.vulkan.spirv.expressions import Expressions, consecutive
+from raido.targets.vulkan.spirv.expressions import Expressions
 from raido.targets.vulkan.spirv.grammar import BuiltIn, Op, Storage
 from raido.targets.vulkan.spirv.memory import Array
 from raido.targets.vulkan.spirv.narrow import Narrow
@@ -110,7 +110,7 @@ class Statements:
     def _BufferStore(self, node: Any) -> None:
         array, index = self.expressions.element(node)
         values = self.expressions.lanes(node.value)
-        if (start := consecutive(index)) is not None:
+        if (start := tir.consecutive(index)) is not None:
             dtype, first = self.expressions.index(start)
             memory.store_consecutive(self.body, array, first, dtype, values)
             return
