@@ -515,6 +515,11 @@ def fresh_axes(shape: Iterable[Expr]) -> tuple[Axis, ...]:
     return tuple(Axis(fresh("x"), extent) for extent in shape)
 
 
+def axes_like(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    """New axes with the names and extents of others."""
+    return tuple(Axis(fresh(axis.name), axis.extent) for axis in axes)
+
+
 def fresh_parameter(name: str, dtype: DType, shape: tuple[Expr, ...]) -> Parameter:
     """A new array name, different from every other: the state of a whole-array loop."""
     return Parameter(name, dtype, shape, next(_serials))

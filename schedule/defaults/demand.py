@@ -70,6 +70,10 @@ class Demand:
         found = self.arrays.get(reader, {})
         return {array: found[array] for array in sorted(found, key=self.ranks.__getitem__)}
 
+    def points_read(self, reader: str) -> list[Point]:
+        """The indices at which a computed stage reads arrays, whichever these are."""
+        return [point for points in self.reads(reader).values() for point in points]
+
 
 def find_demand(state: State) -> Demand:
     """The reads of a state, with what costs little inlined, and the stages that share loops."""

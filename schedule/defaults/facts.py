@@ -196,7 +196,7 @@ def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
         return None
     if prod(extent(draft, axis.extent) for axis in stage.reduction_axes) < 2 * SMALL:
         return None
-    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    points = draft.demand.points_read(stage.name)
     if any(e is None for point in points for e in point) or not draft.state.plan(stage.name).loops:
         return None
     *others, last = stage.axes
@@ -229,7 +229,7 @@ def is_product_of_rows(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     """Whether neighbouring results share what they read, and all of it is contiguous along what is summed: a @ b.T."""
     if vector is None or vector in stage.axes or len(stage.axes) < 2 or len(stage.reduction_axes) > 1:
         return False
-    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    points = draft.demand.points_read(stage.name)
     alike = all(contiguity(vector.var, point) == 1 for point in points)
     return alike and shared_axis(draft, stage) is stage.axes[-2]
 

@@ -161,7 +161,7 @@ def bindable_axes(draft: Draft, stage: Stage) -> list[Axis]:
 def line_axis(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> Axis:
     """The axis along which most accesses are contiguous, the last of equals."""
     stored: Point = tuple(axis.var for axis in stage.axes)
-    points = [stored, *(point for each in draft.demand.reads(stage.name).values() for point in each)]
+    points = [stored, *draft.demand.points_read(stage.name)]
     scores = [sum(contiguity(axis.var, point) for point in points) for axis in axes]
     return next(axis for axis, score in zip(reversed(axes), reversed(scores), strict=True) if score == max(scores))
 

@@ -41,7 +41,7 @@ def is_often_few(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
     if few or None not in counts:
         return few
     reduced = {axis.var for axis in stage.reduction_axes}
-    lines = [point[-1] for points in draft.demand.reads(stage.name).values() for point in points if point]
+    lines = [point[-1] for point in draft.demand.points_read(stage.name) if point]
     across = not any(reduced & free_variables(line) for line in lines if line is not None)
     return across or (extents[-1] is extents[-2] and extents[-1] not in lengths)
 

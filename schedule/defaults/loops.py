@@ -120,7 +120,7 @@ def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     (reduced,) = stage.reduction_axes
     if extent(draft, reduced.extent) < 2 * SMALL or has_chain(draft, stage):
         return False
-    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    points = draft.demand.points_read(stage.name)
     down = [point for point in points if contiguity(reduced.var, point) < 0]
     steps = {contiguity(vector.var, point) if None not in point else -1 for point in down}
     return 1 in steps and steps <= {0, 1}

@@ -24,7 +24,7 @@ def phases_of(draft: Draft, stage: Stage, vector: Axis | None) -> int:
     """Indices of a strip of the vectorised axis, for each of which quotients in the stage's reads are the strip's number; 1 for none."""
     if vector is None or stage.reduction is not None or vector not in stage.axes:
         return 1
-    points = (point for each in draft.demand.reads(stage.name).values() for point in each)
+    points = draft.demand.points_read(stage.name)
     periods = {_period(point, vector.var) for point in points}
     together = lcm(*(period for period in periods if period))
     return together if 1 < together <= INTERLEAVED else 1

@@ -84,7 +84,7 @@ def goes_along(demand: Demand, stage: Stage) -> bool:
     """Whether a fold reads neighbours along its last axis, and, where it has rows and columns of results, something that only one of them
     reads: results of products share what they read."""
     last = stage.reduction_axes[-1].var
-    points = [point for each in demand.reads(stage.name).values() for point in each]
+    points = demand.points_read(stage.name)
     if any(None in point for point in points):
         return False
     moving = [point for point in points if any(moves(e, last) for e in point)]
@@ -102,7 +102,7 @@ def goes_down(demand: Demand, stage: Stage) -> bool:
         return False
     last, row = stage.axes[-1].var, stage.reduction_axes[0].var
     own = {axis.var for axis in stage.axes}
-    points = [point for each in demand.reads(stage.name).values() for point in each]
+    points = demand.points_read(stage.name)
     if any(None in point for point in points):
         return False
     moving = [(point, own & {node for e in point for node in scalar_nodes(e)}) for point in points]  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def _whole_vectors(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
     lengths = [known_extent(draft, axis.extent) for axis in stage.axes or (x,)]
     aligned = len(lengths) == 1 or (lengths[-1] is not None and lengths[-1] % max(1, lanes) == 0)
     enough = None in lengths or prod(n or 0 for n in lengths) >= lanes * gpu.processors * gpu.resident
-    points = [point for each in draft.demand.reads(stage.name).values() for point in each]
+    points = draft.demand.points_read(stage.name)
     if lanes < 2 or not aligned or not enough or not points:
         return 1
     return lanes if all(_lies_as(point, x.var, lanes) for point in points) else 1

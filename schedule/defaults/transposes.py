@@ -28,7 +28,7 @@ def turned_axis(draft: Draft, stage: Stage) -> Axis | None:
     if stage.reduction is not None or len(stage.axes) < 2 or has_chain(draft, stage) or is_divergent(stage):
         return None
     *others, last = stage.axes
-    points = {point for each in draft.demand.reads(stage.name).values() for point in each}
+    points = set(draft.demand.points_read(stage.name))
     across = [point for point in points if contiguity(last.var, point) < 0]
     if not 1 <= len(across) <= MOST_SQUARES or not all(_is_plain(point) for point in across):
         return None

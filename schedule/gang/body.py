@@ -18,10 +18,10 @@ from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lan
 from raido.schedule.gang.leaving import Counter, find_counters, forgotten, split_condition
 from raido.schedule.gang.registers import Registers
 from raido.schedule.gang.steps import GangSteps, replace_parts
-from raido.schedule.gang.stores import reads_memory
 from raido.schedule.gang.transposes import Square, find_squares, rounds_of
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,

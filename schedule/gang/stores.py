@@ -12,12 +12,12 @@ from itertools import count
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Var
-from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask
 from raido.schedule.gang.promotion import Place, Promoted
 from raido.schedule.gang.registers import NotRegisters, Registers
 from raido.schedule.gang.values import GangValues, Motion, Partial
 from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import Alloc, For, Let, Scatter, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Ramp, Read, Splat, VectorVar
 
@@ -158,8 +158,3 @@ class GangStores(GangValues):
         for b in buffers:
             if b.scope == "register" and b not in self.registers.memory and b.shape:
                 raise NotRegisters(b)
-
-
-def reads_memory(e: NestExpr) -> bool:
-    """Whether a value depends on memory."""
-    return any(isinstance(node, Read) for node in topological(e))

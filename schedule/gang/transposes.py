@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.rewrite import free_variables, topological
-from raido.schedule.nest.effects import written
+from raido.schedule.nest.effects import reads_memory, written
 from raido.schedule.nest.nodes import For, Let, Statement
 from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of
@@ -55,9 +55,7 @@ def _may_turn(read: Read, lanes: int) -> bool:
     b = read.buffer
     plain = read.predicate is None and b.lanes == 1 and len(b.shape) > 1 and b.scope != "register"
     rows = not b.strides or ix.constant_value(b.strides[-1]) == 1
-    counted = any(
-        isinstance(node, Read) for node in topological(*read.indices)
-    )  # in memory that may change before it is read
+    counted = reads_memory(*read.indices)  # in memory that may change before it is read
     return plain and rows and not counted and b.dtype is not bool_ and b.dtype.bits * lanes >= SHORT
 
 

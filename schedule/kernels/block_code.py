@@ -22,7 +22,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Op, Var
-from raido.algo.graph.rewrite import free_variables, substitute, topological
+from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.kernels.block_memory import Access, BlockMemory, NeedsSerial
 from raido.schedule.kernels.block_scope import AXES, Scope, has_shared_loop, made_serial, without_single
 from raido.schedule.kernels.exchanges import exchanged
@@ -32,7 +32,7 @@ from raido.schedule.kernels.look_back import LookBackMemory, draw_number, look_b
 from raido.schedule.kernels.owners import merged
 from raido.schedule.kernels.thread_code import thread_code
 from raido.schedule.nest.collect import collected_in_order
-from raido.schedule.nest.effects import written
+from raido.schedule.nest.effects import reads_memory, written
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
@@ -51,7 +51,7 @@ from raido.schedule.nest.nodes import (
     Ticket,
     While,
 )
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr
 from raido.schedule.nest.walk import statements_within
 
 
@@ -232,7 +232,7 @@ class _BlockCode(BlockMemory):
         if not scope.bound & self.axes:
             return True
         values = [substitute(e, scope.known) for e in expressions]
-        own = any(isinstance(node, Read) for node in topological(*values))
+        own = reads_memory(*values)
         names = {v for value in values for v in free_variables(value)}
         return not own and names.isdisjoint(self.places) and names.isdisjoint(self.unsteady - scope.common)
 

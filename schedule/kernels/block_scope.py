@@ -10,10 +10,11 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
 from raido.algo.graph.facts import Interval
-from raido.algo.graph.rewrite import free_variables, substitute, topological
+from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.owners import largest
 from raido.schedule.kernels.thread_code import thread_code
+from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import (
     Block,
     Collect,
@@ -23,7 +24,7 @@ from raido.schedule.nest.nodes import (
     Statement,
     While,
 )
-from raido.schedule.nest.values import NestExpr, Read
+from raido.schedule.nest.values import NestExpr
 from raido.schedule.nest.walk import blocks_of, statements_within, with_blocks
 
 AXES = {"thread.x": 0, "thread.y": 1, "thread.z": 2}
@@ -54,7 +55,7 @@ class Scope:
         """Remembers what an index is that a statement names."""
         if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is i64:
             value = substitute(s.value, self.known)
-            if not any(isinstance(node, Read) for node in topological(value)):
+            if not reads_memory(value):
                 self.known[s.var] = value
 
     def enter(self, loop: For) -> Scope:

@@ -16,10 +16,10 @@ from math import prod
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Node, Var
 from raido.algo.graph.facts import Interval, interval
-from raido.algo.graph.rewrite import free_variables, substitute, topological
+from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.thread_code import thread_memory
-from raido.schedule.nest.effects import bound_within
+from raido.schedule.nest.effects import bound_within, reads_memory
 from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Block, For, Let, Statement, Store
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.values import Buffer, Read, replaced
@@ -84,7 +84,7 @@ def _largest(e: Expr, ranges: Mapping[Var, Interval], inside: frozenset[Node]) -
         if bounds is None or bounds[1] is e:
             return None
         e = bounds[1]
-    if not inside.isdisjoint(free_variables(e)) or any(isinstance(node, Read) for node in topological(e)):
+    if not inside.isdisjoint(free_variables(e)) or reads_memory(e):
         return None
     return ix.maximum(e, 0)
 

@@ -13,10 +13,10 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node, Var, fresh
-from raido.algo.graph.rewrite import substitute, topological
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.nest.carry import carried_in_order
 from raido.schedule.nest.collect import collected_in_order
-from raido.schedule.nest.effects import goes_in_order
+from raido.schedule.nest.effects import goes_in_order, reads_memory
 from raido.schedule.nest.nodes import (
     Append,
     Block,
@@ -81,7 +81,7 @@ def _fold(s: Fold) -> Iterator[Statement]:
     indices = list(s.indices)
     several = len(s.buffers) > 1 or s.before or s.after
     for k, index in enumerate(indices):
-        if several and any(isinstance(node, Read) for node in topological(index)):
+        if several and reads_memory(index):
             named = fresh("place")
             yield Let(named, index)
             indices[k] = named

@@ -27,7 +27,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.machine import WIDEST_ACCESS
-from raido.schedule.nest.effects import buffers_read, loads, writes
+from raido.schedule.nest.effects import buffers_read, loads, reads_memory, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial
 from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
@@ -259,7 +259,7 @@ class _Moves:
     def _add(self, moves: dict[Any, _Move], of: Any, buffer: Buffer, indices: tuple[NestExpr, ...]) -> None:
         """Adds a move, if elements are consecutive and the first of them is aligned."""
         inner = tuple(substitute(i, self._inner) for i in indices)
-        if of in moves or any(isinstance(node, Read) for node in topological(*inner)):
+        if of in moves or reads_memory(*inner):
             return
         x = self.loop.var
         _, terms = ix.linear(ix.canonical(_offset(buffer, inner)))

@@ -16,9 +16,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.index_checks import is_made_of_sizes
-from raido.schedule.nest.effects import writes
+from raido.schedule.nest.effects import reads_memory, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
@@ -77,7 +76,7 @@ class Builder:
         if any(check.holds in scope.checked for scope in self.scopes):
             return
         self.add(check)
-        if not any(isinstance(node, Read) for node in topological(check.holds)):  # memory may change
+        if not reads_memory(check.holds):  # memory may change
             self.scope.checked.add(check.holds)
 
     def changes(self, buffer: Buffer) -> None:

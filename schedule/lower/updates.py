@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const
 from raido.algo.graph.faults import unsigned_kind
-from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.index_checks import is_affine
@@ -26,8 +25,9 @@ from raido.schedule.lower.private_bins import PrivateBins
 from raido.schedule.lower.sorted_updates import SortedUpdates
 from raido.schedule.lower.step_strips import NOTHING, Made, StepStrips
 from raido.schedule.lower.work import Phase, Work, over_reduced, over_results
+from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import Check, If, Store
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr
 from raido.schedule.stages.stage import initial_values
 
 if TYPE_CHECKING:
@@ -252,4 +252,4 @@ def _fold(work: Work) -> Reduce:
 
 def _reads(e: NestExpr) -> bool:
     """Whether a value is read from memory, which steps change."""
-    return not isinstance(e, (Const, Var)) and any(isinstance(node, Read) for node in topological(e))
+    return not isinstance(e, (Const, Var)) and reads_memory(e)

@@ -152,6 +152,11 @@ def buffers_read(expressions: Iterable[NestExpr]) -> set[Buffer]:
     return found
 
 
+def reads_memory(*expressions: NestExpr) -> bool:
+    """Whether scalars depend on memory, which may have changed where they are evaluated again."""
+    return any(isinstance(node, Read) for node in topological(*expressions))
+
+
 _READS = (Read, VectorRead, Gather)
 
 

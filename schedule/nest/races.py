@@ -24,9 +24,9 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
 from raido.algo.graph.facts import Facts, Interval, interval_of_all
 from raido.algo.graph.rewrite import free_variables, substitute, topological
-from raido.schedule.nest.effects import Access, bound_within, writes
+from raido.schedule.nest.effects import Access, bound_within, reads_memory, writes
 from raido.schedule.nest.nodes import Block, Carry, For, If, Let, Nest, Ordered, Statement
-from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.nest.values import Buffer, NestExpr
 from raido.schedule.nest.walk import blocks_of
 
 _Index = tuple[Expr, ...] | None
@@ -68,7 +68,7 @@ def _learn(s: Statement, known: dict[Node, Expr]) -> None:
 
 
 def _is_index(e: Node) -> bool:
-    return not any(isinstance(node, Read) for node in topological(e))
+    return not reads_memory(e)
 
 
 def _races_of(loop: For, known: Mapping[Node, Expr], around: Mapping[Var, Interval]) -> Iterator[Race]:

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Var
-from raido.algo.graph.rewrite import topological
-from raido.schedule.nest.effects import is_scan
+from raido.schedule.nest.effects import is_scan, reads_memory
 from raido.schedule.nest.nodes import Alloc, Block, Check, Fold, For, If, Let, Produce, Statement, Store, While
-from raido.schedule.nest.values import NestExpr, Read
+from raido.schedule.nest.values import NestExpr
 from raido.schedule.nest.walk import with_blocks
 
 _KEPT = (Alloc, Block, Check, Fold, For, If, Let, Store, While)
@@ -83,7 +82,7 @@ def is_equal(a: NestExpr, b: NestExpr) -> bool:
 
 def is_decided_by_memory(loop: For) -> bool:
     """Whether memory says where a loop begins or ends."""
-    return any(isinstance(node, Read) for node in topological(loop.low, loop.high))
+    return reads_memory(loop.low, loop.high)
 
 
 def is_kept_in_rows(s: Statement) -> bool:

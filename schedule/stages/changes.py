@@ -21,7 +21,6 @@ from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
     ArrayWhile,
-    Axis,
     Generate,
     Load,
     Node,
@@ -30,7 +29,7 @@ from raido.algo.graph.expr import (
     Reduce,
     Result,
     Update,
-    fresh,
+    axes_like,
 )
 from raido.algo.graph.node import with_fields
 from raido.algo.graph.rewrite import children, loads_in, rebuild, rewritten, scalar_nodes, topological
@@ -255,7 +254,7 @@ def _with_values_apart(update: Update, tables: Tables) -> Update:
     made = Generate(tuple(several), tables.rewrite(apart, lambda node: node, single) if single else tuple(apart))
     if update in tables.sites:
         tables.sites[made] = tables.sites[update]
-    axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in update.axes)
+    axes = axes_like(update.axes)
     steps = tuple(axis.var for axis in axes)
     named = tuple(step for step, axis in zip(steps, update.axes, strict=True) if axis in several)
     loads = [Load(Result(made, k), named, False) for k in range(len(apart))]

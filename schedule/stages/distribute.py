@@ -32,6 +32,7 @@ from raido.algo.graph.expr import (
     Reduce,
     Result,
     Var,
+    axes_like,
     const,
     fresh,
     fresh_axes,
@@ -99,7 +100,7 @@ class _Exchange:
     def __init__(self, form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables) -> None:
         self.form, self.outer, self.tables = form, outer, tables
         self.extents = [axis.extent for axis in outer]
-        self.axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in outer)
+        self.axes = axes_like(outer)
         self.places = tuple(axis.var for axis in self.axes)
         self.values: dict[Node, Node] = {old.var: new.var for old, new in zip(outer, self.axes, strict=True)}
         self.private = self._private_sizes()
@@ -170,7 +171,7 @@ class _Exchange:
 
     def _over(self, array: Result, dtype: DType, monoid: str, neutral: Any) -> Expr:
         """All elements of an array over the outer axes, combined."""
-        axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in self.outer)
+        axes = axes_like(self.outer)
         left, right = fresh("a", dtype), fresh("b", dtype)
         value = Load(array, tuple(axis.var for axis in axes), False)
         combine = (Op(monoid, dtype, (left, right)),)

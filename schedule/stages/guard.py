@@ -36,6 +36,7 @@ from raido.algo.graph.expr import (
     Sort,
     Update,
     Var,
+    axes_like,
     const,
     fresh,
     if_else,
@@ -195,7 +196,7 @@ def _both(first: Expr | None, second: Expr, tables: Tables) -> Expr:
 
 def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
     """Whether the predicate holds anywhere along some axes: an element of a form of its own, computed once."""
-    own = tuple(Axis(fresh(axis.name), axis.extent) for axis in axes)
+    own = axes_like(axes)
     renamed = {old.var: new.var for old, new in zip(axes, own, strict=True)}
     (value,) = tables.rewrite((predicate,), lambda node: node, renamed)
     left, right = fresh("a", bool_), fresh("b", bool_)

@@ -33,6 +33,7 @@ from raido.algo.graph.expr import (
     Sort,
     Update,
     Var,
+    axes_like,
     const,
     fresh,
     if_else,
@@ -221,10 +222,10 @@ class _Bounding:
                     "select", i64, (Op("lt", bool_, (steps.var, self.limits[first.var])), elsewhere, const(i64, -1))
                 )
         place = Op("select", i64, (Load(kept, (steps.var,), False), place, elsewhere))
-        rest = tuple(Axis(fresh(axis.name), axis.extent) for axis in rows)
+        rest = axes_like(rows)
         renamed = {a.var: b.var for a, b in zip(axes, (steps, *rest), strict=True)}
         values = self.tables.rewrite(values, lambda node: node, renamed)
-        empty = self._made(Generate(tuple(Axis(fresh(a.name), a.extent) for a in axes), zeros(values)), "map")
+        empty = self._made(Generate(axes_like(axes), zeros(values)), "map")
         dest = tuple(Result(empty, k) for k in range(len(values)))
         indices = (place, *(axis.var for axis in rest))
         new = Update(dest, (steps, *rest), indices, (), (), (), (), values, "unique", False, "")

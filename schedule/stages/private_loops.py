@@ -41,6 +41,7 @@ from raido.algo.graph.expr import (
     Result,
     Var,
     While,
+    axes_like,
     const,
     fresh,
     fresh_axes,
@@ -253,7 +254,7 @@ class _Converting:
         return made
 
     def _fill(self, axes: Sequence[Axis], body: Expr) -> Fill:
-        own = tuple(Axis(fresh(axis.name), axis.extent) for axis in axes)
+        own = axes_like(axes)
         renamed = {old.var: new.var for old, new in zip(axes, own, strict=True)}
         return Fill(own, self.tables.rewrite((body,), lambda node: node, renamed)[0])
 

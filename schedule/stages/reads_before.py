@@ -24,6 +24,7 @@ from raido.algo.graph.expr import (
     Node,
     Result,
     Update,
+    axes_like,
     fresh,
 )
 from raido.algo.graph.rewrite import (
@@ -200,7 +201,7 @@ def _axes_of(load: Node, axes: Sequence[Axis]) -> list[Axis]:
 def _made_before(load: Node, axes: Sequence[Axis], tables: Tables, kind: str) -> Generate:
     """A map that makes such reads alone, over the axes that they depend on."""
     used = _axes_of(load, axes)
-    fresh_axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in used)
+    fresh_axes = axes_like(used)
     names: dict[Node, Node] = {old.var: new.var for old, new in zip(used, fresh_axes, strict=True)}
     (value,) = tables.rewrite((load,), lambda node: node, names)
     others = [axis.extent for axis in axes if axis not in used]

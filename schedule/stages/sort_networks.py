@@ -22,7 +22,6 @@ from raido.algo.graph.cost import cost_of_element
 from raido.algo.graph.dtypes import DType, bool_, i8, i16, i32, i64, u32, u64
 from raido.algo.graph.expr import (
     Array,
-    Axis,
     Checked,
     Cond,
     Const,
@@ -37,6 +36,7 @@ from raido.algo.graph.expr import (
     SizeVar,
     Sort,
     Var,
+    axes_like,
     const,
     fresh,
 )
@@ -163,7 +163,7 @@ def _sorted(form: Sort, wanted: _Wanted, alone: set[Node], tables: Tables) -> _S
     rows: dict[int, Result] = {}
     if wanted.whole:
         tables.names.pop(network, None)
-        axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in form.axes)
+        axes = axes_like(form.axes)
         tables.named_axes.update(
             new.var for old, new in zip(form.axes, axes, strict=True) if old.var in tables.named_axes
         )
@@ -219,7 +219,7 @@ def _with_values(form: Sort, count: int, alone: set[Node], tables: Tables) -> So
     long = [k for k, value in enumerate(values) if value is not along and not _is_short(value, count)]
     if long:
         before = Generate(form.axes, tuple(values[k] for k in long))
-        axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in form.axes)
+        axes = axes_like(form.axes)
         own: dict[Node, Node] = {old.var: new.var for old, new in zip(form.axes, axes, strict=True)}
         kept = tables.rewrite([v for k, v in enumerate(values) if k not in long], fold_constants, own)
         left = iter(kept)

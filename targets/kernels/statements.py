@@ -13,9 +13,10 @@ from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, bool_, i32, i64, u32
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
-from raido.algo.graph.rewrite import substitute, topological
+from raido.algo.graph.rewrite import substitute
 from raido.schedule.kernels.wide_moves import LEAST_COPIED
 from raido.schedule.lower.convert import conjunction
+from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
@@ -101,7 +102,7 @@ class Statements:
         if below is not None:
             term = operation("within", i64, tir(term), tir(below))
         unit.variables[s.var] = unit.bind(s.var.name, s.var.dtype, term)
-        if s.var.dtype is i64 and not any(isinstance(node, Read) for node in topological(s.value)):
+        if s.var.dtype is i64 and not reads_memory(s.value):
             self.meanings[s.var] = substitute(s.value, self.meanings)
 
     def _alloc(self, s: Alloc) -> None:
