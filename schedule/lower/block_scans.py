@@ -31,7 +31,7 @@ from raido.schedule.lower.piece_scans import PieceScans
 from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Work, carried
-from raido.schedule.nest.nodes import If, Ordered, Store
+from raido.schedule.nest.nodes import Ordered, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.strategy_parts import part_loop, totals_part
 
@@ -77,7 +77,7 @@ class BlockScans:
             with self.builder.block(branch=True) as others:
                 blocks.loops.produce(inner, position)
                 go_through(inner, at, own, False)
-            self.builder.add(If(alone, closed(one_thread), closed(others)))
+            self.builder.branch(alone, one_thread, others)
 
         def go_through(inner: Work, at: int, own: Accumulators, one: Expr | bool) -> None:
             """A block; `one`: whether one thread is at work."""

@@ -81,7 +81,7 @@ class BlockSort:
                 self._sort_in_one_block()
             with builder.block(branch=True) as many:
                 self._sort_by_blocks()
-            builder.add(If(Op("le", bool_, (self.count, few)), closed(one), closed(many)))
+            builder.branch(Op("le", bool_, (self.count, few)), one, many)
 
     # Few elements
 
@@ -259,7 +259,7 @@ class BlockSort:
             self.threads.in_turn(size, certificates) as i,
         ):
             there(i)
-        builder.add(If(as_comparison(gap), closed(whole), closed(part)))
+        builder.branch(as_comparison(gap), whole, part)
 
     def _end_of(self, order: Buffer, digits: Buffer, d: Expr, count: Expr) -> Expr:
         """How many of the elements of a block in their order, of which it has so many, have digits up to one, by bisection: there are as

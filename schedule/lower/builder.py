@@ -134,6 +134,10 @@ class Builder:
         if scope.statements:
             self.add(If(condition, closed(scope)))
 
+    def branch(self, condition: NestExpr, then: Scope, otherwise: Scope) -> None:
+        """An `if` with two blocks that are done."""
+        self.add(If(condition, closed(then), closed(otherwise)))
+
     @contextmanager
     def iteration(self, var: Var, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
         """An `if` around an iteration of the loop over `var` that the loop's bounds do not leave out: what depends on `var` stays inside, and

@@ -45,7 +45,7 @@ from raido.schedule.lower.lone_offsets import LoneOffsets
 from raido.schedule.lower.loops import Loops
 from raido.schedule.lower.placement import padded
 from raido.schedule.lower.sharing import outermost
-from raido.schedule.nest.nodes import Block, Copy, For, If, Let, Produce, Statement, Store, View
+from raido.schedule.nest.nodes import Block, Copy, For, Let, Produce, Statement, Store, View
 from raido.schedule.nest.values import Buffer, NestExpr, Read, buffer_for, new_serial
 from raido.schedule.plan import At, Branch, StagePlan
 from raido.schedule.stages.counts import by_name
@@ -328,7 +328,7 @@ class Host:
             self._produce(other)
         with self.builder.block(branch=True) as otherwise:
             self._branches(job, rest)
-        self.builder.add(If(by_name(branch.test, self.graph.counts), closed(chosen), closed(otherwise)))
+        self.builder.branch(by_name(branch.test, self.graph.counts), chosen, otherwise)
 
     def _produce(self, job: Job) -> None:
         """The loops of a stage that is computed whole."""

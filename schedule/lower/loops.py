@@ -45,10 +45,10 @@ from raido.schedule.lower.sorts import Sorts
 from raido.schedule.lower.thread_folds import ThreadFolds
 from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.updates import Updates
-from raido.schedule.lower.versions import as_comparison, cut_of, specialised_work, vanishing
+from raido.schedule.lower.versions import all_hold, cut_of, specialised_work, vanishing
 from raido.schedule.lower.work import Phase, Work
 from raido.schedule.matrix_units import STEPS
-from raido.schedule.nest.nodes import Block, Certificate, If, Store
+from raido.schedule.nest.nodes import Block, Certificate, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.state import trip_count
@@ -94,7 +94,7 @@ class Loops:
         ]
         doubtful = [n for n in dict.fromkeys(parts) if not facts.nonnegative(ix.sub(n, 1))]
         if doubtful:
-            holds = conjunction([as_comparison(ix.sub(n, 1)) for n in doubtful])
+            holds = all_hold(ix.sub(n, 1) for n in doubtful)
             with self.builder.when(holds, *(ix.sub(n, 1) for n in doubtful)):
                 self._nest(job, box)
         else:
@@ -231,8 +231,7 @@ class Loops:
             self._plain(work, position, "matrix", low, end, step)
         with self.builder.block(branch=True) as otherwise:
             self._matrix_rest(cut, position, low, high, step)
-        holds = conjunction([as_comparison(gap) for gap in doubtful])
-        self.builder.add(If(holds, closed(whole), closed(otherwise)))
+        self.builder.branch(all_hold(doubtful), whole, otherwise)
 
     def _matrix_rest(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> None:
         """The steps of a tile that the end of the sum cuts off."""
@@ -354,8 +353,7 @@ class Loops:
                 self._pieces(work, inner, position, lines)
             with self.builder.block(branch=True) as otherwise:
                 self._pieces(work, inner, position, narrow)
-            holds = conjunction([as_comparison(c) for c in lines.conditions])
-            self.builder.add(If(holds, closed(by_lines), closed(otherwise)))
+            self.builder.branch(all_hold(lines.conditions), by_lines, otherwise)
 
     def _by_rows(self, work: Work, position: int, kind: str, low: Expr, high: Expr) -> bool:
         """The loop row by row, where arrays are read flat along it; whether they are."""
@@ -485,8 +483,7 @@ class Loops:
             for coordinates in special.copies:
                 coordinates.simplify(known.decided)
             self.level(special, position)
-        holds = conjunction([as_comparison(c) for c in conditions])
-        self.builder.add(If(holds, closed(specialised), closed(general)))
+        self.builder.branch(all_hold(conditions), specialised, general)
 
     def _general(self, work: Work, position: int) -> None:
         """The body for any tile; where tiles may be moved back, for those of results that are shorter than a tile."""
@@ -503,8 +500,7 @@ class Loops:
             return
         with self.builder.block(branch=True) as general:
             self.level(work, position)
-        holds = conjunction([as_comparison(end) for end in doubtful])
-        self.builder.add(If(holds, closed(moved), closed(general)))
+        self.builder.branch(all_hold(doubtful), moved, general)
 
     # The element
 

@@ -16,12 +16,12 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, fresh
 from raido.schedule.lower.blocks import Blocks, Follow, LastPass, vector_loop
-from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.thread_scans import Combine, Elements, Pieces, Prefixes, ThreadScans
 from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Work, carried
 from raido.schedule.nest.carry import in_one_word
-from raido.schedule.nest.nodes import If, Store
+from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.stage import initial_values
 
@@ -85,7 +85,7 @@ class PieceScans:
                 scan_block(inner, at)
             with builder.block(branch=True) as rest:
                 scan_block(part, at)
-            builder.add(If(as_comparison(gap), closed(whole), closed(rest)))
+            builder.branch(as_comparison(gap), whole, rest)
 
         def scan_block(inner: Work, at: int) -> None:
             pieces, scanned, begins = self._begun(inner, at, combine)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Array, Axis, Const, Expr, Generate, Item, Load, Node, Op, Reduce, Result, fresh
-from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.chunks import chunks_of, each_chunk
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.coordinates import Coordinates
@@ -31,7 +31,6 @@ from raido.schedule.lower.partials import unused
 from raido.schedule.lower.step_strips import Made
 from raido.schedule.lower.thread_folds import SHARED_BYTES, is_bound
 from raido.schedule.lower.work import Work
-from raido.schedule.nest.nodes import If
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.stages.stage import Stage, StageFold, initial_values
 from raido.schedule.strategy_parts import part_plan, without_threads
@@ -78,7 +77,7 @@ class PrivateBins:
             self._fill(work, position, sets, bins)
             starts = initial_values(fold) if constants else _loads(job.form, job.stage.axes, fold)
             self._fold(work, sets, bins, starts)
-        builder.add(If(Op("lt", bool_, (ix.as_index(1), chunks)), closed(chunked), closed(plain)))
+        builder.branch(Op("lt", bool_, (ix.as_index(1), chunks)), chunked, plain)
 
     def _fill(self, work: Work, position: int, sets: tuple[Axis, Axis], bins: Generate) -> None:
         """Every chunk takes its steps into its bins."""

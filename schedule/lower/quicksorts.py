@@ -25,7 +25,7 @@ from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk
 from raido.schedule.lower.counted_sorts import KeyRange, sort_by_counting
 from raido.schedule.lower.part_networks import PartNetworks
 from raido.schedule.lower.register_folds import fold_into, identity
-from raido.schedule.nest.nodes import Append, If, Store, While
+from raido.schedule.nest.nodes import Append, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
 from raido.schedule.strategies import numbers_of_sort
@@ -91,7 +91,7 @@ class Quicksort:
                 self._sort_by_range(*extremes)
             else:
                 self._sort_by_comparisons()
-        builder.add(If(in_order, closed(sorted_already), closed(unsorted)))
+        builder.branch(in_order, sorted_already, unsorted)
 
     def _sort_by_range(self, least: Expr, greatest: Expr) -> None:
         """Sorts and stores all elements: by counting where their keys lie close together, else by comparisons."""
@@ -100,7 +100,7 @@ class Quicksort:
             sort_by_counting(builder, self.row, self._values, self.chunks, keys, self.lanes)
         with builder.block(branch=True) as apart:
             self._sort_by_comparisons()
-        builder.add(If(keys.pay(self.count, self.chunks), closed(close), closed(apart)))
+        builder.branch(keys.pay(self.count, self.chunks), close, apart)
 
     def _sort_by_comparisons(self) -> None:
         """Sorts and stores all elements by comparisons."""
@@ -228,7 +228,7 @@ class Quicksort:
                 with nullcontext() if done is None else builder.when(_not(Read(done, (), None))):
                     self._split_in_two(Part(low, high), push)
             is_few = Op("le", bool_, (ix.sub(high, low), ix.as_index(self.ranked)))
-            builder.add(If(is_few, closed(few), closed(many)))
+            builder.branch(is_few, few, many)
         builder.add(While(closed(setup), Op("le", bool_, (ZERO, last)), closed(body)))
 
     def _if_wanted(self, low: NestExpr, high: NestExpr) -> AbstractContextManager[object]:
@@ -249,7 +249,7 @@ class Quicksort:
                 split(lambda key: Op("lt", bool_, (key, pivot)))
             with builder.block(branch=True) as nan:
                 split(lambda key: Op("eq", bool_, (key, key)))
-            builder.add(If(Op("eq", bool_, (pivot, pivot)), closed(number), closed(nan)))
+            builder.branch(Op("eq", bool_, (pivot, pivot)), number, nan)
         else:
             split(lambda key: precedes(key, pivot))
         with builder.when(Op("eq", bool_, (Read(front, (), None), low))):
@@ -353,7 +353,7 @@ class Quicksort:
             builder.add(Store(pivot, (), median(3)))
         with builder.block(branch=True) as long:
             builder.add(Store(pivot, (), median(9)))
-        builder.add(If(Op("le", bool_, (length, ix.as_index(LONG))), closed(short), closed(long)))
+        builder.branch(Op("le", bool_, (length, ix.as_index(LONG))), short, long)
         return builder.name("pivot", Read(pivot, (), None))
 
     def _add(self, register: Buffer, number: NestExpr) -> None:

@@ -18,7 +18,7 @@ from raido.schedule.lower.append_by_key import Take, append_by_key
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk
 from raido.schedule.lower.jobs import Job
-from raido.schedule.nest.nodes import Certificate, If, Store, While
+from raido.schedule.nest.nodes import Certificate, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
 from raido.schedule.strategies import numbers_of_sort
@@ -72,7 +72,7 @@ class RadixSort:
                 self._insert(sorting)
             with builder.block(branch=True) as many:
                 self._pass_by_pass(sorting)
-            builder.add(If(is_few, closed(few), closed(many)))
+            builder.branch(is_few, few, many)
         self._store(sorting)
 
     def _begin(self, job: Job) -> Sorting:

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Item, Node, Reduce, fresh
 from raido.schedule.lower.builder import Builder, as_planned, closed
-from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.edges import Edge, edges_of, parts
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.regions import extent_bound
 from raido.schedule.lower.thread_folds import is_bound
-from raido.schedule.lower.versions import as_comparison
+from raido.schedule.lower.versions import all_hold
 from raido.schedule.lower.work import Accumulators, Phase, Work, accumulators_of, carried, over_reduced
-from raido.schedule.nest.nodes import If, Store
+from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.stages.stage import initial_values
@@ -75,8 +74,7 @@ class Reductions:
             for coordinates in copies:
                 coordinates.simplify(known.decided)
             self._tile(replace(work, copies=copies), position)
-        holds = conjunction([as_comparison(each) for each in whole])
-        self.builder.add(If(holds, closed(full), closed(cut_off)))
+        self.builder.branch(all_hold(whole), full, cut_off)
 
     def _tile(self, work: Work, position: int) -> None:
         """The reduction, with accumulators for all that stands inside it."""
@@ -94,7 +92,7 @@ class Reductions:
             for k, row in enumerate(rows):
                 with ExitStack() as tests:
                     if row.conditions:
-                        holds = conjunction([as_comparison(each) for each in row.conditions])
+                        holds = all_hold(row.conditions)
                         tests.enter_context(self.builder.when(holds, *row.conditions))
                     one = replace(beside, copies=[row.coordinates.copy()], phase=self.finish)
                     self.loops.level(replace(one, accumulators=accumulators, origin_of=[k]), position)

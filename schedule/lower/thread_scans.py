@@ -27,7 +27,7 @@ from raido.schedule.levels import FEW_GROUPS
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.thread_folds import ThreadFolds, is_bound, refused
 from raido.schedule.lower.work import Phase, Work
-from raido.schedule.nest.nodes import Certificate, If, Store
+from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 
@@ -202,7 +202,7 @@ class ThreadScans:
                             become(folds[g])
                 if whole:
                     last = Op("le", bool_, (ix.as_index((groups - 1) * group), t))
-                    builder.add(If(last, closed(all_groups), closed(some)))
+                    builder.branch(last, all_groups, some)
                 else:
                     builder.add(closed(some))
                 return [builder.name("left", Read(b, (), None)) for b in earlier]

@@ -7,7 +7,7 @@ a tile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
@@ -15,6 +15,7 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.facts import Facts
 from raido.schedule.lower.builder import begin_if_entered, end_if_entered
+from raido.schedule.lower.convert import conjunction
 from raido.schedule.lower.cuts import Cut
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.partition import Boundary, Interior, interior_of, solved
@@ -166,6 +167,11 @@ def strongest(conditions: list[Expr]) -> list[Expr]:
         if key not in kept or constant < kept[key][0]:
             kept[key] = (constant, e)
     return [e for _, e in kept.values()]
+
+
+def all_hold(conditions: Iterable[Expr]) -> Expr:
+    """Whether all of these are at least 0."""
+    return conjunction(map(as_comparison, conditions))
 
 
 def as_comparison(e: Expr) -> Expr:
