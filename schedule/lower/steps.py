@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from raido.algo.graph.expr import Expr, Node, Op, Reduce, Var
 from raido.algo.graph.reduction import contracted_product, is_arithmetic
@@ -47,7 +46,7 @@ def step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
             fused[k] = Op("fma", form.left[k].dtype, (a, b, form.left[k]))
         else:
             right[form.right[k]] = operands.pop(0)
-    return [fused[k] if k in fused else substitute_scalars(e, right) for k, e in enumerate(form.combine)]
+    return [fused[k] if k in fused else substitute(e, right) for k, e in enumerate(form.combine)]
 
 
 def replace_neutral(form: Reduce, neutral: tuple[Expr, ...]) -> Reduce:
@@ -57,11 +56,6 @@ def replace_neutral(form: Reduce, neutral: tuple[Expr, ...]) -> Reduce:
 
 def single_monoid(form: Reduce) -> str:
     return "" if "," in form.monoid else form.monoid
-
-
-def substitute_scalars(e: Expr, values: Mapping[Any, Any]) -> Any:
-    """`e` with variables replaced."""
-    return substitute(e, values)
 
 
 def operand_uses(form: Reduce, contract: bool, uses: Sequence[int]) -> list[int]:

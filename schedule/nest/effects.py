@@ -152,7 +152,7 @@ def buffers_read(expressions: Iterable[NestExpr]) -> set[Buffer]:
     return found
 
 
-def reads_memory(*expressions: NestExpr) -> bool:
+def reads_memory(*expressions: Node) -> bool:
     """Whether scalars depend on memory, which may have changed where they are evaluated again."""
     return any(isinstance(node, Read) for node in topological(*expressions))
 

@@ -63,12 +63,8 @@ def _races_in(s: Statement, known: Mapping[Node, Expr], around: Mapping[Var, Int
 
 def _learn(s: Statement, known: dict[Node, Expr]) -> None:
     """Remembers what an index is that a statement names."""
-    if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is i64 and _is_index(s.value):
+    if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is i64 and not reads_memory(s.value):
         known[s.var] = substitute(s.value, known)
-
-
-def _is_index(e: Node) -> bool:
-    return not reads_memory(e)
 
 
 def _races_of(loop: For, known: Mapping[Node, Expr], around: Mapping[Var, Interval]) -> Iterator[Race]:
@@ -147,7 +143,7 @@ def _nonnegative(condition: Expr, holds: bool) -> Iterator[Expr]:
     if condition.name == "logical_and" and holds:
         for part in condition.args:
             yield from _nonnegative(part, holds)
-    elif condition.name in ("lt", "le") and condition.args[0].dtype is i64 and _is_index(condition):
+    elif condition.name in ("lt", "le") and condition.args[0].dtype is i64 and not reads_memory(condition):
         gap = ix.sub(condition.args[1], condition.args[0])
         least = int(condition.name == "lt")
         yield ix.sub(gap, least) if holds else ix.sub(ix.sub(least, gap), 1)
