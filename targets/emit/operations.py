@@ -27,6 +27,7 @@ _EXACT_REDUCTIONS = {
     "bit_xor": "xor",
 }
 _BY_CONSTANT = (*DIVISIONS, "wrap_index", "shl", "shr")
+_BY_SHARED = (*DIVISIONS, "wrap_index")
 _EXTREMES = ("minimum", "maximum")
 
 
@@ -79,6 +80,8 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
         known = [(k, _literal_of(a)) for k, a in enumerate(e.args)]
         literals = {k: c for k, c in known if c is not None and (k == 1 or e.name in _EXTREMES)}
     shapes = [(a.dtype, lanes_of(a)) for a in e.args]
+    if lanes > 1 and e.name in _BY_SHARED and isinstance(by := e.args[1], Splat) and 1 not in literals:
+        shapes[1], args[1] = (by.dtype, 1), values.tir(by.value)
     return values.unit.call(
         values.unit.helpers.values.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args
     )

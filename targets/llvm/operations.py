@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from raido.algo.graph.dtypes import DType, bf16, bool_, f16, f32, f64
+from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.recipes.native import is_native
 from raido.targets.llvm.extremes import write_extreme
 from raido.targets.llvm.fused import write_fma_f64
 from raido.targets.llvm.recipes import write_recipe
+from raido.targets.llvm.shared_divisor import write_by_shared
 from raido.targets.llvm.text import TextBuilder, Value, mangled
 
 Writer = Callable[..., Value]
@@ -171,7 +173,12 @@ def _ipow(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
     return Value(dtype, x.lanes, total_out)
 
 
+def _by_shared(name: str) -> Callable[..., Value | None]:
+    return lambda b, dtype, x, y: write_by_shared(b, name, dtype, x, y)
+
+
 _BETTER: dict[str, Callable[..., Value | None]] = {
+    **{name: _by_shared(name) for name in DIVISIONS},
     "minimum": lambda b, dtype, x, y: write_extreme(b, x, y, "min") if dtype in (f16, f32, f64) else None,
     "maximum": lambda b, dtype, x, y: write_extreme(b, x, y, "max") if dtype in (f16, f32, f64) else None,
     "copysign": lambda b, dtype, x, y: b.intrinsic("copysign", x, y) if dtype is not bf16 else None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from raido.algo.graph.dtypes import DType, bf16, bool_, f16, f32, f64, u8
@@ -55,12 +55,13 @@ def literal(dtype: DType, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An operand: its element type, its lanes and its text; of a constant, its value."""
+    """An operand: its element type, its lanes and its text; of a constant, its value; of what all lanes share, the scalar."""
 
     dtype: DType
     lanes: int
     text: str
     literal: Any = None
+    shared: Value | None = None
 
     @property
     def type(self) -> str:
@@ -168,7 +169,8 @@ class TextBuilder:
             return a
         first = self.result(a.dtype, lanes, f"insertelement {llvm_type(a.dtype, lanes)} poison, {a.typed}, i64 0")
         picked = f"<{lanes} x i32> zeroinitializer"
-        return self.result(a.dtype, lanes, f"shufflevector {first.typed}, {first.type} poison, {picked}")
+        spread = self.result(a.dtype, lanes, f"shufflevector {first.typed}, {first.type} poison, {picked}")
+        return replace(spread, shared=a)
 
     def shuffle(self, a: Value, b: Value, lanes: list[int]) -> Value:
         """The lanes of `a` and, from `a.lanes` on, of `b`, picked by number."""

@@ -30,7 +30,8 @@ class ValueHelpers:
     def operation(
         self, name: str, dtype: DType, operands: Sequence[Shape], literals: dict[int, Const] | None = None
     ) -> str:
-        """Primitive `name`; operands in `literals` (by position) are those constants, and are ignored when passed."""
+        """Primitive `name`; operands in `literals` (by position) are those constants, and are ignored when passed; scalars among
+        vectors stand for all lanes."""
         literals = literals or {}
         marks = "".join(f".{position}is{known.bits}".replace("-", "m") for position, known in literals.items())
         symbol = f"rd.{name}.{dtype.name}." + ".".join(f"{d.name}x{n}" for d, n in operands) + marks
@@ -38,7 +39,8 @@ class ValueHelpers:
 
         def body(b: TextBuilder, *args: Value) -> str:
             b.call_apart = self._call_apart
-            given = [b.constant(a, literals[i].value) if i in literals else a for i, a in enumerate(args)]
+            spread = [a if a.lanes == lanes else b.spread(a, lanes) for a in args]
+            given = [b.constant(a, literals[i].value) if i in literals else a for i, a in enumerate(spread)]
             return write_operation(b, name, dtype, *given).text
 
         return self._texts.write(symbol, llvm_type(dtype, lanes), operands, body)
