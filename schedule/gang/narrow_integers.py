@@ -3,8 +3,9 @@
     before   out[x] = u8((i32(a[x]) * 77 + i32(b[x]) * 150 + 128) >> 8)
     after    out[x] = u8((u16(a[x]) * 77 + u16(b[x]) * 150 + 128) >> 8)
 
-Sums, differences and products wrap, so their low bits are those of what is computed in any width. Shifts to the right, quotients by
-constants, extremes and `abs` want their operands whole: these must be proven to fit (`nest/integer_ranges.py`).
+Sums, differences, products and bitwise operations have low bits that come of low bits alone, whatever the width; so has a shift to the
+right by a constant, of as many more as it shifts: of `u8(x >> 8)` any 16 bits of x will do. Other shifts, quotients by constants,
+extremes and `abs` want their operands whole: these must be proven to fit (`nest/integer_ranges.py`).
 
 (LLVM 20 makes 8191 of the i64 −1 in `u16(3 * i64(b[x]) >> 19)` in vectors without AVX-512, for b of 16 bits: it shifts the upper half of
 a product of 16 bits on as if it had no sign. In 32 bits it does not.)
@@ -12,11 +13,12 @@ a product of 16 bits on as if it had no sign. In 32 bits it does not.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i16, i32, u16, u32, whole_range
-from raido.algo.graph.expr import Const, Expr, Op, Var, const
+from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.vector_loops import replace_vector_loops
@@ -26,7 +28,9 @@ from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Ordered, Produc
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-WHOLE = ("shr", "floordiv", "minimum", "maximum", "abs")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+BITWISE = ("bit_and", "bit_or", "bit_xor", "bit_not")
+WHOLE = ("shr", "floordiv", "floormod", "minimum", "maximum", "abs")
 
 
 def narrow_integers(nest: Nest) -> Nest:
@@ -46,14 +50,20 @@ def _narrowed_loop(loop: For) -> For:
         for s in statements_within(loop.body)
         if isinstance(s, Let) and changed.isdisjoint(buffers_read([s.value]))
     }
-    narrowing = Narrowing(names)
+    narrowing = Narrowing(
+        names, {loop.var, *(s.var for s in statements_within(loop.body) if isinstance(s, (For, Let)))}
+    )
     body = map_expressions(loop.body, narrowing.change, lambda buffer: buffer)
     return loop if body is loop.body else replace(loop, body=_without_unused(body))
 
 
 def _narrows(e: Node) -> bool:
-    """Whether an expression is a cast of an integer to a narrower one."""
-    return isinstance(e, Op) and e.name == "cast" and e.dtype.is_integer and is_wider(e.args[0], max(16, e.dtype.bits))
+    """Whether an expression is a cast of an integer to a narrower one, or a comparison of wide ones."""
+    if not isinstance(e, Op) or e.name not in ("cast", *COMPARISONS):
+        return False
+    if e.name == "cast":
+        return e.dtype.is_integer and is_wider(e.args[0], max(16, e.dtype.bits))
+    return is_wider(e.args[0], 16)
 
 
 def _has_blocks(s: Statement) -> bool:
@@ -74,34 +84,49 @@ def _without_unused(block: Block) -> Block:
 
 
 class Narrowing(IntegerRanges):
-    """Expressions of a loop's lanes in 16 bits. names: the values of names, where they may be evaluated again."""
+    """Expressions of a loop's lanes in 16 bits. names: the values of names, where they may be evaluated again. inside: the names that the
+    loop gives a value in each lane, of which lanes would have to be made narrow; all others are numbers that lanes share."""
 
-    def __init__(self, names: Mapping[Node, Expr]) -> None:
+    def __init__(self, names: Mapping[Node, Expr], inside: Collection[Node]) -> None:
         super().__init__(names)
-        self.made: dict[tuple[Node, DType], Expr | None] = {}
+        self.inside = inside
+        self.made: dict[tuple[Node, DType, int], Expr | None] = {}
 
     def change(self, e: Node) -> Node:
-        """A cast of an integer to a narrower one, with what it casts in as few bits as can be; all else as it is."""
+        """A cast of an integer to a narrower one, with what it casts in as few bits as can be, and so a comparison; all else as it is."""
         if not isinstance(e, Op) or not _narrows(e):
             return e
+        if e.name in COMPARISONS:
+            return self._comparison(e)
         meaning = self.meaning(e.args[0])
         if not isinstance(meaning, Op) or meaning.name == "cast":
             return e
         for dtype in (i16 if e.dtype is i16 else u16, i32):
             if e.dtype.bits <= dtype.bits < meaning.dtype.bits:
-                narrow = self.narrow(meaning, dtype)
+                narrow = self.narrow(meaning, dtype, e.dtype.bits)
                 if narrow is not None:
                     return _cast(narrow, e.dtype)
         return e
 
-    def narrow(self, e: Expr, dtype: DType) -> Expr | None:
-        """The low bits of an integer, as a number of that type; None where they are not to be had of so many bits alone."""
-        key = e, dtype
+    def _comparison(self, e: Op) -> Op:
+        """A comparison of integers in the narrowest type that holds both."""
+        ranges = [self.range_of(a) for a in e.args]
+        for bits in (16, 32):
+            dtype = _type_of(ranges, bits) if bits < e.args[0].dtype.bits else None
+            sides = [] if dtype is None else [self.narrow(a, dtype, bits) for a in e.args]
+            if dtype is not None and None not in sides:
+                return Op(e.name, bool_, tuple(sides))  # type: ignore[arg-type]
+        return e
+
+    def narrow(self, e: Expr, dtype: DType, used: int) -> Expr | None:
+        """A number of that type whose low bits, as many as are used, are those of an integer; None where they are not to be had of so many
+        bits alone."""
+        key = e, dtype, used
         if key not in self.made:
-            self.made[key] = self._narrow(e, dtype)
+            self.made[key] = self._narrow(e, dtype, used)
         return self.made[key]
 
-    def _narrow(self, e: Expr, dtype: DType) -> Expr | None:
+    def _narrow(self, e: Expr, dtype: DType, used: int) -> Expr | None:
         e = self.meaning(e)
         if isinstance(e, Const):
             value = int(e.value) % (1 << dtype.bits)
@@ -109,20 +134,25 @@ class Narrowing(IntegerRanges):
         if not is_wider(e, dtype.bits):
             return _cast(e, dtype) if e.dtype.is_integer or e.dtype is bool_ else None
         if not isinstance(e, Op):
-            return None
+            return _cast(e, dtype) if isinstance(e, (Var, SizeVar)) and e not in self.inside else None
         if e.name == "cast":
-            return self.narrow(e.args[0], dtype) if e.args[0].dtype.is_integer or e.args[0].dtype is bool_ else None
-        if e.name in WRAPPING:
-            return _built(e.name, dtype, [self.narrow(a, dtype) for a in e.args])
+            source = e.args[0].dtype
+            return self.narrow(e.args[0], dtype, used) if source.is_integer or source is bool_ else None
+        if e.name in (*WRAPPING, *BITWISE):
+            return _built(e.name, dtype, [self.narrow(a, dtype, used) for a in e.args])
         if e.name == "select":
-            sides = [self.narrow(a, dtype) for a in e.args[1:]]
+            sides = [self.narrow(a, dtype, used) for a in e.args[1:]]
             return None if None in sides else Op("select", dtype, (e.args[0], *sides))  # type: ignore[arg-type]
-        if e.name not in WHOLE or (e.name in ("shr", "floordiv") and not is_divisor(e, dtype.bits)):
+        distance = ix.constant_value(e.args[1]) if e.name in ("shl", "shr") else None
+        if distance is not None and 0 <= distance < dtype.bits and (e.name == "shl" or used + distance <= dtype.bits):
+            below = used + distance if e.name == "shr" else used
+            return _built(e.name, dtype, [self.narrow(e.args[0], dtype, below), const(dtype, distance)])
+        if e.name not in WHOLE or (e.name in ("shr", "floordiv", "floormod") and not is_divisor(e, dtype.bits)):
             return None
         own = _type_of([self.range_of(a) for a in (*e.args, e)], dtype.bits)
         if own is None:
             return None
-        result = _built(e.name, own, [self.narrow(a, own) for a in e.args])
+        result = _built(e.name, own, [self.narrow(a, own, own.bits) for a in e.args])
         return None if result is None else _cast(result, dtype)
 
 

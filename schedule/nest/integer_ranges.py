@@ -178,13 +178,19 @@ def _range_of_operation(e: Op, operands: list[Range]) -> Range | None:
     if e.name == "abs":
         return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
     by, most = operands[-1]
+    if e.name == "bit_and" and max(low, by) >= 0:
+        return 0, min(end for start, end in operands if start >= 0)
+    if e.name in ("bit_or", "bit_xor") and min(low, by) >= 0:
+        return 0, (1 << max(high, most).bit_length()) - 1
+    if e.name == "floormod" and by == most and is_divisor(e, e.dtype.bits):
+        return 0, by - 1
     if e.name in ("shr", "floordiv") and by == most and is_divisor(e, e.dtype.bits):
         return (low >> by, high >> by) if e.name == "shr" else (low // by, high // by)
     return None
 
 
 def is_divisor(e: Op, bits: int) -> bool:
-    """Whether a shift or a quotient is by a positive constant that numbers of so many bits know."""
+    """Whether a shift, a quotient or a remainder is by a positive constant that numbers of so many bits know."""
     by = e.args[1]
     return isinstance(by, Const) and 0 < by.value < (bits if e.name == "shr" else 1 << (bits - 1))
 

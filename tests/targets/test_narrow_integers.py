@@ -44,11 +44,17 @@ def cubed(a, b, c):
     return (a * a * a) >> 8
 
 
+def mixed(a, b, c):
+    return ((a << 3) ^ (b * c) | (a & ~c)) >> 5
+
+
 def too_wide(a, b, c):
-    return (a * b + c * c) >> 8
+    return (a * b + c * c) >> 9
 
 
-@pytest.mark.parametrize("function", [blend, luma, chroma, spread, squared, cubed, too_wide], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function", [blend, luma, chroma, spread, squared, cubed, mixed, too_wide], ids=lambda f: f.__name__
+)
 def test_bytes_of_pixels(function):
     ends = np.array([0, 1, 127, 128, 254, 255], np.uint8)
     arrays = [each.ravel().copy() for each in np.meshgrid(ends, ends, ends)]
@@ -58,23 +64,50 @@ def test_bytes_of_pixels(function):
     want = function(*(x.astype(np.int32) for x in arrays)).astype(np.uint8)
     np.testing.assert_array_equal(algorithm(*arrays), want)
     text = algorithm.compile().source("gang")
-    assert ("i32(" in text) == (function in (cubed, too_wide))
+    assert ("i32(" in text) == (function is too_wide)
+
+
+def test_numbers_that_lanes_share_are_cast_once():
+    """Whatever they are: only low bits of them are used."""
+    algorithm = rd.algorithm(
+        lambda a, b, x: rd.u8((rd.i32(a) * x + rd.i32(b) * (256 - x)) >> 8), a="u8[n]", b="u8[n]", x="i32"
+    )
+    a, b = (np.random.default_rng(k).integers(0, 256, 99).astype(np.uint8) for k in range(2))
+    for x in (0, 77, 256, -5, 2**31 - 1, -(2**31)):
+        with np.errstate(over="ignore"):
+            scalar = np.int32(x)
+            wanted = ((a.astype(np.int32) * scalar + b.astype(np.int32) * (np.int32(256) - scalar)) >> 8).astype(
+                np.uint8
+            )
+        np.testing.assert_array_equal(algorithm(a, b, scalar), wanted)
+    assert "i32(" not in algorithm.compile().source("gang")
+
+
+def test_comparisons_of_narrow_numbers_are_narrow():
+    made = lambda a, b: rd.where(rd.i32(a) * 49 > rd.i32(b) * 40 - 245, rd.u8(255), rd.u8(0))
+    algorithm = rd.algorithm(made, a="u8[n]", b="u8[n]")
+    a, b = (x.ravel().astype(np.uint8) for x in np.meshgrid(np.arange(256), np.arange(0, 256, 5)))
+    np.testing.assert_array_equal(algorithm(a, b), np.where(a.astype(int) * 49 > b.astype(int) * 40 - 245, 255, 0))
+    assert "i32(" not in algorithm.compile().source("gang")
 
 
 def expression(chance, names, depth):
     if depth == 0 or chance.random() < 0.15:
         return chance.choice(names) if chance.random() < 0.75 else str(chance.choice((1, 2, 3, 7, 127, 255, 1000)))
     one, other = (expression(chance, names, depth - 1) for _ in "ab")
-    kind = chance.choice("+-*+-*nsdmMa")
-    if kind in "+-*":
+    kind = chance.choice("+-*+-*nsdrmMa&|^lc")
+    if kind in "+-*&|^":
         return f"({one} {kind} {other})"
     return {
         "n": f"(-{one})",
         "s": f"({one} >> {chance.choice((1, 4, 8, 15, 17))})",
         "d": f"({one} // {chance.choice((2, 3, 10, 255, 40000))})",
+        "r": f"({one} % {chance.choice((2, 3, 10, 255, 40000))})",
         "m": f"least({one}, {other})",
         "M": f"most({one}, {other})",
         "a": f"abs({one})",
+        "l": f"({one} << {chance.choice((1, 5, 11))})",
+        "c": f"choose({one} < {other}, {one}, {other})",
     }[kind]
 
 
@@ -86,13 +119,14 @@ def test_random_expressions(seed):
     texts = [f"{text} + (a - a)" for text in texts]
     ends = [chance.choice(NARROW) for _ in texts]
 
-    def evaluate(text, values, least, most):
-        return eval(text, {"least": least, "most": most, "abs": abs}, dict(zip("abc", values, strict=True)))
+    def evaluate(text, values, least, most, choose):
+        known = {"least": least, "most": most, "abs": abs, "choose": choose}
+        return eval(text, known, dict(zip("abc", values, strict=True)))
 
     def program(a, b, c):
         values = [getattr(rd, wide)(x) for x in (a, b, c)]
         return tuple(
-            getattr(rd, end)(evaluate(text, values, rd.minimum, rd.maximum))
+            getattr(rd, end)(evaluate(text, values, rd.minimum, rd.maximum, rd.where))
             for text, end in zip(texts, ends, strict=True)
         )
 
@@ -108,7 +142,7 @@ def test_random_expressions(seed):
     with np.errstate(over="ignore"):
         values = [x.astype(TYPES[wide]) for x in arrays]
         for got, text, end in zip(algorithm(*arrays), texts, ends, strict=True):
-            want = evaluate(text, values, np.minimum, np.maximum).astype(TYPES[end])
+            want = evaluate(text, values, np.minimum, np.maximum, np.where).astype(TYPES[end])
             np.testing.assert_array_equal(got, want, err_msg=text)
 
 
