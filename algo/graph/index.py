@@ -15,6 +15,7 @@ from raido.algo.collector import kept_meanwhile
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Const, Count, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.node import NodeTable
+from raido.algo.graph.rewrite import scalar_nodes
 
 IntLike: TypeAlias = Expr | int
 _LINEAR = frozenset(("add", "sub", "neg", "mul"))
@@ -215,6 +216,23 @@ def _spread_quotient(constant: int, terms: Mapping[Expr, int], k: int) -> Expr |
     for part in parts[1:]:
         total = _extreme(atom.name, total, part)
     return total
+
+
+def solved_for(test: Op, var: Var) -> tuple[str, Expr] | None:
+    """A comparison of indices as one of a variable with an index that it is no part of: `1 + k < y`, solved for y, is ("gt", 1 + k)."""
+    if test.name not in _MIRRORED:
+        return None
+    constant, terms = linear(sub(*test.args))
+    sign = terms.get(var)
+    rest = {atom: -c for atom, c in terms.items() if atom is not var}
+    if sign not in (1, -1) or any(var in scalar_nodes(atom) for atom in rest):
+        return None
+    return test.name if sign == 1 else _MIRRORED[test.name], mul(_build(-constant, rest), sign)
+
+
+NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
+"""Of each comparison, the one that holds where it does not; that of "eq" bounds nothing."""
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
 def is_multiple(e: IntLike, k: int) -> bool:

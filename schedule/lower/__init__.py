@@ -14,6 +14,7 @@
     rows_together successive changes of one array are made row by row in one loop
     row_registers numbers that rows keep from iteration to iteration are in registers
     serial_loops  array loops that one thread runs are a kernel each, their scalar states in registers
+    unchanged    loops run over what they change, where stores say by choices that they keep the rest
     share_buffers arrays that are never alive together share memory
     odd_rows      on a GPU, copies of rows that are no multiples of what moves at once are dealt out by elements
     pipelines     on a GPU, copies to shared memory run ahead of the loop that reads them
@@ -46,6 +47,7 @@ from raido.schedule.nest.row_registers import row_registers
 from raido.schedule.nest.rows_outside import rows_outside
 from raido.schedule.nest.rows_together import rows_together
 from raido.schedule.nest.serial_loops import serial_loops
+from raido.schedule.nest.unchanged import leave_out_unchanged
 from raido.schedule.nest.unread import drop_unread
 from raido.schedule.nest.values import Buffer, buffer_for, new_serial
 from raido.schedule.plan import Variant
@@ -83,7 +85,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     if any(_may_leave_unread(variant, variant.graph or graph) for variant in variants):
         nest = drop_unread(nest)
     if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
-        nest = serial_loops(row_registers(rows_together(nest)))
+        nest = leave_out_unchanged(serial_loops(row_registers(rows_together(nest))))
     else:
         body = deal_out_odd_rows(nest.body) if machine.gpu.branches else nest.body
         nest = check_shared(replace(nest, body=run_copies_ahead(body)), machine.gpu)

@@ -1,4 +1,5 @@
-"""Operations on literals done now, by the primitives themselves, conversions of a choice of literals too; branches that literals decide, taken.
+"""Operations on literals done now, by the primitives themselves, conversions of a choice of literals too; choices and branches that literals
+decide, taken.
 
 So no code generator folds constants by rules of its own (they differ: -0.0, NaN, division by zero). Names of literals are replaced by
 them. Nothing that reads memory is touched, and checks stay.
@@ -83,9 +84,22 @@ def fold_literals(e: Node) -> Node:
     if isinstance(e, Op) and all(isinstance(a, Const) for a in e.args):
         args: list[Any] = [a.dtype.numpy.type(a.value) for a in e.args]  # type: ignore[union-attr]
         return const(e.dtype, evaluate(e.name, e.dtype, args)[()])
+    if isinstance(e, Op) and e.name in ("select", "logical_and", "logical_or"):
+        return _decided(e)
     if isinstance(e, Op) and e.name == "cast" and isinstance(e.args[0], Op) and _chooses_literals(e.args[0]):
         predicate, *branches = e.args[0].args
         return Op("select", e.dtype, (predicate, *(fold_literals(Op("cast", e.dtype, (b,))) for b in branches)))  # type: ignore[arg-type]
+    return e
+
+
+def _decided(e: Op) -> Node:
+    """A choice by a literal, or a conjunction or disjunction with one, as the operand that it comes to."""
+    if e.name == "select":
+        test, yes, no = e.args
+        return e if not isinstance(test, Const) else yes if test.value else no
+    for known, other in (e.args, e.args[::-1]):
+        if isinstance(known, Const):
+            return other if bool(known.value) is (e.name == "logical_and") else known
     return e
 
 

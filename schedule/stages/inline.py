@@ -12,7 +12,7 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.cost import cost_of_element, is_cheaper_made_twice
-from raido.algo.graph.dtypes import i64
+from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
@@ -165,10 +165,16 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
 
 def _is_index_arithmetic(form: Generate, others: set[Generate]) -> bool:
     """Whether a form makes indices of positions, sizes and other such forms, by operations that take no longer than reading indices, or modulo
-    its own length."""
+    its own length; or compares such indices, as quickly as what came of it would be read."""
+    nodes = scalar_nodes(*form.bodies)
+    tests = form.bodies[0].dtype is bool_ and is_cheaper_made_twice(cost_of_element(form.bodies))
 
     def is_cheap(node: Node) -> bool:
-        if not isinstance(node, Load | Op | Var | SizeVar | Const) or node.dtype is not i64:
+        if not isinstance(node, Load | Op | Var | SizeVar | Const):
+            return False
+        if isinstance(node, Op) and tests and node.name in _TESTS:
+            return True
+        if node.dtype is not i64:
             return False
         if isinstance(node, Load):
             return isinstance(node.array, Result) and node.array.form in others
@@ -177,9 +183,10 @@ def _is_index_arithmetic(form: Generate, others: set[Generate]) -> bool:
         rolled = node.name == "floormod" and node.args[1] in [axis.extent for axis in form.axes]
         return rolled or node.name in _INDEX_ARITHMETIC
 
-    return all(map(is_cheap, scalar_nodes(*form.bodies)))
+    return all(map(is_cheap, nodes))
 
 
+_TESTS = ("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_not")
 _INDEX_ARITHMETIC = ("add", "sub", "mul", "neg", "minimum", "maximum")
 
 

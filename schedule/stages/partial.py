@@ -45,9 +45,6 @@ from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.stages.checks import all_of, checked_index
 from raido.schedule.stages.tables import Tables
 
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
-_NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
-
 
 @dataclass(slots=True)
 class _Choice:
@@ -270,8 +267,8 @@ def _opened(test: Expr, tables: Tables) -> Expr | None:
 
 
 def _negated(e: Expr) -> Expr | None:
-    if isinstance(e, Op) and e.name in _NEGATED and e.args[0].dtype is i64:
-        return Op(_NEGATED[e.name], bool_, e.args)
+    if isinstance(e, Op) and e.name in ix.NEGATED and e.args[0].dtype is i64:
+        return Op(ix.NEGATED[e.name], bool_, e.args)
     return None
 
 
@@ -280,22 +277,16 @@ def _negated(e: Expr) -> Expr | None:
 
 def _settle(test: Expr, reaches: dict[Var, _Reach]) -> bool:
     """Takes a condition in, if it is one of an index."""
-    if not isinstance(test, Op) or test.name not in _MIRRORED or test.args[0].dtype is not i64:
+    if not isinstance(test, Op) or test.name not in (*ix.NEGATED, "eq") or test.args[0].dtype is not i64:
         return False
     if test.name == "eq" and _settle_stride(test, reaches):
         return True
     place, check = _unchecked(test.args[1])
-    constant, terms = ix.linear(ix.sub(test.args[0], place))
     for var, reach in reaches.items():
-        sign = terms.get(var)
-        if sign not in (1, -1) or any(var in scalar_nodes(atom) for atom in terms if atom is not var):
+        solved = ix.solved_for(Op(test.name, bool_, (test.args[0], place)), var)
+        if solved is None:
             continue
-        rest = ix.sub(ix.sub(ix.as_index(0), constant), 0)
-        for atom, c in terms.items():
-            if atom is not var:
-                rest = ix.sub(rest, ix.mul(atom, c))
-        bound = ix.mul(rest, sign)  # the index compared with var
-        name = test.name if sign == 1 else _MIRRORED[test.name]
+        name, bound = solved
         if name == "eq":
             if reach.fixed is None:
                 reach.fixed, reach.check = bound, check
