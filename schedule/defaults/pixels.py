@@ -2,6 +2,7 @@
 
 Arrays of shape [h, w, 3] that are read at (…, x + d, c) and stored at (…, x, c) lie in memory as rows of 3·w elements, of which
 neighbours are 3·d apart: lanes along both axes, fused, read and store whole vectors, where lanes along the pixels shuffle every colour.
+Of two or four colours, pixels fill vectors, and one of them that all colours read, as they do the opacity, is spread by one shuffle.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ def _goes_along(point: Point, pixels: Var, colours: Axis, shape: tuple[Expr, ...
     moving = [k for k, e in enumerate(point) if e is not None and (moves(e, pixels) or moves(e, colours.var))]
     if not moving:
         return True
-    if moving != [len(point) - 2, len(point) - 1] or point[-1] is not colours.var or len(shape) != len(point):
+    count, last = index.constant_value(colours.extent) or 0, len(point) - 1
+    own = moving == [last - 1, last] and point[-1] is colours.var
+    shared = moving == [last - 1] and count.bit_count() == 1 and index.constant_value(point[-1] or 0) is not None
+    if not (own or shared) or len(shape) != len(point):
         return False
     along = point[-2]
     if isinstance(along, Op) and along.name in index.BOUNDARY_OPS:
@@ -81,4 +85,4 @@ def _goes_along(point: Point, pixels: Var, colours: Axis, shape: tuple[Expr, ...
     plain = terms.get(pixels) == 1 and all(
         atom is pixels or isinstance(atom, Var) or not free_variables(atom) for atom in terms
     )
-    return plain and index.constant_value(shape[-1]) == index.constant_value(colours.extent)
+    return plain and index.constant_value(shape[-1]) == count

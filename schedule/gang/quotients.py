@@ -36,6 +36,14 @@ class Meanings:
             total = ix.combine(total, self._sum(index), stride)
         return total
 
+    def divided(self, e: NestExpr, count: int) -> Expr | None:
+        """f of an index that is f // count, or, moved by whole ones, (f + d·count) // count."""
+        constant, terms = self._sum(e)
+        (atom, times), *others = terms.items() or ((None, 0),)
+        if others or times != 1 or not isinstance(atom, Op) or atom.name != "floordiv" or _divisor(atom) != count:
+            return None
+        return ix.add(atom.args[0], constant * count)
+
     def replace(self, e: NestExpr, known: dict[NestExpr, NestExpr]) -> NestExpr:
         """The expression with other values for some of its parts; `known` holds these, and remembers those of names on the way."""
         if e not in known:
@@ -75,6 +83,13 @@ class Meanings:
             whole = self._quotient(e.args[0], inner)
             return ix.combine(self._quotient(e.args[0], divisor), whole, -(inner // divisor))
         return ix.linear(ix.floordiv(e, divisor))  # type: ignore[arg-type]
+
+
+def is_multiple_throughout(e: Expr, count: int) -> bool:
+    """Whether an index is a multiple of a number, as its terms show, or those of all that it is the least or the greatest of."""
+    if isinstance(e, Op) and e.name in ("minimum", "maximum"):
+        return all(is_multiple_throughout(each, count) for each in e.args)
+    return ix.is_multiple(e, count)
 
 
 def constant_strides(buffer: Buffer) -> list[int | None]:

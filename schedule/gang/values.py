@@ -17,11 +17,11 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, const
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask, negation
-from raido.schedule.gang.quotients import Meanings, constant_strides
+from raido.schedule.gang.quotients import Meanings, constant_strides, is_multiple_throughout
 from raido.schedule.gang.registers import NotRegisters, Registers, Span
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import For
-from raido.schedule.nest.values import Buffer, Gather, LaneFold, NestExpr, Ramp, Read, Splat, VectorRead
+from raido.schedule.nest.values import Buffer, Gather, LaneFold, LaneShuffle, NestExpr, Ramp, Read, Splat, VectorRead
 from raido.schedule.stages.boundary_rules import clamped_index
 
 Motion = tuple[tuple[Expr, ...], int]
@@ -50,7 +50,7 @@ class GangValues:
     """The lanes of `gangs` gangs that start at `base`, and every value known in them."""
 
     def __init__(self, loop: For, info: Variability, lanes: int, gangs: int, base: Expr, registers: Registers) -> None:
-        self.info, self.lanes, self.gangs, self.base = info, lanes, gangs, base
+        self.loop, self.info, self.lanes, self.gangs, self.base = loop, info, lanes, gangs, base
         self.registers = registers
         bases = tuple(ix.add(base, g * lanes * loop.step) for g in range(gangs))
         self.motions: dict[NestExpr, Motion | None] = {loop.var: (bases, loop.step)}
@@ -203,12 +203,50 @@ class GangValues:
                     VectorRead(buffer, start, stride, self.lanes, lane_mask(on, g), across)
                     for g, start in enumerate(starts)
                 )
+            spread = self._spread_in_groups(e, on)
+            if spread is not None:
+                return spread
             clamped = self._clamped(buffer, e.indices, on)
             if clamped is not None:
                 return clamped
         buffers = self.copies.get(buffer, (buffer,) * self.gangs)
         vectors = self._lane_indices(e.indices)
         return tuple(Gather(b, tuple(v[g] for v in vectors), lane_mask(on, g)) for g, b in enumerate(buffers))
+
+    def _spread_in_groups(self, e: Read, on: Mask) -> Vectors | None:
+        """One element of each few neighbours in memory, in all of their lanes: a[f // 4, 3] is a vector, shuffled."""
+        if len(e.indices) < 2 or e.buffer.strides or self.info.varies(*e.indices[:-2], e.indices[-1]):
+            return None
+        extent, element = ix.constant_value(e.buffer.shape[-1]), ix.constant_value(e.indices[-1])  # type: ignore[arg-type]
+        if extent is None or element is None or not 0 <= element < extent:
+            return None
+        motion = self._motion_in_groups(e.indices[-2], extent)
+        if motion is None or not self._shared_in_groups(e.predicate, extent):
+            return None
+        places = bytes(lane - lane % extent + element for lane in range(self.lanes))
+        out = []
+        for g, start in enumerate(motion[0]):
+            row = (*e.indices[:-2], ix.as_index(0), start)
+            read = VectorRead(e.buffer, row, 1, self.lanes, lane_mask(on, g), True)
+            out.append(LaneShuffle(read, read, places))
+        return tuple(out)
+
+    def _motion_in_groups(self, e: NestExpr, count: int) -> Motion | None:
+        """How f moves of an index f // count that so many neighbouring lanes share: every gang begins, and the loop ends, at a multiple."""
+        along = None if self.lanes % count or self.loop.step > 1 else self.meanings.divided(e, count)
+        motion = None if along is None else self.motion(along)
+        if along is None or motion is None or motion[1] != 1:
+            return None
+        ends = (ix.sub(along, self.loop.var), ix.as_index(self.loop.low), ix.as_index(self.loop.high))  # type: ignore[arg-type]
+        return motion if all(is_multiple_throughout(end, count) for end in ends) else None
+
+    def _shared_in_groups(self, e: NestExpr | None, count: int) -> bool:
+        """Whether a condition is the same in so many neighbouring lanes."""
+        if e is None or not self.info.varies(e):
+            return True
+        if e.dtype is i64 and self._motion_in_groups(e, count) is not None:
+            return True
+        return isinstance(e, Op) and all(self._shared_in_groups(a, count) for a in e.args)
 
     def _clamped(self, buffer: Buffer, indices: Sequence[NestExpr], on: Mask) -> Vectors | None:
         """Neighbours in memory, of which those beyond either end are the element there: a vector and two elements, in place of a gather."""

@@ -71,7 +71,44 @@ def narrowed(c):
     return rd.algorithm(lambda a: a[:, :, :2] + 1, a=f"u8[h, w, {c}]"), lambda a: a[:, :, :2] + np.uint8(1)
 
 
-FAMILY = (inverted, smoothed, cropped, wrapped, mirrored, weighted, narrowed)
+def composited(c):
+    """The last colour, as the opacity, and the first are read by all of a pixel."""
+
+    def made(a):
+        last, first = rd.u16(a[:, :, c - 1 :]), rd.u16(a[:, :, :1])
+        return rd.u8((rd.u16(a) * (255 - last) + first * 3 + 128) >> 8)
+
+    def wanted(a):
+        a = a.astype(np.uint16)
+        return ((a * (255 - a[:, :, c - 1 :]) + a[:, :, :1] * 3 + 128) >> 8).astype(np.uint8)
+
+    return rd.algorithm(made, a=f"u8[h, w, {c}]"), wanted
+
+
+def beside_the_next(c):
+    """The last colour of the pixel behind."""
+    made = lambda a: a[:, :-1] ^ a[:, 1:, c - 1 :]
+    return rd.algorithm(made, a=f"u8[h, w, {c}]"), lambda a: a[:, :-1] ^ a[:, 1:, c - 1 :]
+
+
+def after_the_last(c):
+    """The same with a border."""
+    made = lambda a: rd.tabulate(a.shape, lambda y, x, k: a[y, x, k] + a[y, rd.minimum(x + 1, a.shape[1] - 1), 0])
+    return rd.algorithm(made, a=f"u8[h, w, {c}]"), lambda a: a + clamped(a, 0, 1)[:, :, :1]
+
+
+FAMILY = (
+    inverted,
+    smoothed,
+    cropped,
+    wrapped,
+    mirrored,
+    weighted,
+    narrowed,
+    composited,
+    beside_the_next,
+    after_the_last,
+)
 
 
 @pytest.mark.parametrize("family", FAMILY)
@@ -91,6 +128,13 @@ def test_images_give_what_numpy_gives(family):
 def test_what_treats_colours_alike_reads_and_stores_whole_vectors(family):
     text = family(3)[0].compile().source("gang")
     assert " by 3" not in text and "gather" not in text and "scatter" not in text, text
+
+
+@pytest.mark.parametrize("family", (composited, beside_the_next))
+@pytest.mark.parametrize("c", (2, 4))
+def test_what_a_pixel_shares_is_shuffled(family, c):
+    text = family(c)[0].compile().source("gang")
+    assert f" by {c}" not in text and "gather" not in text and "shuffle_lanes" in text, text
 
 
 @pytest.mark.parametrize("c", (2, 3, 4))
