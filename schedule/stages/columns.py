@@ -1,19 +1,37 @@
-"""Columns that are read along lanes again and again, made rows of first.
+"""Rows made first: columns that are read along lanes again and again, and functions of the index along lanes.
 
     m with [i, j] = m[i, j] − m[i, k] · m[j, k]      →      c = m[j, k] for all j;  m with [i, j] = m[i, j] − m[i, k] · c[j]
+    a[y, x] · exp(−x²)                               →      r = exp(−x²) for all x;  a[y, x] · r[x]
 
 The last axis of a form runs in lanes. A read whose rows move with that axis, and whose column does not, takes as many lines of the cache as
 there are lanes; where it does not depend on all axes, it takes them once for each index along the others. Made first, each element is
-looked up once. Rows of a line or less are left as they are: their neighbours are taken together.
+looked up once. Rows of a line or less are left as they are: their neighbours are taken together. A function of mathematics that depends on
+the last axis, and not on all of the others, is made once for each index in the same way; what depends on outer axes alone is made outside of
+the inner loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Array, Generate, Load, Node, Update, Var
-from raido.algo.graph.rewrite import evaluated_nodes, free_variables, rewritten, topological
+from raido.algo.graph.expr import (
+    Array,
+    Const,
+    Count,
+    Generate,
+    Load,
+    Node,
+    Op,
+    Parameter,
+    Result,
+    SizeVar,
+    Update,
+    Var,
+)
+from raido.algo.graph.faults import can_fault
+from raido.algo.graph.rewrite import children, evaluated_nodes, free_variables, rewritten, scalar_nodes, topological
+from raido.algo.recipes import FUNCTIONS
 from raido.schedule.machine import LINE
 from raido.schedule.stages.inline import SHORT
 from raido.schedule.stages.reads_before import with_early_reads
@@ -23,19 +41,65 @@ from raido.schedule.stages.uses import host_variables
 
 def make_columns_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """The graph in which no form reads a column along its last axis once for each index along another one."""
+    return _made_first(roots, _columns, "column", tables)
+
+
+def make_functions_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """The graph in which no map evaluates a function of the index along its last axis once for each index along another one."""
+    return _made_first(roots, _functions, "row", tables)
+
+
+def _made_first(
+    roots: tuple[Array, ...], find: Callable[[Generate | Update, Set[Var]], set[Node]], kind: str, tables: Tables
+) -> tuple[Array, ...]:
     nodes = topological(*roots)
     hosts = host_variables(nodes)
-    found = {
-        node: columns for node in nodes if isinstance(node, Generate | Update) and (columns := _columns(node, hosts))
-    }
+    found = {node: parts for node in nodes if isinstance(node, Generate | Update) and (parts := find(node, hosts))}
     if not found:
         return roots
     memo: dict[Node, Node] = {}
     for node, new in tables.renewed(nodes, memo):
         if node in found:
-            memo[node] = with_early_reads(node, new, found[node], memo, tables, "column")  # type: ignore[arg-type]
+            memo[node] = with_early_reads(node, new, found[node], memo, tables, kind)  # type: ignore[arg-type]
             tables.carry(new, memo[node])
     return rewritten(roots, memo)
+
+
+def _functions(form: Generate | Update, hosts: Set[Var]) -> set[Node]:
+    """The largest values of floats with functions in them that depend on the last axis of a map, and not on all others."""
+    if not isinstance(form, Generate) or len(form.axes) < 2 or _is_short(form.axes[-1].extent):
+        return set()
+    own = {axis.var for axis in form.axes}
+    found: set[Node] = set()
+    stack: list[Node] = list(form.bodies)
+    evaluated = set(evaluated_nodes(form.bodies))
+    seen: set[Node] = set()
+    while stack:
+        node = stack.pop()
+        if node in seen or node not in evaluated or isinstance(node, Result | Parameter):
+            continue
+        seen.add(node)
+        if _is_function_of_last(node, form, own, hosts):
+            found.add(node)
+        else:
+            stack += children(node)
+    return found
+
+
+def _is_function_of_last(node: Node, form: Generate, own: Set[Var], hosts: Set[Var]) -> bool:
+    if not isinstance(node, Op) or not node.dtype.is_float:
+        return False
+    used = free_variables(node)
+    others = [axis.extent for axis in form.axes if axis.var not in used]
+    if form.axes[-1].var not in used or used - own - hosts or all(map(_is_short, others)):
+        return False
+    inside = scalar_nodes(node)
+    return any(isinstance(e, Op) and e.name in FUNCTIONS for e in inside) and not any(map(_may_not_come_first, inside))
+
+
+def _may_not_come_first(node: Node) -> bool:
+    """Whether a value must be made where it is asked for: it may fail, or not end, or is no plain one."""
+    return can_fault(node) or not isinstance(node, Op | Load | Var | SizeVar | Const | Count)
 
 
 def _columns(form: Generate | Update, hosts: Set[Var]) -> set[Node]:

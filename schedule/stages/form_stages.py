@@ -45,7 +45,7 @@ from raido.schedule.stages.boundary_rules import name_boundary_rules
 from raido.schedule.stages.changes import change_in_place, readers_first
 from raido.schedule.stages.choices_first import make_choices_first
 from raido.schedule.stages.chosen_changes import choose_changes
-from raido.schedule.stages.columns import make_columns_first
+from raido.schedule.stages.columns import make_columns_first, make_functions_first
 from raido.schedule.stages.count_filters import count_filters
 from raido.schedule.stages.counts import Counts
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, is_ragged, leave_out_copies, mapped_axes, rename_axes
@@ -93,6 +93,7 @@ NORMALISE = (
     read_before_changes,
     change_in_place,
     make_columns_first,
+    make_functions_first,
     share_states,
     lift_reductions,
     write_changes,

@@ -173,12 +173,12 @@ def _depending_on(form: Node, nodes: Sequence[Node]) -> set[Node]:
 def with_early_reads(
     old: Generate | Update, new: Node, early: Collection[Node], memo: dict[Node, Node], tables: Tables, kind: str = ""
 ) -> Node:
-    """A form that has some reads made by forms of their own, of that kind."""
+    """A form that has some reads, or other values, made by forms of their own, of that kind."""
     assert isinstance(new, Generate | Update)
     instead: dict[Node, Node] = {}
     made: dict[tuple[Node, ...], Node] = {}  # for reads that are alike but for the names of their axes, one form
     alike = [fresh("x") for _ in new.axes]
-    for load in loads_in(old):
+    for load in scalar_nodes(old):
         if load in early:
             used = _axes_of(memo[load], new.axes)
             names: dict[Node, Node] = {axis.var: var for axis, var in zip(used, alike, strict=False)}
@@ -192,9 +192,8 @@ def with_early_reads(
 
 
 def _axes_of(load: Node, axes: Sequence[Axis]) -> list[Axis]:
-    """The axes that the places of a read depend on."""
-    assert isinstance(load, Load)
-    mentioned = scalar_nodes(*load.indices)
+    """The axes that the place of a read depends on, or another value."""
+    mentioned = scalar_nodes(load)
     return [axis for axis in axes if axis.var in mentioned]
 
 

@@ -84,3 +84,26 @@ def test_results_are_the_same():
     with pytest.raises(rd.IndexOutOfRange):
         where_data_says(a, 19)
     assert two_columns(np.zeros((0, 5), np.int64)).shape == (0, 0)
+
+
+def test_functions_of_the_index_along_lanes_are_made_once():
+    """Whatever depends on x alone; what depends on y alone is made outside of the loop over x, and what depends on both is not moved."""
+
+    def made(a):
+        weight = lambda y, x: rd.exp(-((rd.f64(x) - 3) ** 2)) * rd.cos(rd.f64(y)) + rd.sin(rd.f64(x * y))
+        return rd.tabulate(a.shape, lambda y, x: a[y, x] * weight(y, x))
+
+    algorithm = rd.algorithm(a="f64[h, w]")(made)
+    text = algorithm.compile().source("nest")
+    assert text.count("exp(") == 1 and "row_1[x" in text.split("produce tabulate_1")[1], text
+    assert "sin(" in text.split("by vector")[-1] and "exp(" not in text.split("produce tabulate_1")[1], text
+    for h, w in ((0, 3), (1, 1), (5, 40), (33, 7)):
+        a = np.random.default_rng(h).random((h, w))
+        np.testing.assert_array_equal(algorithm(a), algorithm.interpret(a))
+
+
+def test_functions_stay_where_rows_are_few_or_choices_are_lazy():
+    few = rd.algorithm(lambda a: rd.tabulate((3, a.shape[1]), lambda y, x: a[y, x] * rd.exp(rd.f32(x))), a="f32[3, w]")
+    assert "row_1" not in few.compile().source("nest")
+    lazy = lambda a: rd.tabulate(a.shape, lambda y, x: rd.cond(a[y, x] > 0, lambda: rd.exp(rd.f32(x)), lambda: a[y, x]))
+    assert "row_1" not in rd.algorithm(a="f32[h, w]")(lazy).compile().source("nest")
