@@ -235,6 +235,24 @@ NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
+def where_at_least(e: Expr, least: int) -> Expr:
+    """What a size is wherever it is at least a number, which it is nowhere else: `max(0, n − 2)`, if at least 1, is `n − 2`."""
+    constant, terms = linear(e)
+    if len(terms) != 1 or next(iter(terms.values())) != 1:
+        return e
+    (atom,) = terms
+    if not isinstance(atom, Op) or atom.name not in ("minimum", "maximum"):
+        return e
+    least -= constant
+    numbers = [constant_value(part) for part in atom.args]
+    if atom.name == "maximum":
+        parts = [part for part, n in zip(atom.args, numbers, strict=True) if n is None or n >= least]
+        return e if len(parts) != 1 else add(where_at_least(parts[0], least), constant)
+    if any(n is not None and n < least for n in numbers):
+        return e
+    return add(minimum(*(where_at_least(part, least) for part in atom.args)), constant)
+
+
 def is_multiple(e: IntLike, k: int) -> bool:
     """Whether the positive int `k` divides an expression, as its terms show."""
     constant, terms = linear(canonical(as_index(e)))

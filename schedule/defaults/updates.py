@@ -15,14 +15,15 @@ from math import prod
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Expr, Load
-from raido.algo.graph.rewrite import scalar_nodes
+from raido.algo.graph.rewrite import free_variables, loads_in, scalar_nodes
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known_extent
+from raido.schedule.defaults.latency import MOST
 from raido.schedule.defaults.parts import are_values_sooner_in_lanes, say_parts
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.dependence import place_of
-from raido.schedule.stages.stage import Stage
+from raido.schedule.stages.stage import Stage, initial_values
 from raido.schedule.steps import Step
 from raido.schedule.strategies import STEPS_FOR_A_BIN, block_of
 
@@ -159,7 +160,22 @@ def say_place_loops(draft: Draft, stage: Stage) -> None:
         grain = max(1, draft.machine.task // each)
         draft.say(name, "parallel", axis=first.name, **({"grain": grain} if grain > 1 else {}))
     if lanes is not None:
-        draft.say(name, "vectorize", axis=lanes.name)
+        draft.say(name, "vectorize", axis=lanes.name, **({"interleave": MOST} if _reads_beside(stage, lanes) else {}))
+
+
+def _reads_beside(stage: Stage, lanes: Axis) -> bool:
+    """Whether steps read elements beside those that they change in place, as one colour of a chessboard does of the other: what is loaded lies
+    partly in the vector stored just before, and waits until that has left the store buffer, so several are loaded before any is stored."""
+    assert stage.reduction is not None
+    changed = {load.array for load in loads_in(*initial_values(stage.reduction))}
+    *rows, place = (index.canonical(e) for e in _places(stage))
+    return any(
+        load.array in changed
+        and lanes.var in free_variables(load.indices[-1])
+        and all(index.canonical(e) is row for e, row in zip(load.indices, rows, strict=False))
+        and index.canonical(load.indices[-1]) is not place
+        for load in loads_in(*stage.reduction.values)
+    )
 
 
 def _step_axes(stage: Stage) -> list[Axis]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const
 from raido.algo.graph.faults import unsigned_kind
@@ -173,6 +174,9 @@ class Updates:
         for d, (axis, number) in enumerate(zip(job.stage.axes, update.places, strict=True)):
             places[axis] = values[axis.var] if number is None else found[number]  # type: ignore[assignment]
             if number is not None:
+                if not update.checked and (choice := _chosen_place(places[axis])) is not None:
+                    test, places[axis] = choice
+                    tests.append(test)
                 tests += self._tests(work, form, d, axis, places[axis], update.checked and number not in made)
         brought = [found[k] for k in range(first, count)]
         return brought, places, conjunction(tests) if tests else None
@@ -243,6 +247,13 @@ class Updates:
         with self.builder.block(branch=True) as scope:
             fold()
         self.builder.add(If(holds, closed(scope)))
+
+
+def _chosen_place(e: NestExpr) -> tuple[Expr, Expr] | None:
+    """The condition under which an index names a place, and the place, of one that names none (−1) otherwise: lanes that are side by side stay
+    so, under a mask."""
+    none = isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
+    return (e.args[0], e.args[1]) if none else None  # type: ignore[union-attr]
 
 
 def _fold(work: Work) -> Reduce:

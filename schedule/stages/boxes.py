@@ -79,25 +79,7 @@ def _side(place: Expr, extents: Mapping[Var, Expr]) -> Side | None:
         low = ix.sub(low, ix.mul(var, terms[var]))
     if not _is_known_outside(low, extents):
         return None
-    return Side(low, ix.as_index(1) if step is None else _if_at_least(extents[step], 1), step)
-
-
-def _if_at_least(e: Expr, least: int) -> Expr:
-    """What a size is wherever it is at least a number, which it is nowhere else: `max(0, n − 2)`, if at least 1, is `n − 2`."""
-    constant, terms = ix.linear(e)
-    if len(terms) != 1 or next(iter(terms.values())) != 1:
-        return e
-    (atom,) = terms
-    if not isinstance(atom, Op) or atom.name not in ("minimum", "maximum"):
-        return e
-    least -= constant
-    numbers = [ix.constant_value(part) for part in atom.args]
-    if atom.name == "maximum":
-        parts = [part for part, n in zip(atom.args, numbers, strict=True) if n is None or n >= least]
-        return e if len(parts) != 1 else ix.add(_if_at_least(parts[0], least), constant)
-    if any(n is not None and n < least for n in numbers):
-        return e
-    return ix.add(ix.minimum(*(_if_at_least(part, least) for part in atom.args)), constant)
+    return Side(low, ix.as_index(1) if step is None else ix.where_at_least(extents[step], 1), step)
 
 
 def _is_known_outside(e: Expr, extents: Mapping[Var, Expr]) -> bool:

@@ -1,7 +1,8 @@
 """Whether the steps of an update may change the array that they read: no step reads what another one changes.
 
 A read is harmless where it is of the element that its own step changes (or of others that only this step changes), and where it is
-provably beside everything that is changed: above, below, or between the places of a stride. Both hold for any order of the steps, in
+provably beside everything that is changed: above, below, between the places of a stride, or of another colour where only one is changed, as
+on a chessboard. All hold for any order of the steps, in
 lanes and on threads. All else is taken for a conflict: what is unknown is never guessed.
 """
 
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from math import gcd
 
 from raido.algo.graph import index as ix
-from raido.algo.graph.expr import Array, Axis, Cond, Expr, Item, Load, Node, Op, Reduce, Update, Var
+from raido.algo.graph.dtypes import i64
+from raido.algo.graph.expr import Array, Axis, Cond, Const, Expr, Item, Load, Node, Op, Reduce, Update, Var
 from raido.algo.graph.expr import Loop as ScalarLoop
 from raido.algo.graph.facts import Facts, interval, with_inner_ranges
-from raido.algo.graph.rewrite import bound_variables, loads_in, scalar_nodes
+from raido.algo.graph.rewrite import bound_variables, loads_in, scalar_nodes, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def conflict(steps: Steps, arrays: Collection[Array]) -> Load | None:
     if not found:
         return None
     order = scalar_nodes(*steps.evaluated)
-    ranges = {axis.var: (ix.as_index(0), ix.sub(axis.extent, 1)) for axis in steps.axes}
+    ranges = {axis.var: (ix.as_index(0), ix.sub(ix.where_at_least(axis.extent, 1), 1)) for axis in steps.axes}
     facts = with_inner_ranges(Facts((), ranges), order)
     unsteady = _unsteady(order) - set(facts.ranges)
     return next((load for load in found if not _harmless(load, steps, facts, unsteady)), None)
@@ -110,7 +112,46 @@ def _harmless(load: Load, steps: Steps, facts: Facts, unsteady: set[Var]) -> boo
         return True
     if any(node in unsteady for node in scalar_nodes(*read)):
         return False
-    return any(_apart(a, b, facts) for a, b in zip(read, written, strict=True))
+    return any(_apart(a, b, facts) for a, b in zip(read, written, strict=True)) or _has_other_colour(
+        read, written, steps
+    )
+
+
+def _has_other_colour(read: Sequence[Expr], written: Sequence[Expr], steps: Steps) -> bool:
+    """Whether steps change elements of one remainder of a sum of their indices alone, and another one is read: (y + x) % 2 == 0."""
+    for total, count in _remainders(steps.places):
+        names: dict[Node, Node] = {}
+        for theirs, own in zip(read, written, strict=True):
+            constant, terms = ix.linear(own)
+            (var, times), *others = terms.items() or ((None, 0),)
+            if isinstance(var, Var) and times == 1 and not others:
+                names[var] = ix.sub(theirs, constant)
+        moving = {axis.var for axis in steps.axes}.intersection(scalar_nodes(total))
+        if moving <= names.keys():
+            distance = ix.difference(ix.canonical(substitute(total, names)), total)
+            if distance is not None and distance % count:
+                return True
+    return False
+
+
+def _remainders(places: Sequence[Expr]) -> list[tuple[Expr, int]]:
+    """Sums of indices, and the number by which all steps that change anything leave the same remainder of them."""
+    found = []
+    stack = [
+        e.args[0] for e in places if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
+    ]
+    while stack:
+        test = stack.pop()
+        if not isinstance(test, Op):
+            continue
+        if test.name == "logical_and":
+            stack += test.args
+        left = test.args[0]
+        if test.name == "eq" and isinstance(left, Op) and left.name in ("mod", "floormod") and left.dtype is i64:
+            count = ix.constant_value(left.args[1])
+            if count is not None and count > 1 and isinstance(test.args[1], Const):
+                found.append((ix.canonical(left.args[0]), count))
+    return found
 
 
 def _is_same(read: Expr, written: Expr, facts: Facts) -> bool:

@@ -7,7 +7,7 @@ own index. All of it is beta-reduction, so no value changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 from raido.algo.graph import index
@@ -215,10 +215,10 @@ def _is_plain_reader(form: Generate, tables: Tables) -> bool:
     return bool(form.axes) and tables.kinds.get(form, "elementwise") == "elementwise" and not _has_reduce(form)
 
 
-def is_plain_elementwise(form: Generate, tables: Tables) -> bool:
-    """Whether a form is an unnamed expression of elements, without folds."""
+def is_plain_elementwise(form: Generate, tables: Tables, kinds: Collection[str] = ("elementwise",)) -> bool:
+    """Whether a form is an unnamed expression of elements, of one of these kinds, without folds."""
     unnamed = not tables.names.get(form)
-    return unnamed and tables.kinds.get(form, "elementwise") == "elementwise" and not _has_reduce(form)
+    return unnamed and tables.kinds.get(form, "elementwise") in kinds and not _has_reduce(form)
 
 
 def inline_forms(roots: tuple[Array, ...], forms: set[Generate], tables: Tables) -> tuple[Array, ...]:

@@ -6,7 +6,7 @@ one change after the other (`may_change`), and remembers who has to run first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import (
@@ -15,6 +15,7 @@ from raido.algo.graph.expr import (
     ArrayLoop,
     ArrayWhile,
     Const,
+    Expr,
     Generate,
     Node,
     Parameter,
@@ -23,7 +24,7 @@ from raido.algo.graph.expr import (
     Var,
 )
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.rewrite import children, loads_in, scalar_nodes
+from raido.algo.graph.rewrite import children, free_variables, loads_in, scalar_nodes
 from raido.schedule.stages.inline import is_plain_elementwise
 from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.repeated_copies import BEGUN_AGAIN, COMBINED, RESULT_AS_WELL
@@ -86,12 +87,13 @@ class Order:
                 continue
             indices = [facts.simplify(ix.canonical(e)) for e in load.indices]
             plain = [e for e in indices if not isinstance(e, Const)]
+            along = [_axis_along(e, axes) for e in plain]
             found[made] = (
-                len(set(plain)) == len(plain)
-                and all(isinstance(e, Var) for e in plain)
-                and axes <= set(plain)
+                None not in along
+                and len(set(along)) == len(along)
+                and axes <= set(along)
                 and not load.checked
-                and is_plain_elementwise(made, tables)
+                and is_plain_elementwise(made, tables, ("elementwise", "stencil"))
                 and self.paths[made] == self.paths[form]
                 and all(self._is_only_for(form, Result(made, k)) for k in range(len(made.bodies)))
                 and not self._reads_what_changes(made, form)
@@ -174,6 +176,14 @@ class Order:
             if not values:
                 stack += [(reader, reader in self.apart) for reader in self.first.get(node, ())]
         return False
+
+
+def _axis_along(e: Expr, axes: Collection[Var]) -> Var | None:
+    """The axis that an index moves along, one by one, from wherever it begins; None where there is none, or more than one."""
+    _, terms = ix.linear(e)
+    moving = [atom for atom in terms if not free_variables(atom).isdisjoint(axes)]
+    (axis, *others) = moving or (None,)
+    return axis if isinstance(axis, Var) and terms[axis] == 1 and not others else None
 
 
 def facts_of(nodes: Iterable[Node]) -> Facts:

@@ -39,9 +39,10 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.facts import Facts
+from raido.algo.graph.faults import can_fault
 from raido.algo.graph.node import with_fields
 from raido.algo.graph.primitives import CAN_FAULT
-from raido.algo.graph.rewrite import scalar_nodes
+from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.stages.checks import all_of, checked_index
 from raido.schedule.stages.tables import Tables
 
@@ -253,17 +254,23 @@ def _conjuncts(tests: Sequence[Expr], tables: Tables) -> list[Expr]:
 
 
 def _opened(test: Expr, tables: Tables) -> Expr | None:
-    """A condition on indices that stands in a map, which is broadcast."""
-    made = test.array.form if isinstance(test, Load) and isinstance(test.array, Result) and not test.checked else None
-    if not isinstance(made, Generate) or tables.names.get(made) or not isinstance(test, Load):
-        return None
-    nodes = scalar_nodes(*made.bodies)
-    if not all(
-        isinstance(node, (Const, SizeVar, Count, Var)) or (isinstance(node, Op) and node.name not in CAN_FAULT)
-        for node in nodes
-    ):
-        return None
-    return tables.beta(made, test.array.index, test.indices)  # type: ignore[union-attr]
+    """A condition with what stands in maps, which are broadcast, and is made of indices alone."""
+    known: dict[Node, Node] = {
+        load: tables.beta(load.array.form, load.array.index, load.indices)  # type: ignore[union-attr, arg-type]
+        for load in loads_in(test)
+        if _is_of_indices_alone(load, tables)
+    }
+    return tables.rewrite((test,), lambda node: node, known)[0] if known else None
+
+
+def _is_of_indices_alone(e: Node, tables: Tables) -> bool:
+    """Whether a value is made of positions and sizes, in unnamed maps too."""
+    if not isinstance(e, Load):
+        return isinstance(e, (Const, SizeVar, Count, Var)) or (isinstance(e, Op) and not can_fault(e))
+    made = e.array.form if isinstance(e.array, Result) and not e.checked else None
+    if not isinstance(made, Generate) or tables.names.get(made):
+        return False
+    return all(_is_of_indices_alone(node, tables) for node in scalar_nodes(*made.bodies))
 
 
 def _negated(e: Expr) -> Expr | None:
