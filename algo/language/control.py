@@ -63,7 +63,7 @@ from raido.algo.trace.origins import type_origin
 from raido.algo.trace.promotion import common_type, is_above, takes
 from raido.algo.trace.remedies import ROUNDED_SIZE
 from raido.algo.trace.scalars import cast, truth
-from raido.algo.trace.small_rows import MOST, places_of, row_of, scalars_of, small_shape
+from raido.algo.trace.small_rows import MOST, loop_written_out, places_of, row_of, scalars_of, small_shape
 from raido.algo.trace.trees import leaves, rebuild_tuple, same_nesting, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array, is_of_sizes, is_scalar
@@ -216,7 +216,7 @@ class _Iteration:
         """Whether the arrays of the state are few enough scalars."""
         shapes = [small_shape(leaf.extents) for leaf in self.flat]
         known = [math.prod(shape) for shape in shapes if shape is not None]
-        return len(known) == len(shapes) and sum(known) <= MOST
+        return len(known) == len(shapes) and sum(known) <= 2 * MOST  # half of them at work
 
     def _settle(self, attempt: Callable[[], Any]) -> Any:
         """Attempts until the types of weak state, and which sizes change, no longer change."""
@@ -358,7 +358,10 @@ class _Iteration:
         init = [strengthened(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True)]
         start = tuple(e for leaf, shape in zip(init, shapes, strict=True) for e in scalars_of(leaf, shape))
         form = self._scalar_form(counter, state, start, body, test)
-        items = tuple(Array(Item(form, k)) for k in range(len(state)))
+        plain = isinstance(form, Loop) and self.name is None
+        values = loop_written_out(form) if plain else None
+        values = values or tuple(Item(form, k) for k in range(len(state)))
+        items = tuple(map(Array, values))
         parts = iter(leaf.node for leaf in collect((), items, self.kind, self.name))
         return unflatten(self.init, [row_of([next(parts) for _ in places_of(s)], s) for s in shapes])
 

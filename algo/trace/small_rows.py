@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from raido.algo.graph import index
 from raido.algo.graph.dtypes import bool_
-from raido.algo.graph.expr import Const, Expr, Item, Node, Op, Reduce, Result, const
+from raido.algo.graph.expr import Cond, Const, Expr, Item, Loop, Node, Op, Reduce, Result, While, const
 from raido.algo.graph.primitives import evaluate
-from raido.algo.graph.rewrite import children, free_variables, post_order, transform
+from raido.algo.graph.rewrite import children, free_variables, post_order, scalar_nodes, transform
 from raido.algo.trace.building import make_axes, new_form
 from raido.algo.trace.combining import pull
 from raido.algo.trace.context import current
 from raido.algo.trace.value import Array, is_scalar
 
 MOST = 16  # scalars: what fits into registers with room to work
+SHORT = 8  # iterations of a loop that is written out
+LONGEST = 1200  # operations and values of what is written out: some kilobytes of code
 
 
 def small_shape(extents: Sequence[Expr]) -> tuple[int, ...] | None:
@@ -66,22 +68,29 @@ def scalars_of(value: Array, shape: tuple[int, ...]) -> list[Expr]:
     return [_rewritten(pull(value.node, tuple(index.as_index(k) for k in place)), {}) for place in places_of(shape)]
 
 
-def _rewritten(root: Expr, values: Mapping[Any, Node]) -> Any:
-    """The expression with variables replaced, settled; source lines follow. Arrays without such variables stay themselves, computed once."""
+def with_values(roots: Iterable[Expr], values: Mapping[Any, Node]) -> tuple[Any, ...]:
+    """The expressions with variables replaced, settled; source lines follow. Arrays without such variables stay themselves, computed once."""
+    roots = tuple(roots)
     replaced = values.keys()
 
     def stays(node: Node) -> bool:
         return isinstance(node, Result) and free_variables(node).isdisjoint(replaced)
 
-    whole = post_order((root,), lambda node: () if stays(node) else children(node))
+    whole = post_order(roots, lambda node: () if stays(node) else children(node))
     memo: dict[Node, Node] = {**values, **{node: node for node in whole if stays(node)}}
-    new = transform(root, _settled, memo)
+    loops: dict[Node, tuple[Any, ...] | None] = {}
+    new = tuple(transform(root, lambda node: _settled(node, loops), memo) for root in roots)
     current().follow(memo)
     return new
 
 
-def _settled(node: Any) -> Node:
-    """Integer arithmetic and choices of literals done; a reduction over few indices written out."""
+def _rewritten(root: Expr, values: Mapping[Any, Node]) -> Any:
+    return with_values((root,), values)[0]
+
+
+def _settled(node: Any, loops: dict[Node, tuple[Any, ...] | None]) -> Node:
+    """Integer arithmetic and choices of literals done; a reduction over few indices, or a loop of few iterations, written out. loops: those
+    that were looked at."""
     if isinstance(node, Op):
         if node.name == "select" and isinstance(node.args[0], Const):
             return node.args[1] if node.args[0].value else node.args[2]
@@ -89,6 +98,13 @@ def _settled(node: Any) -> Node:
             return _done(node)
     if isinstance(node, Item) and isinstance(node.form, Reduce):
         return _written_out(node)
+    if isinstance(node, Item) and isinstance(node.form, Loop):
+        if node.form not in loops:
+            loops[node.form] = loop_written_out(node.form)
+        values = loops[node.form]
+        return node if values is None else values[node.index]
+    if isinstance(node, Item) and isinstance(node.form, Cond) and isinstance(node.form.predicate, Const):
+        return (node.form.then if node.form.predicate.value else node.form.orelse)[node.index]
     return node
 
 
@@ -113,3 +129,19 @@ def _written_out(item: Item) -> Node:
         operands: dict[Any, Node] = dict(zip((*form.left, *form.right), (*state, *values), strict=True))
         state = tuple(_rewritten(e, operands) for e in form.combine)
     return state[item.index]
+
+
+def loop_written_out(form: Loop) -> tuple[Any, ...] | None:
+    """The values that a loop of a few iterations, known in number, leaves behind, with literals for its counter: indices of rows are then
+    literals, and all numbers of a row in registers. None where iterations are many, long, or branch or loop themselves."""
+    count = index.constant_value(form.count)
+    if count is None or count > SHORT:
+        return None
+    values: tuple[Any, ...] = form.init
+    for k in range(count):
+        here: dict[Any, Node] = {form.index: index.as_index(k), **dict(zip(form.state, values, strict=True))}
+        values = with_values(form.body, here)
+        nodes = scalar_nodes(*values)
+        if len(nodes) > LONGEST or any(isinstance(node, Cond | Loop | While | Reduce) for node in nodes):
+            return None
+    return values

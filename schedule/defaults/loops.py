@@ -30,6 +30,7 @@ from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.short import SMALL, WRITTEN_OUT, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
+from raido.schedule.defaults.short_stages import say_short_loops
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.machine import UNKNOWN_GRAIN
@@ -62,6 +63,8 @@ def say_loops(draft: Draft, name: str) -> None:
         return
     if [loop.name for loop in plan.loops] != [axis.name for axis in stage.all_axes]:
         say_packed_loops(draft, name)
+        return
+    if not isinstance(plan.compute, At) and draft.machine.gpu is None and say_short_loops(draft, stage):
         return
     vector = vector_axis(draft, stage)
     if say_segment_loops(draft, stage):

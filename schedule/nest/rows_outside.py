@@ -223,7 +223,7 @@ def by_rows(iterations: Iterations, depth: int, uneven: bool = True) -> ByRows |
     if before is None:
         return None
     in_lanes = first.in_lanes and not _has_lanes([*setup, *iteration])
-    exchanges = (each for s in swaps for each in _exchange(s, places[s.left], first.variables))
+    exchanges = (each for s in swaps for each in exchange(s, places[s.left], first.variables))
     rows = {rows.variables[-1] for rows in stages}
     apart = isinstance(loop, For) and _iterations_lie_apart(iteration, loop.var, rows)
     body = kept_in_caches(Block((*iteration, *exchanges)))
@@ -324,7 +324,7 @@ def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: Rows) -> bool:
     return numbers is not None and numbers <= FEW and not buffer.strides and all(whole)
 
 
-def _exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iterator[Statement]:
+def exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iterator[Statement]:
     """A row of each of two buffers in place of the other's, or of one alone where the other's is not needed."""
     variables = dict(zip(places, row, strict=True))
     ranges = [

@@ -1,4 +1,4 @@
-"""Array loops that one thread runs: one kernel each, with their scalar states in registers.
+"""Array loops that one thread runs: one kernel each, with their scalar states in registers, and small arrays in its frame.
 
     s: f64 heap;  s_next: f64 heap                      produce loop_1:
     for t in 0..n:                                        s, s_next: f64 register
@@ -9,17 +9,21 @@
                                                              s = s_next
 
 A recurrence then waits for its arithmetic alone: not for a call of a kernel for each stage, nor for a store and the load after it, and
-LLVM sees that two stages make the same value. This holds for loops without loops over threads, in which only scalars change places. A check
-that fails ends loops that data ends, in a kernel as on the host's level (`targets/emit/statements`).
+LLVM sees that two stages make the same value. States of few numbers, as a position or the scores of four letters, are moved number by
+number, too, in the frame of the kernel, of which LLVM makes registers where all indices are constants. This holds for loops without loops
+over threads, in which no other memory changes places. A check that fails ends loops that data ends, in a kernel as on the host's level
+(`targets/emit/statements`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Iterator, Set
 from dataclasses import replace
+from itertools import product
 from operator import is_
 
-from raido.algo.graph.expr import fresh
+from raido.algo.graph import index as ix
+from raido.algo.graph.expr import Expr
 from raido.schedule.nest.effects import buffers_read, touched, written
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -27,7 +31,6 @@ from raido.schedule.nest.nodes import (
     Copy,
     For,
     If,
-    Let,
     Nest,
     Produce,
     Statement,
@@ -37,6 +40,7 @@ from raido.schedule.nest.nodes import (
     While,
 )
 from raido.schedule.nest.replace_buffers import replace_buffers
+from raido.schedule.nest.rows_outside import FEW, exchange, numbers_of_a_row
 from raido.schedule.nest.values import Buffer, Read, new_serial, replaced
 from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks, with_statements
 
@@ -58,7 +62,7 @@ def _block(block: Block, viewed: Set[Buffer], before: frozenset[Buffer]) -> Bloc
         new = _statement(s, viewed, before)
         if isinstance(new, (For, While)):
             later = touched(*block.statements[k + 1 :]) if k + 1 < len(block.statements) else set()
-            new = _as_stage(new, viewed, before, later | (touched(new) - made)) or new
+            new = _as_stage(new, viewed, before, later | (touched(new) - made), made) or new
         statements.append(new)
         before |= written(s)
     if all(map(is_, statements, block.statements)):
@@ -77,42 +81,64 @@ def _statement(s: Statement, viewed: Set[Buffer], before: frozenset[Buffer]) -> 
 
 
 def _as_stage(
-    loop: For | While, viewed: Set[Buffer], before: Collection[Buffer], needed: Collection[Buffer]
+    loop: For | While,
+    viewed: Set[Buffer],
+    before: Collection[Buffer],
+    needed: Collection[Buffer],
+    made: Collection[Buffer],
 ) -> Produce | None:
-    """A loop as one stage; None where threads share its work, or memory changes hands in it."""
+    """A loop as one stage; None where threads share its work, or memory changes hands in it. made: memory of the block that it stands in,
+    which holds nothing but what `before` says."""
     within = list(statements_within(loop))
     if not any(isinstance(s, Produce) for s in within) or not viewed.isdisjoint(touched(loop)):
         return None
     if any(isinstance(s, View) or (isinstance(s, For) and s.kind == "parallel") for s in within):
         return None
-    if any(isinstance(s, Copy) and s.source.shape for s in within):
+    if any(isinstance(s, Copy) and not (_is_few(s.source) and _is_few(s.destination)) for s in within):
         return None
-    if any(isinstance(s, Swap) and (s.left.shape or s.left.scope != "heap" or s.right.scope != "heap") for s in within):
+    if any(isinstance(s, Swap) and not (_is_own(s.left) and _is_own(s.right)) for s in within):
         return None
-    if any(isinstance(s, Alloc) and s.buffer.scope == "heap" and s.buffer.shape for s in _on_host(loop.body)):
+    if any(isinstance(s, Alloc) and s.buffer.scope == "heap" and not _is_few(s.buffer) for s in _on_host(loop.body)):
         return None
     moved = _with_moves(loop)
     own = {s.buffer for s in within if isinstance(s, Alloc)}
-    scalars = [b for b in written(moved) if not b.shape and b.scope in ("heap", "parameter")]
-    registers: dict[Buffer, Buffer] = {}
+    changed = [b for b in written(moved) if _is_few(b) and b.scope in ("heap", "parameter")]
+    held: dict[Buffer, Buffer] = {}
     first: list[Statement] = []
     last: list[Statement] = []
-    for buffer in sorted(scalars, key=lambda b: (b.name, b.serial)):
-        held = replaced(buffer, scope="register", serial=new_serial())
+    for buffer in sorted(changed, key=lambda b: (b.name, b.serial)):
+        inside = replaced(buffer, scope="stack" if buffer.shape else "register", serial=new_serial())
         if buffer in own:
-            registers[buffer] = held
+            held[buffer] = inside
             continue
         begins = buffer in before
-        if not begins and not (buffer not in needed and _is_stored_first(buffer, loop)):
+        empty = buffer in made if buffer.shape else _is_stored_first(buffer, loop)
+        if not begins and not (buffer not in needed and empty):
             continue
-        registers[buffer] = held
-        first.append(Alloc(held))
+        held[buffer] = inside
+        first.append(Alloc(inside))
         if begins:
-            first.append(Store(held, (), Read(buffer, (), None)))
+            first += [Store(inside, at, Read(buffer, at, None)) for at in _places(buffer)]
         if buffer in needed:
-            last.append(Store(buffer, (), Read(held, (), None)))
-    body = replace_buffers(Block((moved,)), registers).statements
+            last += [Store(buffer, at, Read(inside, at, None)) for at in _places(buffer)]
+    body = replace_buffers(Block((moved,)), held).statements
     return Produce(loop.stage if isinstance(loop, For) else "", Block((*first, *body, *last)))
+
+
+def _is_few(buffer: Buffer) -> bool:
+    """Whether a buffer is a scalar, or few numbers."""
+    numbers = numbers_of_a_row(buffer, ())
+    return numbers is not None and numbers <= FEW and not buffer.strides and buffer.lanes == 1
+
+
+def _is_own(buffer: Buffer) -> bool:
+    """Whether a buffer is few numbers in memory of the program's own."""
+    return _is_few(buffer) and buffer.scope == "heap"
+
+
+def _places(buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
+    """All indices of a buffer of few numbers."""
+    return product(*([ix.as_index(k) for k in range(ix.constant_value(extent) or 0)] for extent in buffer.shape))
 
 
 def _on_host(block: Block) -> list[Statement]:
@@ -149,15 +175,15 @@ def _is_stored_first(buffer: Buffer, loop: For | While) -> bool:
 
 
 def _with_moves(loop: For | While) -> For | While:
-    """A loop in which scalars are moved where their memory was swapped or copied."""
+    """A loop in which numbers are moved where their memory was swapped or copied."""
 
     def block(b: Block) -> Block:
         statements: list[Statement] = []
         for s in b.statements:
             if isinstance(s, Swap):
-                statements += _moved(s)
+                statements += exchange(s, (), ())
             elif isinstance(s, Copy):
-                statements.append(Store(s.destination, (), Read(s.source, (), None)))
+                statements += [Store(s.destination, at, Read(s.source, at, None)) for at in _places(s.source)]
             else:
                 statements.append(inside(s))
         return with_statements(b, statements)
@@ -166,12 +192,3 @@ def _with_moves(loop: For | While) -> For | While:
         return with_blocks(s, block, setups=False) if isinstance(s, (For, If, While)) else s
 
     return with_blocks(loop, block, setups=False)
-
-
-def _moved(swap: Swap) -> Sequence[Statement]:
-    """What moves a scalar, or exchanges two, in place of their memory."""
-    left, right = Read(swap.left, (), None), Read(swap.right, (), None)
-    if not swap.needed:
-        return (Store(swap.left, (), right),)
-    kept = fresh("kept", swap.left.dtype)
-    return Let(kept, left), Store(swap.left, (), right), Store(swap.right, (), kept)
