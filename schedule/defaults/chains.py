@@ -16,6 +16,8 @@ from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.facts import longest_chunk, row_axis, whole_cost
 from raido.schedule.defaults.joins import moves
 from raido.schedule.defaults.row_reads import RowReads, row_reads
+from raido.schedule.defaults.short import is_small
+from raido.schedule.lanes_along_folds import is_plain_fold
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
@@ -214,3 +216,9 @@ def fits_strips(draft: Draft, stage: Stage) -> bool:
     """Whether the lowest strips of each stage of a chain fit half of L2; where they do not, rows slide."""
     most = draft.machine.l2 // 2 // (FEWEST_ROWS + 2)
     return all(row_bytes(draft, name) <= most for name in chain(draft, stage))
+
+
+def is_line_of_folds(stage: Stage) -> bool:
+    """Whether a stage is a line of reductions that are not known to be short: made whole, in loops of their own, they read far more than
+    they write, and strips of the line would leave few threads, or read columns in pieces."""
+    return is_plain_fold(stage) and len(stage.axes) == 1 and not all(is_small(a.extent) for a in stage.reduction_axes)

@@ -44,13 +44,12 @@ from typing import TYPE_CHECKING
 from raido.algo.collector import seldom_collected
 from raido.algo.errors import ScheduleError, explain
 from raido.schedule.defaults.array_loops import say_array_loops
-from raido.schedule.defaults.chains import FEWEST_ROWS, is_low, row_bytes, strip_rows
+from raido.schedule.defaults.chains import FEWEST_ROWS, is_line_of_folds, is_low, row_bytes, strip_rows
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
 from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.facts import (
     is_made_for_elements,
     is_product_of_rows,
-    is_small,
     is_tiled_product,
     moving_axes,
     outer_axes,
@@ -65,7 +64,6 @@ from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.old_contents import reads_rows_before
 from raido.schedule.defaults.parts import say_parts
 from raido.schedule.holes import holes_of
-from raido.schedule.lanes_along_folds import is_plain_fold
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
 from raido.schedule.replay import IN_BRANCHES, apply_step, branch_state, in_branch, taken_steps, test_of
@@ -327,12 +325,6 @@ def strip_place(draft: Draft, name: str) -> At | None:
     if strips is None or (needed := strip_rows(draft, name, head)) is None or not is_low(needed, strips.factor):
         return None
     return At(head, strips.outer)
-
-
-def is_line_of_folds(stage: Stage) -> bool:
-    """Whether a stage is a line of reductions that are not known to be short: made whole, in loops of their own, they read far more than
-    they write, and strips of the line would leave few threads, or read columns in pieces."""
-    return is_plain_fold(stage) and len(stage.axes) == 1 and not all(is_small(a.extent) for a in stage.reduction_axes)
 
 
 def head_of(state: State, reader: str) -> str:

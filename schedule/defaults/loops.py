@@ -29,6 +29,7 @@ from raido.schedule.defaults.recurrences import gangs_of_states, is_recurrent
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
 from raido.schedule.defaults.short import SMALL, WRITTEN_OUT, is_small
+from raido.schedule.defaults.short_iterations import say_short_iterations
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.defaults.short_stages import say_short_loops
 from raido.schedule.defaults.transposes import say_turned_loops
@@ -59,6 +60,8 @@ def say_loops(draft: Draft, name: str) -> None:
         say_filter_loops(draft, stage)
         return
     if stage.update is not None:
+        if draft.machine.gpu is None:
+            say_short_iterations(draft, stage, None, 0)
         say_update_loops(draft, stage)
         return
     if [loop.name for loop in plan.loops] != [axis.name for axis in stage.all_axes]:
@@ -76,6 +79,9 @@ def say_loops(draft: Draft, name: str) -> None:
     alone = vector is not None and are_elements_faster_alone(draft, stage, vector)
     if alone:
         vector = None
+    if draft.machine.gpu is None and not isinstance(plan.compute, At):
+        chunk = column_chunk(draft, stage) if folds_columns(draft, stage, vector) else 0
+        say_short_iterations(draft, stage, vector, chunk)
     if isinstance(plan.compute, At):
         jam = 0 if stage.outer or is_sliding(draft, name) else jammed_rows(draft, stage, vector)
         if jam:
@@ -151,14 +157,18 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     return say_rows_of_columns(draft, stage, COLUMN_JAM)
 
 
+def column_chunk(draft: Draft, stage: Stage) -> int:
+    """Rows that one thread adds to a row of sums of its own."""
+    chunk = max(FEWEST_STEPS, draft.machine.task >> 7)
+    return chunk if extent(draft, stage.reduction_axes[0].extent) >= FEWEST_CHUNKS * chunk else chunk // 2
+
+
 def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
     """The loops of sums of columns to which so many rows are added at a time."""
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
     if not outer:
-        chunk = max(FEWEST_STEPS, draft.machine.task >> 7)
-        many = extent(draft, reduced.extent) >= FEWEST_CHUNKS * chunk
-        if not draft.say(name, "split", axis=row, factor=chunk if many else chunk // 2):
+        if not draft.say(name, "split", axis=row, factor=column_chunk(draft, stage)):
             return False
         row += "i"
     if rows > 1 and not draft.say(name, "split", axis=row, factor=rows):

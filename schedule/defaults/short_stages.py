@@ -22,7 +22,9 @@ from raido.schedule.stages.stage import Stage
 
 def say_short_loops(draft: Draft, stage: Stage) -> bool:
     """The loops of a stage whose axes are all short; whether it is one, of few enough bodies."""
-    straight = not any(isinstance(node, Loop | While | Cond) for node in scalars_of(stage)) and not has_ragged_folds(stage)
+    straight = not any(isinstance(node, Loop | While | Cond) for node in scalars_of(stage)) and not has_ragged_folds(
+        stage
+    )
     if not straight or not all(is_small(axis.extent) for axis in stage.all_axes):
         return False
     vector = full_lanes(draft, stage)
@@ -37,11 +39,13 @@ def say_short_loops(draft: Draft, stage: Stage) -> bool:
 
 
 def full_lanes(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis whose elements are as many as a register, or a half or a quarter of one, has lanes, and are neighbours wherever they are read."""
+    """The axis whose elements fill a register, or a half or a quarter of one, and are neighbours wherever they are read."""
     vector = vector_axis(draft, stage)
     if vector is None or vector not in stage.axes:
         return None
     count = index.constant_value(vector.extent) or 0
-    fills = count > 1 and count & (count - 1) == 0 and all(count <= draft.machine.lanes(b.dtype.bits) for b in stage.bodies)
+    fills = (
+        count > 1 and count & (count - 1) == 0 and all(count <= draft.machine.lanes(b.dtype.bits) for b in stage.bodies)
+    )
     near = all(contiguity(vector.var, point) >= 0 for point in accesses_of(draft, stage))
     return vector if fills and near else None

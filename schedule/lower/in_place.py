@@ -343,10 +343,10 @@ def _why_apart(job: Job, starts: Sequence[Array], jobs: Mapping[str, Job]) -> st
 
 def _is_plain_map(job: Job) -> bool:
     """Whether a stage makes one value for each element, once, whole, in loops and memory of its own."""
-    stage, plan = job.stage, job.plan
-    folds = (job.reduction, stage.scan, stage.filter, stage.sort, plan.strategy)
-    special = (*folds, plan.compute_with, plan.instead, plan.aligned)
-    return len(job.bodies) == 1 and not any(special) and _is_whole(job) and not job.overlaps
+    stage, plans = job.stage, (job.plan, *(branch.plan for branch in job.plan.instead))
+    folds = job.reduction, stage.scan, stage.filter, stage.sort
+    special = any(plan.strategy or plan.compute_with or plan.aligned for plan in plans)
+    return len(job.bodies) == 1 and not any(folds) and not special and _is_whole(job) and not job.overlaps
 
 
 def _runs_with_others(job: Job, jobs: Mapping[str, Job]) -> bool:

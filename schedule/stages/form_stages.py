@@ -60,6 +60,7 @@ from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.private_loops import keep_loops_private, write_changes
 from raido.schedule.stages.reads_before import read_before_changes
 from raido.schedule.stages.selections import find_selections
+from raido.schedule.stages.shared_folds import share_folds
 from raido.schedule.stages.shared_scalars import share_scalars
 from raido.schedule.stages.shared_states import share_states
 from raido.schedule.stages.sort_networks import sort_by_networks
@@ -96,6 +97,7 @@ NORMALISE = (
     make_functions_first,
     share_states,
     lift_reductions,
+    share_folds,
     write_changes,
 )
 _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
