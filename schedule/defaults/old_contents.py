@@ -20,7 +20,20 @@ def reads_old_contents(state: State, stage: Stage, readers: Iterable[str]) -> bo
     changes = [name for name, changed in changes_of(state.graph) if not read.isdisjoint(changed)]
     if reads_rows_before(state, stage, readers):
         return True
-    return any(reader == name or reaches(state, reader, name) for name in changes for reader in readers)
+    return any(
+        reader == name or reaches(state, reader, name) or changes_what_is_read(state, reader, name)
+        for name in changes
+        for reader in readers
+    )
+
+
+def changes_what_is_read(state: State, reader: str, name: str) -> bool:
+    """Whether a stage changes an array of which another one, of the same iteration, reads the old contents: it runs after that one."""
+    other = state.uses.stages[name]
+    if not isinstance(other, Stage) or reader == name or state.uses.scope[reader] != state.uses.scope[name]:
+        return False
+    changed = {array for each, arrays in changes_of(state.graph) if each == reader for array in arrays}
+    return any(load.array in changed for load in loads_of(other))
 
 
 def reads_rows_before(state: State, stage: Stage, readers: Iterable[str]) -> bool:

@@ -42,7 +42,7 @@ def read_before(a: rd.i64["n"]):
 def read_by_later_steps(a: rd.i64["n"]):
     def body(t, bins):
         neighbour = rd.stencil(lambda p: p[1], bins, boundary="wrap", name="neighbour")
-        return rd.reduce_by_index(bins, rd.add, 0, rd.iota(5, rd.i64), neighbour * 2)
+        return rd.reduce_by_index(bins, rd.add, 0, rd.iota(50, rd.i64), neighbour * 2)
 
     return rd.loop(3, body, rd.full(50, rd.i64(1)))
 
