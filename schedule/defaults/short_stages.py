@@ -15,6 +15,7 @@ from raido.algo.graph.expr import Axis, Cond, Loop, While
 from raido.schedule.defaults.demand import has_ragged_folds
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import accesses_of, contiguity, vector_axis
+from raido.schedule.defaults.joins import moves
 from raido.schedule.defaults.short import WRITTEN_OUT, is_small
 from raido.schedule.stages.reads import scalars_of
 from raido.schedule.stages.stage import Stage
@@ -39,7 +40,8 @@ def say_short_loops(draft: Draft, stage: Stage) -> bool:
 
 
 def full_lanes(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis whose elements fill a register, or a half or a quarter of one, and are neighbours wherever they are read."""
+    """The axis whose elements fill a register, or a half or a quarter of one, and are neighbours wherever they are read, but for what a
+    fold reads once and not in each of its steps."""
     vector = vector_axis(draft, stage)
     if vector is None or vector not in stage.axes:
         return None
@@ -47,5 +49,6 @@ def full_lanes(draft: Draft, stage: Stage) -> Axis | None:
     fills = (
         count > 1 and count & (count - 1) == 0 and all(count <= draft.machine.lanes(b.dtype.bits) for b in stage.bodies)
     )
-    near = all(contiguity(vector.var, point) >= 0 for point in accesses_of(draft, stage))
-    return vector if fills and near else None
+    steps = {axis.var for axis in stage.reduction_axes}
+    each_step = [p for p in accesses_of(draft, stage) if not steps or any(moves(e, var) for e in p for var in steps)]
+    return vector if fills and all(contiguity(vector.var, point) >= 0 for point in each_step) else None
