@@ -1,9 +1,10 @@
 """`loop`, `while_loop` and `cond`: in functions of elements (each element goes its own way) and over whole arrays.
 
 State is any nesting of tuples; its types may not change, except that a weak value in `init` takes the type that the body gives it. With
-scalar state the loop is an expression; so it is in a function of elements with rows of few elements, which become scalars. State
-that holds other arrays, or a body that makes arrays from its state, becomes a loop of stages (`ArrayLoop` …). A dimension that a
-iteration may change has a size that data decides, in every iteration and after the loop.
+scalar state the loop is an expression; so it is in a function of elements with rows of few elements, which become scalars: of a few
+iterations without branches, known in number, it is the straight line of all of them. State that holds other arrays, or a body that
+makes arrays from its state, becomes a loop of stages (`ArrayLoop` …). A dimension that a iteration may change has a size that data
+decides, in every iteration and after the loop.
 """
 
 from __future__ import annotations
@@ -358,8 +359,7 @@ class _Iteration:
         init = [strengthened(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True)]
         start = tuple(e for leaf, shape in zip(init, shapes, strict=True) for e in scalars_of(leaf, shape))
         form = self._scalar_form(counter, state, start, body, test)
-        plain = isinstance(form, Loop) and self.name is None
-        values = loop_written_out(form) if plain else None
+        values = loop_written_out(form) if isinstance(form, Loop) and self.name is None else None
         values = values or tuple(Item(form, k) for k in range(len(state)))
         items = tuple(map(Array, values))
         parts = iter(leaf.node for leaf in collect((), items, self.kind, self.name))

@@ -13,7 +13,7 @@
     rows_outside  array loops run row by row where the schedule says so
     rows_together successive changes of one array are made row by row in one loop
     row_registers numbers that rows keep from iteration to iteration are in registers
-    serial_loops  array loops that one thread runs are a kernel each, their scalar states in registers
+    serial_loops  array loops that one thread runs are a kernel each, their scalar states in registers, small ones in its frame
     unchanged    loops run over what they change, where stores say by choices that they keep the rest
     share_buffers arrays that are never alive together share memory
     odd_rows      on a GPU, copies of rows that are no multiples of what moves at once are dealt out by elements
