@@ -189,7 +189,11 @@ def table(rows: Results) -> str:
         share = f"{seconds[COPY] / own:.2f}" if COPY in seconds else ""
         cells = [GPU_ROWS[name].row.what, f"{own * 1e3:.3f}", f"{pace / 1e9:.0f}", share]
         cells += [f"{own / seconds[peer]:.2f}" if peer in seconds else "" for peer in others]
-        more = [f"{which}: {seconds[which] * 1e3:.3f}" for which in GPU_ROWS[name].schedules if which in seconds]
+        more = [
+            f"{which}: {seconds[which] * 1e3:.3f}"
+            for which in (*GPU_ROWS[name].schedules, *GPU_ROWS[name].warpgroups)
+            if which in seconds
+        ]
         lines.append(f"| {' | '.join([*cells, '; '.join(more)])} |")
     return "\n".join(lines) + "\n"
 

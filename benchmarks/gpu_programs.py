@@ -36,6 +36,7 @@ from raido.targets.devices.kernel import Kernel  # noqa: E402
 from raido.targets.target import Target  # noqa: E402
 
 CPU = "x86-64-v3"  # of the machine with the GPU nothing is known before
+WITH_WARPGROUPS = {"sm_90": "sm_90a"}
 CPU_ROWS = ("sum", "jacobi2d_5", "scan_f32", "filter", "sgemm_2048", "mandelbrot", "black_scholes")
 
 
@@ -98,10 +99,15 @@ def law_program(seed: int, target: Target) -> Checked:
 
 
 def timed(row: GpuRow, target: Target) -> Timed:
-    schedules = {name: schedule(row.row.algorithm, target).complete() for name, schedule in row.schedules.items()}
+    """The code of a row. Of an architecture that has more instructions than its name says, schedules that use them have code of their own."""
+    exact = Target("cuda", arch=WITH_WARPGROUPS.get(target.arch, target.arch))
+    makers = {name: (schedule, target) for name, schedule in row.schedules.items()}
+    if exact.machine.gpu is not None and exact.machine.gpu.warpgroups:
+        makers |= {name: (schedule, exact) for name, schedule in row.warpgroups.items()}
+    schedules = {name: (make(row.row.algorithm, on).complete(), on) for name, (make, on) in makers.items()}
     made = {
-        name: portable(executable_of(CudaCompilation(row.row.algorithm.trace(), target, schedule, {})))
-        for name, schedule in {"": None, **schedules}.items()
+        name: portable(executable_of(CudaCompilation(row.row.algorithm.trace(), on, schedule, {})))
+        for name, (schedule, on) in {"": (None, target), **schedules}.items()
     }
     return Timed(made.pop(""), made, by_hand(row.plan, target), by_hand(row.tiled, target))
 

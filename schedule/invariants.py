@@ -27,6 +27,7 @@ from raido.schedule.state import (
 )
 from raido.schedule.strategies import check_flat, check_scan, check_sort, check_triangle, check_update, strategy_name
 from raido.schedule.strategy_parts import check_parts
+from raido.schedule.warpgroups import check_warpgroup
 
 INSIDE_NO_OTHERS = (
     ("parallel", "parallel"),
@@ -51,6 +52,7 @@ def check_state(state: State, before: State) -> None:
         check_levels(state, name)
         check_chunks(state, name)
         check_matrix(state, name)
+        check_warpgroup(state, name)
         check_copies_ahead(state, name)
         check_lanes(state, name)
         check_scan(state, name)

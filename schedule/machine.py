@@ -21,10 +21,11 @@ class Gpu:
     while so many are resident. exchange: threads of a subgroup, neighbours along x, that hand each other values by an instruction; 0 where
     the device has none. branches: whether a branch that all threads of a subgroup take costs them that side alone; where it is False, the
     device runs both. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever. products: the
-    dtypes of factors of which a subgroup multiplies tiles of 16 × 16 and 16 × 8 by one instruction, with sums in f32. asynchronous: whether
-    threads go on while what they copy to shared memory is on its way. iterations: after so many, of all its loops together, the loops
-    of a thread end by themselves; 0 where they do not. in_turn: whether the subgroups of a block
-    run one after the other, as on a CPU: threads that share work are no sooner done, and change at every barrier.
+    dtypes of factors of which a subgroup multiplies tiles of 16 × 16 and 16 × 8 by one instruction, with sums in f32. warpgroups: those of
+    which 128 threads multiply tiles of 64 rows from shared memory. asynchronous: whether threads go on while what they copy to shared memory
+    is on its way. iterations: after so many, of all its loops together, the loops of a thread end by themselves; 0 where they do not. in_turn:
+    whether the subgroups of a block run one after the other, as on a CPU: threads that share work are no sooner done, and change at every
+    barrier.
     """
 
     threads: int = 1024
@@ -38,6 +39,7 @@ class Gpu:
     branches: bool = False
     ordered: bool = False
     products: tuple[str, ...] = ()
+    warpgroups: tuple[str, ...] = ()
     asynchronous: bool = False
     iterations: int = 0
     in_turn: bool = False

@@ -26,6 +26,8 @@ ROWS, COLUMNS, STEPS = 16, 8, 16
 """Of the sums of an instruction the rows and the columns, and the products of each."""
 ALONG_Y, ALONG_X = 8, 4
 """The threads of a subgroup along the rows and along the columns."""
+WARPGROUP = 128
+"""The threads of four subgroups, which multiply larger matrices together (`warpgroups`)."""
 
 
 def factors_of(state: State, stage: Stage) -> tuple[Load, Load] | None:
@@ -106,7 +108,7 @@ def check_matrix(state: State, name: str) -> None:
     if dtype not in state.gpu.products:
         raise Refusal(f"the device multiplies matrices of {listed(state.gpu.products)}, not of {dtype}")
     _check_loops(stage, plan, loop)
-    _check_launch(state, name)
+    _check_launch(state, name, loop)
 
 
 def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
@@ -123,12 +125,12 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
     inside = {each.name: each for each in plan.loops[where + 1 :]}
     for axis, place, threads, by in ((rows, "thread.y", ALONG_Y, 1), (columns, "thread.x", ALONG_X, 2)):
         found = next((each for each in plan.loops[:where] if each.level == place), None)
-        if found is None or _shape(stage, plan, found) != (axis, threads, by):
+        if found is None or shape_of_loop(stage, plan, found) != (axis, threads, by):
             raise Refusal(
                 f'a subgroup has {threads} threads along "{axis}", at "{place}" around "{loop.name}", each {by} further on',
                 f'split "{axis}" so that a loop makes {threads} iterations in steps of {by}, and bind that to "{place}"',
             )
-    shapes = [_shape(stage, plan, each) for each in inside.values()]
+    shapes = [shape_of_loop(stage, plan, each) for each in inside.values()]
     own = {
         axis: [(n, by) for of, n, by in sorted(shapes, key=lambda shape: shape[2]) if of == axis]
         for axis in (rows, columns)
@@ -148,21 +150,26 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
             )
 
 
-def _shape(stage: Stage, plan: StagePlan, loop: LoopPlan) -> tuple[str, int, int]:
+def shape_of_loop(stage: Stage, plan: StagePlan, loop: LoopPlan) -> tuple[str, int, int]:
     """The axis of a loop, its iterations (0: not known), and the step in which it moves along the axis."""
     axes = axes_of(plan, loop.name)
     trips = index.constant_value(trip_count(stage, plan, loop.name)) or 0
     return (axes[0] if len(axes) == 1 else "", trips, moves_by(plan, loop.name))
 
 
-def _check_launch(state: State, name: str) -> None:
-    """Refuses other stages of the same launch with more threads along x and y: subgroups would be others."""
+def _check_launch(state: State, name: str, matrix: LoopPlan) -> None:
+    """Refuses other stages of the same launch with more threads along x and y, or along z where warpgroups multiply: subgroups would be
+    others."""
     home = launch_of(state, name)
+    limits = {"thread.x": ALONG_X, "thread.y": ALONG_Y}
+    if matrix.subgroup == WARPGROUP:
+        outer = [each for each in state.plans[name].loops if each.level == "thread.z"]
+        limits["thread.z"] = sum(threads_of(state.stage(name), state.plans[name], each) for each in outer)
     for other in state.plans:
         if launch_of(state, other) != home:
             continue
         for loop in state.plans[other].loops[shared_count(state, other) :]:
-            most = {"thread.x": ALONG_X, "thread.y": ALONG_Y}.get(loop.level)
+            most = limits.get(loop.level)
             if most and level_of(loop) == "thread" and threads_of(state.stage(other), state.plans[other], loop) > most:
                 raise Refusal(
                     f'"{loop.name}" of "{other}" has more than {most} threads along "{loop.level}", and a subgroup that multiplies '

@@ -41,7 +41,7 @@ class Fuse:
 class LoopPlan:
     """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole; `edge`: the
     iterations of an unrolled loop that are made at a time where the edge of an array leaves fewer. Kind "matrix": the threads of a
-    subgroup run its iterations, and those inside, together, by instructions that multiply matrices.
+    subgroup run its iterations, and those inside, together, by instructions that multiply matrices, or as many threads as `subgroup` says.
 
     `level`: the axis of a GPU that a parallel loop is bound to, "block.x" … "thread.z". `subgroup`: how many neighbours among the threads
     of a fold combine their parts by handing them from thread to thread; 0: all parts go through shared memory.

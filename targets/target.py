@@ -196,6 +196,7 @@ class Target:
             branches=True,
             ordered=True,  # blocks that have begun go on (CUDA C++ Programming Guide, "Thread hierarchy"; here they begin in order)
             products=device.products,
+            warpgroups=device.warpgroups,
             asynchronous=device.asynchronous,
         )
 

@@ -41,8 +41,8 @@ class Bound:
 @dataclass(frozen=True)
 class GpuRow:
     """One line of the table: `cupy` and `torch` take the library and its arrays, None where it has nothing for the row; `plan` launches
-    kernels written by hand, `tiled` others that read through shared memory; `schedules` are raido's beside the default. A row that streams
-    is held to a copy of as many bytes."""
+    kernels written by hand, `tiled` others that read through shared memory; `schedules` are raido's beside the default, `warpgroups` those for
+    sm_90a alone. A row that streams is held to a copy of as many bytes."""
 
     row: Row
     cupy: Call | Bound | None = None
@@ -51,6 +51,7 @@ class GpuRow:
     streams: bool = False
     tiled: tuple[Statement, ...] = ()
     schedules: dict[str, Scheduler] = field(default_factory=dict)
+    warpgroups: dict[str, Scheduler] = field(default_factory=dict)
 
 
 @rd.algorithm
@@ -132,6 +133,35 @@ def wide_tiles(buffers: int) -> Scheduler:
             copy.reorder(f"{part}io", f"{part}iio", f"{part}iii", f"{part}o").bind(f"{part}io", "thread.z")
             copy.bind(f"{part}iio", "thread.y").bind(f"{part}iii", "thread.x").vectorize(f"{line}i")
             copy.store(pad=8, buffers=buffers)
+        return s
+
+    return schedule
+
+
+def by_warpgroups(columns: int, buffers: int) -> Scheduler:
+    """Tiles of 128 × `columns` sums by two warpgroups. Eight threads that follow each other copy the 16 bytes of eight lines, which lie side by
+    side in shared memory, and 32 of them four parts of each line."""
+
+    def schedule(algorithm: rd.Algorithm, target: Target) -> rd.Schedule:
+        s = algorithm.schedule(target=target)
+        s["out"].split("y", 2048).split("yi", 128).split("yii", 16).split("yiii", 8)
+        s["out"].split("x", columns).split("xi", 8).split("xii", 2).split("r", 64)
+        s["out"].reorder("yo", "xo", "yio", "ro", "yiio", "yiiii", "xiio", "ri", "yiiio", "xio", "xiii")
+        s["out"].bind("yo", "block.z").bind("xo", "block.y").bind("yio", "block.x")
+        s["out"].bind("yiio", "thread.z").bind("yiiii", "thread.y").bind("xiio", "thread.x")
+        s["out"].unroll("yiiio").unroll("xio").unroll("xiii")
+        for array, rows, line in (("a", "y", "r"), ("b", "r", "x")):
+            s["out"].cache(array, "out", "ro", scope="shared")
+            copy = (
+                s[f"{array}_copy"].split(line, 8).split(rows, 8).reorder(f"{rows}o", f"{line}o", f"{rows}i", f"{line}i")
+            )
+            copy.store(layout=(f"{line}o", rows, f"{line}i"), buffers=buffers)
+            (pair, *_) = copy.fuse(f"{rows}o", f"{line}o").axes
+            (part, *_) = copy.fuse(pair, f"{rows}i").axes
+            copy.split(part, 256).split(f"{part}i", 32).split(f"{part}ii", 4)
+            copy.reorder(f"{part}io", f"{part}iio", f"{part}iii", f"{part}o").bind(f"{part}io", "thread.z")
+            copy.bind(f"{part}iio", "thread.y").bind(f"{part}iii", "thread.x").vectorize(f"{line}i")
+        s["out"].tensorize("ri", threads=128)
         return s
 
     return schedule
@@ -240,6 +270,11 @@ def product() -> dict[str, Call]:
 
 
 WIDE = {f"raido, 128 × 128, {buffers} buffers": wide_tiles(buffers) for buffers in (2, 3, 4)}
+BY_WARPGROUPS = {
+    f"raido, 128 × {columns} by warpgroups": by_warpgroups(columns, buffers)
+    for columns, buffers in ((128, 3), (256, 4))
+}
+WIDE_ROW = {"torch": exact_sums, "schedules": WIDE, "warpgroups": BY_WARPGROUPS}
 GPU_ROWS = {
     "copy": GpuRow(COPY, lambda cupy, a: a.copy(), lambda torch, a: a.clone(), plan("copy"), streams=True),
     "sum": GpuRow(ROWS["sum"], lambda cupy, a: a.sum(), lambda torch, a: a.sum(), plan("reduce"), streams=True),
@@ -283,8 +318,8 @@ GPU_ROWS = {
     "sgemm_1024": GpuRow(ROWS["sgemm_1024"], **product(), plan=plan("sgemm")),
     "sgemm_2048": GpuRow(ROWS["sgemm_2048"], **product(), plan=plan("sgemm")),
     "f16_4096": GpuRow(matrix_row(product_of_halves, "f16", "f16", 4096), torch=exact_sums),
-    "bf16_4096": GpuRow(matrix_row(product_of_brains, "bf16", "bf16", 4096), torch=exact_sums, schedules=WIDE),
-    "bf16_8192": GpuRow(matrix_row(product_of_brains, "bf16", "bf16", 8192), torch=exact_sums, schedules=WIDE),
+    "bf16_4096": GpuRow(matrix_row(product_of_brains, "bf16", "bf16", 4096), **WIDE_ROW),
+    "bf16_8192": GpuRow(matrix_row(product_of_brains, "bf16", "bf16", 8192), **WIDE_ROW),
     "tf32_4096": GpuRow(matrix_row(product_in_tf32, "f32", "tf32", 4096), torch=in_tf32),
     "mandelbrot": GpuRow(
         ROWS["mandelbrot"],

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from raido.schedule.directives.kinds import kindless
-from raido.schedule.directives.recorder import Name, Recorder, Self, rule
+from raido.schedule.directives.recorder import Name, Number, Recorder, Self, rule
+from raido.schedule.matrix_units import WARPGROUP
+from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, put, with_loop
 
 
@@ -14,7 +16,7 @@ class MatrixDirectives(Recorder):
 
     __slots__ = ()
 
-    def tensorize(self: Self, axis: Name) -> Self:
+    def tensorize(self: Self, axis: Name, threads: Number = 0) -> Self:
         """Runs a loop over products, and the unrolled ones inside, by instructions that multiply matrices: the 32 threads of a subgroup
         add the products of a tile of 16 × 16 elements and one of 16 × 8 to 16 × 8 sums.
 
@@ -24,6 +26,11 @@ class MatrixDirectives(Recorder):
         subgroups. Inside of `axis` stand unrolled loops over the rows of a thread, an even number in steps of 8, and over its columns, pairs in
         steps of 8. Products are exact; an instruction adds 16 of them to a sum at once, so last bits may differ from those of sums one by one
         (docs/gpu.md has the bound). Steps that are left are made with zeros; results smaller than a tile are summed one by one.
+
+        threads: 128 lets a warpgroup, four subgroups ("thread.z") of 16 rows each, multiply tiles of 64 × 16 and 16 × N elements together
+        (`wgmma`), of factors in shared memory: copies in blocks of 8 lines of 16 bytes, `split("r", 8).store(layout=("ro", "y", "ri"))`, which
+        are said before. Inside of `axis` stand two rows of a thread then, and pairs of at most 256 columns; less than 16 steps that are left
+        are summed one by one. No default schedule says it.
 
         before   for ri in ro..ro + 32: sum[y, x] += f32(a[y, ri]) * f32(b[ri, x])
         after    for ri in ro..ro + 32 by matrix: sum[y, x] += f32(a[y, ri]) * f32(b[ri, x])
@@ -36,13 +43,18 @@ class MatrixDirectives(Recorder):
         >>> [(loop.name, loop.kind) for loop in c.plan.loops][-3:]
         [('ri', 'matrix'), ('row', 'unroll'), ('column', 'unroll')]
 
-        Refuses targets without such an instruction (CUDA has it from sm_80 on), other sums, and loops in which threads do not have the
-        sums that it gives them. Say it behind what it needs of the other loops.
+        Refuses targets without such an instruction (CUDA has it from sm_80 on, of 128 threads on sm_90a alone), other sums, and loops in
+        which threads do not have the sums that it gives them. Say it behind what it needs of the other loops.
         """
-        return self._record("tensorize", axis=axis)
+        return self._record("tensorize", axis=axis, threads=threads)
 
 
 @rule('tensorize axis "{axis}" of stage "{stage}"')
-def apply_tensorize(state: State, stage: str, axis: str) -> State:
+def apply_tensorize(state: State, stage: str, axis: str, threads: int = 0) -> State:
     loop = kindless(state, stage, axis)
-    return put(state, with_loop(state.plan(stage), replace(loop, kind="matrix")), "loops")
+    if threads not in (0, WARPGROUP):
+        raise Refusal(
+            f"{threads} threads do not multiply matrices together",
+            f"threads={WARPGROUP} for a warpgroup, or leave `threads` out for a subgroup",
+        )
+    return put(state, with_loop(state.plan(stage), replace(loop, kind="matrix", subgroup=threads)), "loops")

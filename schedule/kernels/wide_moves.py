@@ -258,7 +258,7 @@ class _Moves:
 
     def _add(self, moves: dict[Any, _Move], of: Any, buffer: Buffer, indices: tuple[NestExpr, ...]) -> None:
         """Adds a move, if elements are consecutive and the first of them is aligned."""
-        inner = tuple(substitute(i, self._inner) for i in indices)
+        inner = tuple(self._settled(substitute(i, self._inner)) for i in indices)
         if of in moves or reads_memory(*inner):
             return
         x = self.loop.var
@@ -273,6 +273,23 @@ class _Moves:
         lanes = (ix.as_index(self.lanes),)
         own = Buffer(f"{buffer.name}_{self.lanes}", buffer.dtype, lanes, "register", new_serial(), (), 1, None)
         moves[of] = _Move(buffer, first, own, asked)
+
+    def _settled(self, i: NestExpr) -> NestExpr:
+        """An index without quotients and remainders by a multiple of as many as there are iterations, where what is divided begins at such a
+        multiple, too: no iteration comes to another block of a layout in blocks."""
+        x, low, found = self.loop.var, self.loop.low, dict[Node, Expr]()
+        for node in topological(i):
+            k = ix.constant_value(node.args[1]) if isinstance(node, Op) and node.name in ("floordiv", "mod") else None
+            if not k or k % self.lanes or not isinstance(node, Op):
+                continue
+            of = ix.canonical(node.args[0])
+            begin = ix.canonical(substitute(of, {x: low}))
+            constant, terms = ix.linear(ix.canonical(substitute(begin, self._outer)))
+            follows = ix.difference(ix.sub(of, x), ix.sub(begin, low)) == 0
+            if follows and not any(n % self.lanes for n in (constant, *terms.values())):
+                within = ix.sub(x, low)
+                found[node] = ix.floordiv(begin, k) if node.name == "floordiv" else ix.add(ix.mod(begin, k), within)
+        return substitute(i, found) if found else i
 
     def _together(self, buffer: Buffer) -> int:
         """The elements that move at once."""

@@ -240,6 +240,8 @@ def as_planned(loop: LoopPlan, stage: str, kind: str = "") -> dict[str, Any]:
         fields |= {"lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
     elif kind == "parallel":
         fields |= {"level": loop.level, "grain": loop.grain, "dynamic": loop.dynamic}
+    elif kind == "matrix":
+        fields["threads"] = loop.subgroup
     return fields
 
 

@@ -314,7 +314,8 @@ class For:
     `lanes`, `interleave`, `tail` belong to vector loops (lanes 0: the target decides), `grain` and `dynamic` to parallel ones.
     `level`: where on a GPU the iterations of a parallel loop run, "block.x" … "thread.z" ("": left to whoever makes kernels). All
     iterations end before the statement after the loop begins, on every level. `threads`: the most iterations that a loop bound to
-    threads makes, as far as the schedule knows (else 0): where there are more, the threads of a block take them in turn.
+    threads makes, as far as the schedule knows (else 0): where there are more, the threads of a block take them in turn; of a matrix loop:
+    how many threads run it together, 0 for a subgroup.
     `stage` says which stage's loop this is and `loop` its name in the schedule (both for printing and features; "" otherwise).
     `certificates` are what `races` believes of a parallel loop. `alone`: a name, known inside a parallel loop, for whether one thread runs
     all of its iterations, in order; no results may depend on it. `copied`: whether a code generator may make copies of the body, or of those

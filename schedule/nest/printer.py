@@ -124,7 +124,7 @@ class NestPrinter(ExpressionText):
             head += f", interleave {loop.interleave}" if loop.interleave != 1 else ""
             head += f", tail {loop.tail}" if loop.tail != "default" else ""
         if loop.kind == "matrix":
-            head += " by matrix"
+            head += " by matrix" + (f" of {loop.threads} threads" if loop.threads else "")
         if loop.kind == "parallel":
             head += (f" grain {loop.grain}" if loop.grain else "") + (" dynamic" if loop.dynamic else "")
         self.shared = {}

@@ -34,6 +34,11 @@ class CudaInfo:
         return ("f16", "bf16", "tf32") if self.capability >= 80 else ()
 
     @property
+    def warpgroups(self) -> tuple[str, ...]:
+        """The types of factors of which `wgmma` multiplies matrices (PTX ISA: in code for sm_90a, which no other architecture executes)."""
+        return self.products if self.architecture == "sm_90a" else ()
+
+    @property
     def asynchronous(self) -> bool:
         """Whether there is `cp.async` (PTX ISA: from sm_80 on)."""
         return self.capability >= 80

@@ -13,11 +13,14 @@ from functools import partial
 
 from raido.algo.errors import ExportError, TargetError, explain
 from raido.targets.cuda.nvrtc import compile_source
+from raido.targets.cuda.source.warpgroups import MULTIPLY
 from raido.targets.devices.code import DeviceCode
 from raido.targets.devices.export import DevicePart
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "compute_75")
 """Machine code for every generation from Turing on, which later chips of it execute, and PTX for generations to come."""
+WARPGROUPS = "sm_90a"
+"""The architecture that alone has the instructions of warpgroups; its code runs on no other one."""
 _OLDEST = 75
 _MAGIC = b"RaidoCU\0"
 _SOURCES = ("program", "device", "plan", "cuda", "cuda_foreign", "cuda_repeat", "cuda_program")
@@ -37,14 +40,14 @@ def part_for(architectures: Sequence[str] | None = None) -> DevicePart:
         said = "none" if not names else repr(architectures if isinstance(architectures, str) else wrong[0])
         takes = 'a list of "sm_90" and its like for machine code, "compute_75" for PTX, from 75 on'
         raise ExportError(explain(f"architectures= has {said}", takes=takes))
-    oldest = min(int(name.partition("_")[2]) for name in names)
+    oldest = min(_capability(name) for name in names)
     everywhere = f"compute_{oldest}" in names
     devices = f"from compute capability {oldest // 10}.{oldest % 10} on"
     if not everywhere:
         devices = f"that executes code for {' or '.join(names)}"
     return DevicePart(
         tuple(f"raido_{part}.c" for part in _SOURCES),
-        partial(compile_for, names),
+        partial(compile_for, names, architectures is None),
         partial(write_needs, oldest),
         f"a CUDA device {devices}, with a driver of CUDA 13.0 or newer",
         "the first",
@@ -54,11 +57,18 @@ def part_for(architectures: Sequence[str] | None = None) -> DevicePart:
 
 def _is_architecture(name: object) -> bool:
     match = re.fullmatch(r"(?:sm|compute)_(\d{2,3})", name) if isinstance(name, str) else None
-    return match is not None and int(match[1]) >= _OLDEST
+    return name == WARPGROUPS or (match is not None and int(match[1]) >= _OLDEST)
 
 
-def compile_for(architectures: Sequence[str], code: DeviceCode) -> DeviceCode:
-    """A program whose kernels have code for all of these architectures; ExportError where it cannot be compiled."""
+def _capability(name: str) -> int:
+    return int(name.partition("_")[2].removesuffix("a"))
+
+
+def compile_for(architectures: Sequence[str], by_default: bool, code: DeviceCode) -> DeviceCode:
+    """A program whose kernels have code for all of these architectures, by default for sm_90a, too, where its warpgroups multiply matrices;
+    ExportError where it cannot be compiled."""
+    if by_default and MULTIPLY in code.text:
+        architectures = (*architectures, WARPGROUPS)
     try:
         table = write_code_table([(name, compile_source(code.text, name).code) for name in architectures])
     except TargetError as error:
@@ -78,8 +88,8 @@ def write_code_table(codes: Sequence[tuple[str, bytes]]) -> bytes:
     """
     rows, start = [], len(_MAGIC) + 8 + 24 * len(codes)
     for name, code in codes:
-        kind, _, capability = name.partition("_")
-        rows.append(struct.pack("<IIQQ", int(capability), kind == "compute", start, len(code)))
+        kind = 2 if name == WARPGROUPS else int(name.startswith("compute"))
+        rows.append(struct.pack("<IIQQ", _capability(name), kind, start, len(code)))
         start += -(-len(code) // 8) * 8
     padded = (code + bytes(-len(code) % 8) for _, code in codes[:-1])
     return b"".join([_MAGIC, struct.pack("<Q", len(codes)), *rows, *padded, *(code for _, code in codes[-1:])])

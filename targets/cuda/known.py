@@ -21,6 +21,8 @@ _ARCHITECTURES = {
     120: (99 << 10, 170),
 }
 _OLDEST = 75
+_EXACT = ("sm_90a",)
+"""Architectures of one compute capability alone, with instructions that later ones do not have."""
 
 
 def device_for(which: str, architecture: str) -> CudaInfo:
@@ -42,9 +44,11 @@ def device_for(which: str, architecture: str) -> CudaInfo:
 
 
 def _documented(architecture: str) -> CudaInfo:
-    match = re.fullmatch(r"(?:sm|compute)_(\d+)", architecture)
+    match = re.fullmatch(
+        r"(?:sm|compute)_(\d+)", architecture.removesuffix("a") if architecture in _EXACT else architecture
+    )
     if match is None or int(match.group(1)) not in _ARCHITECTURES:
-        known = ", ".join(f"sm_{capability}" for capability in _ARCHITECTURES)
+        known = ", ".join([*(f"sm_{capability}" for capability in _ARCHITECTURES), *_EXACT])
         raise TargetError(f'unknown architecture "{architecture}"; there is: {known}, and compute_{_OLDEST} for PTX')
     capability = int(match.group(1))
     shared, processors = _ARCHITECTURES[capability]

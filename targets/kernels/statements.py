@@ -47,6 +47,7 @@ from raido.targets.kernels.faults import record_fault
 from raido.targets.kernels.matrices import emit_matrix
 from raido.targets.kernels.unit import Form, Held, Unit, atomic, condition, load, operation
 from raido.targets.kernels.values import Values, encode, from_word, to_word
+from raido.targets.kernels.warpgroups import emit_warpgroup
 
 _UNROLL_LIMIT = 256
 
@@ -229,7 +230,7 @@ class Statements:
         unit = self.unit
         if s.kind in ("parallel", "vector"):
             raise CompileError(f"internal: a {s.kind} loop over {s.var.name} cannot stand inside a kernel")
-        if s.kind == "matrix" and emit_matrix(self, s):
+        if s.kind == "matrix" and (emit_warpgroup if s.threads else emit_matrix)(self, s):
             return
         low, high = self.values.prepare(s.low, s.high)
         if isinstance(low, int) and isinstance(high, int):

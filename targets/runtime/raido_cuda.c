@@ -327,9 +327,11 @@ static int32_t refused(RdDevice* d, const char* name, CUresult result) {
 
 /* Whether a device of this capability runs a code, and runs it rather than `best`. */
 static int is_better(const RdCudaCode* code, const RdCudaCode* best, uint32_t capability) {
-  if (code->capability > capability || (!code->ptx && code->capability / 10 != capability / 10)) return 0;
-  if (!best->bytes || !code->ptx != !best->ptx) return !best->bytes || !code->ptx;
-  return code->capability > best->capability;
+  int ptx = code->kind == RD_CUDA_PTX, exact = code->kind == RD_CUDA_EXACT;
+  if (exact ? code->capability != capability : code->capability > capability) return 0;
+  if (!ptx && code->capability / 10 != capability / 10) return 0;
+  if (!best->bytes || ptx != (best->kind == RD_CUDA_PTX)) return !best->bytes || !ptx;
+  return code->capability > best->capability || (code->capability == best->capability && exact);
 }
 
 /* The code that a device gets: what the kernel has, or one of its table. */

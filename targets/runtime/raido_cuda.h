@@ -20,12 +20,13 @@ typedef struct RdCudaInfo {
  * table.  A kernel whose code is a table gets the machine code of the newest architecture that the device executes, which is one of its
  * own major version, and PTX where there is none. */
 #define RD_CUDA_TABLE "RaidoCU"
+enum { RD_CUDA_MACHINE_CODE, RD_CUDA_PTX, RD_CUDA_EXACT }; /* exact: machine code for this compute capability alone, as sm_90a */
 typedef struct RdCudaTable {
   char magic[8];
   uint64_t count;
 } RdCudaTable;
 typedef struct RdCudaCode {
-  uint32_t capability, ptx; /* the compute capability that it is for, or from which on; ptx: 0 for machine code */
+  uint32_t capability, kind; /* the compute capability that it is for, or from which on; RD_CUDA_MACHINE_CODE, … */
   uint64_t offset, bytes;
 } RdCudaCode;
 

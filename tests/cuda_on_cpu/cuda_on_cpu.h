@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <random>
 #include <sys/mman.h>
 #include <thread>
@@ -85,8 +86,20 @@ struct Coming {
   const void* from;
   size_t bytes;
 };
+using Sum = float (*)(float, unsigned long long, unsigned long long, int, int);
+// A product that an instruction of a warpgroup has begun to add to a sum.
+struct Product {
+  float* sum;
+  Sum add;
+  uint64_t a, b;
+  int row, column;
+};
 struct Fiber {
   std::vector<std::vector<Coming>> groups;
+  std::vector<Product> products;
+  std::map<float*, float> sums;
+  size_t committed = 0;
+  bool fenced = false, shown = false, seen = false;
   ucontext_t begin;
   jmp_buf at;
   Stack stack;
@@ -141,6 +154,8 @@ inline void prepare(int which, dim3 size) {
   Fiber& fiber = fibers[which];
   fiber.done = false;
   fiber.groups.assign(1, {});
+  fiber.products.clear(), fiber.sums.clear();
+  fiber.committed = 0, fiber.fenced = fiber.shown = fiber.seen = false;
   fiber.waits = nothing;
   fiber.id = {which % size.x, which / size.x % size.y, which / (size.x * size.y)};
   if (fiber.begun || fiber.stack.base) return;
@@ -230,7 +245,11 @@ template <class T> T exchange(T value, int from) {
 }
 }  // namespace on_cpu
 
-inline void __syncthreads() { on_cpu::wait(on_cpu::barrier); }
+inline void __syncthreads() {
+  on_cpu::Fiber& fiber = on_cpu::fibers[on_cpu::now];
+  fiber.seen = fiber.shown, fiber.shown = false;
+  on_cpu::wait(on_cpu::barrier);
+}
 inline void __syncwarp(unsigned = ~0u) { on_cpu::wait(on_cpu::warp); }
 template <class T> T __shfl_sync(unsigned, T value, int from, int width = 32) {
   int lane = on_cpu::lane();
@@ -361,6 +380,49 @@ inline void raido_matrix_multiply_tf32(float& s, float& t, float& u, float& v, u
   on_cpu::multiply_words(sums, {a, b, c, d, x, y});
 }
 #endif
+
+// --- products of warpgroups: PTX ISA, "wgmma.mma_async"
+
+namespace on_cpu {
+// Begins to add products to a sum, in whose place is not a number until the group of them is awaited: they are made as late as they may,
+// of what shared memory holds then. What was not fenced, or not shown to such instructions at the last barrier, is not a number either.
+inline void add_later(float& sum, Sum add, uint64_t a, uint64_t b, int row, int column) {
+  Fiber& fiber = fibers[now];
+  if (!fiber.sums.count(&sum)) fiber.sums[&sum] = fiber.fenced && fiber.seen ? sum : NAN;
+  sum = NAN;
+  fiber.products.push_back({&sum, add, a, b, row, column});
+}
+}  // namespace on_cpu
+inline const void* raido_shared_at(uint32_t address) { return on_cpu::shared + address; }
+inline uint64_t __cvta_generic_to_shared(const void* at) {
+  uint64_t place = (uint64_t)at - (uint64_t)on_cpu::shared;
+  if (place >= on_cpu::shared_bytes || place % 16) on_cpu::fail("a factor that does not begin at a multiple of 16 bytes of shared memory");
+  return place;
+}
+inline void raido_warpgroup_add(float& sum, on_cpu::Sum add, uint64_t a, uint64_t b, int row, int column) {
+  on_cpu::add_later(sum, add, a, b, row, column);
+}
+inline void raido_warpgroup_fence() {
+  on_cpu::wait(on_cpu::warp);
+  on_cpu::fibers[on_cpu::now].fenced = true;
+}
+inline void raido_warpgroup_commit() { on_cpu::fibers[on_cpu::now].committed = on_cpu::fibers[on_cpu::now].products.size(); }
+inline void raido_warpgroup_await() {
+  on_cpu::wait(on_cpu::warp);
+  on_cpu::Fiber& fiber = on_cpu::fibers[on_cpu::now];
+  for (size_t k = 0; k < fiber.committed; ++k) {
+    auto& each = fiber.products[k];
+    fiber.sums[each.sum] = each.add(fiber.sums[each.sum], each.a, each.b, each.row, each.column);
+    *each.sum = fiber.sums[each.sum];
+  }
+  fiber.products.erase(fiber.products.begin(), fiber.products.begin() + fiber.committed);
+  fiber.committed = 0, fiber.fenced = false;
+  if (fiber.products.empty()) fiber.sums.clear();
+}
+inline void raido_barrier_of_warpgroups() {
+  on_cpu::fibers[on_cpu::now].shown = true;
+  __syncthreads();
+}
 
 // --- atomic updates
 

@@ -166,7 +166,7 @@ def test_the_header_names_the_devices(library: Path) -> None:
 
 @pytest.mark.parametrize(
     ("capability", "taken"),
-    [(75, "sm_75"), (80, "sm_80"), (86, "sm_80"), (90, "sm_90"), (103, "sm_100"), (110, "compute_75")],
+    [(75, "sm_75"), (80, "sm_80"), (86, "sm_80"), (90, "sm_90a"), (95, "sm_90"), (103, "sm_100"), (110, "compute_75")],
 )
 def test_a_device_gets_the_newest_code_that_it_executes(
     driver: FakeDriver, work: CudaCompilation, tmp_path: Path, capability: int, taken: str
@@ -174,7 +174,9 @@ def test_a_device_gets_the_newest_code_that_it_executes(
     """All other codes of the table are what no driver takes."""
     (tmp_path / "twin.so").write_bytes(compile_twin(work.text))
     driver.register("the one", tmp_path / "twin.so", "")
-    table = write_code_table([(name, b"the one\0" if name == taken else b"another") for name in ARCHITECTURES])
+    table = write_code_table(
+        [(name, b"the one\0" if name == taken else b"another") for name in ("sm_90a", *ARCHITECTURES)]
+    )
     kernel = replace(next(iter(work.kernels.values())), code=table, narrow=table)
     driver.set(capability=capability)
     with CudaDevice(find_device()) as device:

@@ -530,6 +530,56 @@ case(
 )
 
 
+# Warpgroups
+
+
+def with_warpgroups(act: Callable[[Schedule], object]) -> Callable[[Schedule], object]:
+    """The same for a schedule of a GPU whose warpgroups multiply matrices of f16."""
+    machine = Machine(gpu=Gpu(products=("f16",), warpgroups=("f16",)))
+    return lambda s: act(Schedule(s.graph, (), machine))
+
+
+def warpgroup(
+    s: Schedule, rows: int = 64, columns: int = 8, a: str = "io", pad: int = 0, scope: str = "shared"
+) -> Schedule:
+    """The loops of so many rows and columns of a warpgroup, and copies of both factors, the left one in blocks of its elements."""
+    c = s["c"].split("i", rows).split("ii", 16).split("iii", 8, names=("row", "g"))
+    c.split("j", columns).split("ji", 8).split("jii", 2, names=("t", "column")).split("r", 16)
+    c.reorder("io", "jo", "ro", "iio", "g", "t", "ri", "row", "jio", "column").bind("io", "block.y").bind(
+        "jo", "block.x"
+    )
+    c.bind("iio", "thread.z").bind("g", "thread.y").bind("t", "thread.x").unroll("row").unroll("jio").unroll("column")
+    for array in ("a", "b"):
+        c.cache(array, "c", "ro", scope=scope)
+    axes = s["a_copy"].axes, s["b_copy"].axes
+    s["a_copy"].split(axes[0][1], 8).store(
+        layout=(axes[0][1] + "o", axes[0][0], axes[0][1] + "i") if a else None, pad=pad
+    )
+    s["b_copy"].split(axes[1][1], 8).store(layout=(axes[1][1] + "o", axes[1][0], axes[1][1] + "i"))
+    return s
+
+
+def case_of_warpgroups(what: str, **how: Any) -> None:
+    case(graphs.narrow_product, what, with_warpgroups(lambda s: warpgroup(s, **how)["c"].tensorize("ri", threads=128)))
+
+
+case(
+    graphs.narrow_product,
+    "tensorize by 64 threads",
+    with_warpgroups(lambda s: warpgroup(s)["c"].tensorize("ri", threads=64)),
+)
+case(
+    graphs.narrow_product,
+    "tensorize by warpgroups without them",
+    with_units(lambda s: warpgroup(s)["c"].tensorize("ri", threads=128)),
+)
+case_of_warpgroups("tensorize half a warpgroup", rows=32)
+case_of_warpgroups("tensorize too many columns of a warpgroup", columns=264)
+case_of_warpgroups("tensorize by warpgroups what is not shared", scope="local")
+case_of_warpgroups("tensorize by warpgroups rows as they are", a="")
+case_of_warpgroups("tensorize by warpgroups rows with room between", pad=8)
+
+
 def message(name: str) -> str:
     """The text of the error that a case raises, without what changes from run to run; what was accepted before must still replay."""
     graph, act = CASES[name]

@@ -18,6 +18,7 @@ from raido.targets.cuda.source.narrow import Narrow
 from raido.targets.cuda.source.operations import convert, write_native
 from raido.targets.cuda.source.recipes import Functions
 from raido.targets.cuda.source.values import literal, memory_type, type_text
+from raido.targets.cuda.source.warpgroups import define, name_of
 from raido.targets.cuda.source.writer import Writer
 from raido.targets.devices import tir
 
@@ -26,6 +27,7 @@ PREFIX = "raido_"
 ATOMIC = PREFIX + "atomic_"
 EXCHANGE = PREFIX + "exchange"
 MATRIX = PREFIX + "matrix_"
+WARPGROUP = PREFIX + "warpgroup_"
 COPY = PREFIX + "copy"
 COPIED = (4, 8, 16)
 """Bytes that an asynchronous copy moves at once (PTX ISA, "cp.async")."""
@@ -413,6 +415,21 @@ class Expressions:
             given = [*(self.one(word) for word in words), f"&{array.name}[{self.index(index)[1]}]"]
             return f"{name}_{int(count.value)}{'_transposed' if int(transposed.value) else ''}({', '.join(given)});"
         return f"{name}({', '.join(map(self.one, arguments))});"
+
+    def warpgroup(self, name: str, arguments: Sequence[Any]) -> str:
+        """A statement of a warpgroup: factors are said by descriptors, sums are elements of a thread's arrays."""
+        if not arguments:
+            return f"{name}();"
+        columns, *turned = (int(each.value) for each in arguments[:3])
+        factors = []
+        for address, *apart in (arguments[3:6], arguments[6:9]):
+            array, index = self.element(address.args[0])
+            factors.append(
+                f"{WARPGROUP}descriptor(&{array.name}[{self.index(index)[1]}], {', '.join(str(int(n.value)) for n in apart)})"
+            )
+        function = name_of(name, columns, turned)
+        self.functions.definitions.setdefault(function, define(name, columns, turned))
+        return f"{function}({', '.join([*factors, *map(self.one, arguments[9:])])});"
 
 
 def widened(low: str) -> str:

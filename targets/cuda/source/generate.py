@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from raido.algo.errors import CompileError, TargetError
 from raido.algo.graph.dtypes import i64
-from raido.targets.cuda.source.expressions import BETWEEN_BLOCKS, COPY
+from raido.targets.cuda.source.expressions import BETWEEN_BLOCKS, COPY, WARPGROUP
 from raido.targets.cuda.source.recipes import Functions
 from raido.targets.cuda.source.statements import Statements, receive
 from raido.targets.devices import tir
@@ -31,6 +31,8 @@ MOST_SHARED = 227 << 10
 more blocks than fit."""
 REGISTER, REGISTERS = 4, 64 << 10
 """Bytes of a register, and the registers of a processor, on any device (CUDA C++ Programming Guide, "Compute capabilities")."""
+OF_A_THREAD, OF_ADDRESSES = 255, 64
+"""The registers of a thread, on any device, and what it has of them for addresses."""
 NARROW = "raido_narrow_"
 """The beginning of the name of a kernel whose indices have 32 bits, as raido_cuda.c has it, too."""
 MOST_THREADS = 1024
@@ -102,6 +104,7 @@ def _write_kernel(function: Any, functions: Functions, strides: Strides | None =
     shared_bytes = _shared_bytes(function)
     carved = shared_bytes > STATIC_SHARED
     statements = Statements(name, functions, carved, strides)
+    statements.warpgroups = any(name.startswith(WARPGROUP) for name in _callees(function))
     apart = "tirx.noalias" in function.attrs and bool(function.attrs["tirx.noalias"])
     written, shared = _written(function), _hands_on(function)
     given = [
@@ -143,13 +146,14 @@ def _shared_bytes(function: Any) -> int:
 
 def _blocks_at_a_time(function: Any, threads: int, shared_bytes: int) -> int:
     """The blocks that a processor is to hold, which bounds the registers of a thread: as many as its shared memory does, and no more than
-    leave a thread twice the registers of its largest array."""
+    leave a thread twice the registers of its largest array, and those of addresses, if it may have so many."""
     words = [1]
     for node in tir.walk(function.body):
         if tir.kind(node) == "AllocBuffer" and not str(node.buffer.scope()).startswith("shared"):
             dtype, _ = tir.read_type(str(node.buffer.dtype))
             words.append(math.prod(int(extent.value) for extent in node.buffer.shape) * dtype.itemsize // REGISTER)
-    return max(1, min(MOST_SHARED // shared_bytes, REGISTERS // (threads * 2 * max(words))))
+    wanted = min(OF_A_THREAD, 2 * max(words) + OF_ADDRESSES)
+    return max(1, min(MOST_SHARED // shared_bytes, REGISTERS // (threads * wanted)))
 
 
 def _written(function: Any) -> set[Any]:
@@ -170,8 +174,12 @@ def _written(function: Any) -> set[Any]:
 
 def _hands_on(function: Any) -> bool:
     """Whether blocks read what others write meanwhile: such an array must not be taken for one that only this thread changes."""
-    calls = (node for node in tir.walk(function.body) if tir.kind(node) == "Call")
-    return any(tir.callee(node)[0] in BETWEEN_BLOCKS for node in calls)
+    return any(name in BETWEEN_BLOCKS for name in _callees(function))
+
+
+def _callees(function: Any) -> Iterator[str]:
+    """The names of the operations that a kernel calls."""
+    return (tir.callee(node)[0] for node in tir.walk(function.body) if tir.kind(node) == "Call")
 
 
 def _check_limits(kernel: Interface) -> None:

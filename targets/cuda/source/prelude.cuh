@@ -68,6 +68,7 @@ RAIDO_INLINE f32 raido_widen(f16 a) { f32 r; asm("cvt.f32.f16 %0, %1;" : "=f"(r)
 RAIDO_INLINE f16 raido_narrow(f32 a) { f16 r; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(a)); return r; }
 RAIDO_INLINE f16 raido_narrow(f64 a) { f16 r; asm("cvt.rn.f16.f64 %0, %1;" : "=h"(r) : "d"(a)); return r; }
 #endif
+RAIDO_INLINE f32 raido_widen_brain(u16 a) { return __uint_as_float((u32)a << 16); }
 
 // Atomic updates give the element before them. 64-bit integers are `long long` to CUDA's overloads.
 RAIDO_INLINE i32 raido_atomic_add(i32* p, i32 v) { return atomicAdd(p, v); }
@@ -222,9 +223,53 @@ RAIDO_INLINE void raido_matrix_multiply_tf32(T& s, T& t, T& u, T& v, u32 a, u32 
 }
 #endif
 #ifdef RAIDO_MATRIX_MULTIPLY
-RAIDO_INLINE f32 raido_widen_brain(u16 a) { return __uint_as_float((u32)a << 16); }
 RAIDO_MATRIX_MULTIPLY(f16, raido_widen)
 RAIDO_MATRIX_MULTIPLY(bf16, raido_widen_brain)
+#endif
+
+// Products of 64 x 16 and 16 x N elements (8 steps of tf32) that four warps add to sums together, of factors in shared memory: code for sm_90a.
+// PTX ISA, "wgmma.mma_async" and "Matrix descriptor": a factor lies in blocks of 8 lines of 16 bytes; `along_steps` and `along_lines` are the
+// bytes from a block to the next one. What threads have written to shared memory is seen by such instructions behind a fence and a barrier.
+RAIDO_INLINE u64 raido_warpgroup_descriptor(const void* at, u32 along_steps, u32 along_lines) {
+  const u32 address = (u32)__cvta_generic_to_shared(at);
+  return (u64)(address >> 4) | (u64)(along_steps >> 4) << 16 | (u64)(along_lines >> 4) << 32;
+}
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define RAIDO_WARPGROUPS
+RAIDO_INLINE void raido_warpgroup_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+RAIDO_INLINE void raido_warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+RAIDO_INLINE void raido_warpgroup_await() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+RAIDO_INLINE void raido_barrier_of_warpgroups() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+}
+#else
+#ifndef RAIDO_ON_CPU  // an exported library on another device: each thread makes its sums one by one
+RAIDO_INLINE void raido_warpgroup_fence() {}
+RAIDO_INLINE void raido_warpgroup_commit() {}
+RAIDO_INLINE void raido_warpgroup_await() {}
+RAIDO_INLINE void raido_barrier_of_warpgroups() { __syncthreads(); }
+RAIDO_INLINE const void* raido_shared_at(u32 address) { return (const void*)__cvta_shared_to_generic(address); }
+RAIDO_INLINE void raido_warpgroup_add(f32& sum, f32 (*add)(f32, u64, u64, i32, i32), u64 a, u64 b, i32 row, i32 column) {
+  sum = add(sum, a, b, row, column);
+}
+#endif
+template <class T, bool TURNED> RAIDO_INLINE T raido_warpgroup_element(u64 factor, i32 line, i32 step) {
+  const i32 together = 16 / sizeof(T), along_steps = (i32)(factor >> 16 & 0x3fff) << 4, along_lines = (i32)(factor >> 32 & 0x3fff) << 4;
+  const i32 inside = TURNED ? step % 8 * 16 + line % 8 * (i32)sizeof(T) : line % 8 * 16 + step % together * (i32)sizeof(T);
+  return *(const T*)raido_shared_at(((u32)(factor & 0x3fff) << 4) + line / 8 * along_lines + step / together * along_steps + inside);
+}
+#define RAIDO_WARPGROUP_SUM(dtype, T, steps, widen)                                                                              \
+  template <bool A, bool B> __device__ __noinline__ f32 raido_warpgroup_sum_##dtype(f32 sum, u64 a, u64 b, i32 row, i32 column) { \
+    const i32 thread = (i32)((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 128;                         \
+    row += thread / 32 * 16 + thread % 32 / 4, column += thread % 4 * 2;                                                         \
+    for (i32 k = 0; k < steps; ++k)                                                                                              \
+      sum = raido_fma(widen(raido_warpgroup_element<T, A>(a, row, k)), widen(raido_warpgroup_element<T, B>(b, column, k)), sum); \
+    return sum;                                                                                                                  \
+  }
+RAIDO_WARPGROUP_SUM(f16, u16, 16, raido_widen)
+RAIDO_WARPGROUP_SUM(bf16, u16, 16, raido_widen_brain)
+RAIDO_WARPGROUP_SUM(tf32, u32, 8, __uint_as_float)
 #endif
 
 // Copies of 4, 8 or 16 bytes from memory to shared memory while the thread goes on, in groups that it awaits but for the last few: from sm_80 on.

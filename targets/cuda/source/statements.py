@@ -7,7 +7,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph.dtypes import DType, i32, i64
-from raido.targets.cuda.source.expressions import COPY, MATRIX, WAITING, Array, Expressions, widened
+from raido.targets.cuda.source.expressions import COPY, MATRIX, WAITING, WARPGROUP, Array, Expressions, widened
 from raido.targets.cuda.source.narrow import Narrow
 from raido.targets.cuda.source.operations import convert
 from raido.targets.cuda.source.recipes import Functions
@@ -25,7 +25,8 @@ _AXES = ("x", "y", "z")
 
 class Statements:
     """Writes statements, and collects what they say of the launch: threads of a block, bytes of shared memory. `carved`: arrays of the
-    block are parts of one block of memory, whose size the launch says. `strides`, where code is narrow, are those of `strides_of`, and `grid`
+    block are parts of one block of memory, whose size the launch says. `warpgroups`: whether instructions of a warpgroup read
+    shared memory, to which barriers show what threads have written. `strides`, where code is narrow, are those of `strides_of`, and `grid`
     has the blocks for which it is right."""
 
     def __init__(self, kernel: str, functions: Functions, carved: bool, strides: Strides | None = None) -> None:
@@ -34,6 +35,7 @@ class Statements:
         self.writer = Writer()
         self.expressions = Expressions(kernel, self.writer, functions, narrow=strides is not None)
         self.block, self.grid = [1, 1, 1], [MOST, MOST, MOST]
+        self.warpgroups = False
         self.shared = 0
 
     def write(self, node: Any) -> None:
@@ -59,11 +61,13 @@ class Statements:
         elif name == "tvm_storage_sync":
             if (scope := str(arguments[0].value)) != "shared":
                 raise CompileError(f'CUDA C has a barrier for the threads of a block ("shared"), not for "{scope}"')
-            self.line("__syncthreads();")
+            self.line("raido_barrier_of_warpgroups();" if self.warpgroups else "__syncthreads();")
         elif name.startswith(COPY):
             self.writer.lines += self.expressions.copy(name, arguments)
         elif name.startswith(MATRIX):
             self.line(self.expressions.matrix(name, arguments))
+        elif name.startswith(WARPGROUP):
+            self.line(self.expressions.warpgroup(name, arguments))
         else:  # what it does beside giving a value is a statement by itself
             self.expressions.lanes(node.value)
 
