@@ -9,8 +9,9 @@ In each of them threads total their pieces, scan these totals, and go through th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
@@ -24,6 +25,8 @@ from raido.schedule.nest.carry import in_one_word
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.stage import initial_values
+
+EmitBlock: TypeAlias = Callable[[Work, int], None]
 
 
 class PieceScans:
@@ -51,10 +54,10 @@ class PieceScans:
             begins: Elements = lambda t: [Read(b, (number, ix.sub(t, 1)), None) for b in before]
             self._go_through(inner, at, threads.pieces(inner, at), earlier, begins, combine, last)
 
-        blocks.each(work, position, total)
+        blocks.each(work, position, self._whole_apart(total))
         end = last.end.buffers if last.end is not None else ()
         threads.exchange(work, position, self._initial(work), partials, combine, end)
-        blocks.each(work, position, go_through, certificates=last.certificates)
+        blocks.each(work, position, self._whole_apart(go_through), certificates=last.certificates)
 
     def chain(self, work: Work, position: int, last: LastPass) -> None:
         """One loop over blocks, each of which looks back at those before it once it is totalled."""
@@ -74,28 +77,33 @@ class PieceScans:
             builder.add(Store(state, (block,), ix.as_index(0)))
         combine = self._combine(work)
 
-        def one_block(inner: Work, at: int) -> None:
-            """A block; where pieces are vectorised, whole blocks have code of their own, without a test."""
-            gap = blocks.left(inner)
-            if vector_loop(job, at) is None or builder.facts.nonnegative(gap):
-                scan_block(inner, at)
-                return
-            part = replace(inner, copies=[c.copy() for c in inner.copies])
-            with builder.block(builder.facts.with_known(gap), branch=True) as whole:
-                scan_block(inner, at)
-            with builder.block(branch=True) as rest:
-                scan_block(part, at)
-            builder.branch(as_comparison(gap), whole, rest)
-
         def scan_block(inner: Work, at: int) -> None:
             pieces, scanned, begins = self._begun(inner, at, combine)
             operator, number = self.reductions.operator(inner), blocks.number(inner)
             earlier = self.loops.emitter.carry(operator, before, number, scanned.last, totals, state, counts)
             self._go_through(inner, at, pieces, earlier, begins, combine, last)
 
-        blocks.each(work, position, one_block, certificates=last.certificates)
+        blocks.each(work, position, self._whole_apart(scan_block), certificates=last.certificates)
         if last.end is not None:
             self.reductions.copy(before, (count,), last.end.buffers, ())
+
+    def _whole_apart(self, emit: EmitBlock) -> EmitBlock:
+        """The code of a block; where pieces are vectorised, whole blocks have code of their own, without a test."""
+        builder = self.builder
+
+        def block(inner: Work, at: int) -> None:
+            gap = self.blocks.left(inner)
+            if vector_loop(inner.job, at) is None or builder.facts.nonnegative(gap):
+                emit(inner, at)
+                return
+            part = replace(inner, copies=[c.copy() for c in inner.copies])
+            with builder.block(builder.facts.with_known(gap), branch=True) as whole:
+                emit(inner, at)
+            with builder.block(branch=True) as rest:
+                emit(part, at)
+            builder.branch(as_comparison(gap), whole, rest)
+
+        return block
 
     def in_turn(self, work: Work, position: int, follow: Follow) -> None:
         """Blocks one after the other, each by the threads of one block of a GPU."""

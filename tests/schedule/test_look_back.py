@@ -32,6 +32,7 @@ from raido.schedule.nest.effects import buffers_read
 from raido.schedule.nest.interpret import interpret_nest, sizes_of
 from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Alloc, Await, Barrier, Carry, Let, Nest, Ordered, Publish, Statement, Store
+from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.races import find_races
 from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of, map_statements, statements_within
@@ -236,6 +237,21 @@ def test_whole_blocks_have_code_of_their_own_where_pieces_move_at_once() -> None
     assert kinds(nest).count(Carry) == 2
     assert print_program(device_of(nest)).count("live = ") == 1
     hold(nest, [np.random.default_rng(5).random(64, "float32")], seeds=3)
+
+
+def test_so_have_those_of_scans_in_three_phases() -> None:
+    """In the launch that totals blocks, and in that which goes through them."""
+    gpu = UNORDERED.gpu
+    assert gpu is not None
+    nest = nest_of(sums, replace(UNORDERED, task=256, gpu=replace(gpu, branches=True)))
+    assert Carry not in kinds(nest)
+    totals, through = (text for text in print_nest(nest).split("block.x xo in ")[1:])
+    for text in (totals, through):
+        whole = text.split("else:", 1)[0]
+        assert " <= n:" in whole and "live = " not in whole and "min(" not in whole.split(" <= n:")[1]
+    assert "live = " in totals
+    for n in (0, 1, 63, 64, 100):
+        hold(nest, [np.random.default_rng(n).random(n, "float32")], seeds=3)
 
 
 def without(kind: type, instead: Callable[[Any], Iterator[Statement]], algorithm: Any = wide_sums) -> DeviceProgram:
