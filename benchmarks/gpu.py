@@ -26,6 +26,7 @@ from gpu_programs import GPU_ROWS, Checked, prepare, read_part
 from gpu_ranking import rank
 from gpu_sides import BY_HAND, COPY, LIBRARIES, TILED, Results, run_row
 from gpu_steps import Message, Step, follow, is_wrong, run_here, tell, tell_steps
+from gpu_tuner import tune
 from host import machine
 from law import difference, leaves
 from measure import check
@@ -45,7 +46,7 @@ TOOLS = ("memcheck", "racecheck")
 SANITIZER_CASES = 60
 SUMMARY = re.compile(r"=+ (.*SUMMARY: .*)")
 SANITIZER = "sanitizer"
-SHARES = {"corpus": 0.12, "law": 0.25, "table": 0.7, "ranking": 0.8, "cpu": 0.87, SANITIZER: 1.0}
+SHARES = {"corpus": 0.12, "law": 0.25, "table": 0.68, "ranking": 0.77, "tuner": 0.83, "cpu": 0.89, SANITIZER: 1.0}
 """The parts in their order, and the share of the budget by which each has ended."""
 PATIENCE = 90.0  # seconds of a step, in which NumPy computes what it must give, too
 console = Console(highlight=False, soft_wrap=True)
@@ -71,6 +72,10 @@ def steps_of(part: str, folder: Path, cases: int | None, scale: int, samples: in
         return [
             Step(name, lambda name=name, some=some: rank(GPU_ROWS[name], some, device, scale))
             for name, some in programs.items()
+        ]
+    if part == "tuner":
+        return [
+            Step(name, lambda name=name, pool=pool: tune(name, pool, device, scale)) for name, pool in programs.items()
         ]
     return [
         Step(name, lambda name=name, code=code: run_row(GPU_ROWS[name], code, device, scale, samples))
@@ -202,6 +207,8 @@ def in_short(found: Any) -> str:
     """A line about the findings of a step, for who watches."""
     if isinstance(found, dict) and "rank correlation" in found:
         return f"{len(found['candidates'])} candidates, rank correlation {found['rank correlation']:.2f}"
+    if isinstance(found, dict) and "best / default" in found:
+        return f"{len(found['records'])} records of {found['candidates']} candidates, best / default {found['best / default']}"
     return str(found or "right")
 
 
@@ -264,7 +271,7 @@ def run_all(
                 raise SystemExit(f"nothing can be measured here: {message['found']['wrong']}")
             keep(part, gathered(part, found.get(part), message["name"], message["found"]))
             console.print(
-                f"{part}, {message['name'].partition(chr(10))[0][:60]}: {message['found'] or 'right'}", markup=False
+                f"{part}, {message['name'].partition(chr(10))[0][:60]}: {in_short(message['found'])}", markup=False
             )
         if part == "table":
             console.print(table(found.get(part, {})), markup=False)

@@ -22,6 +22,7 @@ from cuda_law import prepare as prepare_law  # noqa: E402
 from gpu_code import portable  # noqa: E402
 from gpu_ranking import RANKED, candidates_of  # noqa: E402
 from gpu_sides import Timed  # noqa: E402
+from gpu_tuner import TUNED, pool_of  # noqa: E402
 from peers.cuda import source_of  # noqa: E402
 from rows import ROWS  # noqa: E402
 from rows.gpu import GPU_ROWS, GpuRow  # noqa: E402
@@ -67,6 +68,7 @@ def prepare(
         "corpus": lambda: [corpus_program(case, target) for case in CASES[:cases]],
         "law": lambda: [law_program(seed, target) for seed in seeds],
         "ranking": lambda: {name: candidates_of(name, target) for name in RANKED if name in rows},
+        "tuner": lambda: {name: pool_of(name, target) for name in TUNED if name in rows},
         "cpu": lambda: {name: library_of(name, folder) for name in CPU_ROWS if name in rows},
     }
     for part, make in made.items():

@@ -54,6 +54,7 @@ class Library:
 
 LIBRARIES = {
     "CuPy": Library("cupy", lambda cupy: int(cupy.cuda.get_current_stream().ptr)),
+    "CUB": Library("cupy", lambda cupy: int(cupy.cuda.get_current_stream().ptr)),
     "PyTorch": Library("torch", lambda torch: int(torch.cuda.current_stream().cuda_stream)),
 }
 
@@ -105,7 +106,7 @@ def sides_of(
     for name, plan, kernels in ((BY_HAND, row.plan, code.by_hand), (TILED, row.tiled, code.tiled)):
         if plan:
             yield name, functools.partial(by_hand, name, row, plan, kernels, code.executable, there, want, device)
-    for name, run in (("CuPy", row.cupy), ("PyTorch", row.torch)):
+    for name, run in (("CuPy", row.cupy), ("CUB", row.cub), ("PyTorch", row.torch)):
         if run is not None:
             yield name, functools.partial(by_library, name, run, row, there, want, device)
     yield "Vulkan", functools.partial(on_vulkan, row, inputs)

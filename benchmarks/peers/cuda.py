@@ -16,6 +16,10 @@ from raido.targets.devices.kernel import Argument
 BLOCKS = {
     "stencil": (32, 8, 1),
     "stencil_shared": (32, 8, 1),
+    "box": (32, 8, 1),
+    "box_shared": (32, 8, 1),
+    "star": (32, 8, 1),
+    "star_shared": (32, 8, 1),
     "gauss": (16, 16, 1),
     "mandelbrot": (16, 16, 1),
     "sgemm": (8, 8, 1),

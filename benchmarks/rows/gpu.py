@@ -6,6 +6,9 @@ nothing that means the same, CuPy compiles a kernel from there (`RawKernel`), wi
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,10 +19,10 @@ from peers.tools import HERE as PEERS
 
 import raido as rd
 from raido.algo.graph.dtypes import dtype_named
-from raido.schedule.kernels.host_plan import Statement
+from raido.schedule.kernels.host_plan import Launch, Statement
 from raido.targets.target import Target
 from rows import ROWS
-from rows.device import CUDA_ROWS, copy, plane
+from rows.device import CUDA_ROWS, blocks, copy, plane
 from rows.indexed import KEPT
 from rows.row import Row, drawn, uniform, whole_numbers
 from rows.stencils import CROSS, SQUARE, weighted
@@ -40,9 +43,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class GpuRow:
-    """One line of the table: `cupy` and `torch` take the library and its arrays, None where it has nothing for the row; `plan` launches
-    kernels written by hand, `tiled` others that read through shared memory; `schedules` are raido's beside the default, `warpgroups` those for
-    sm_90a alone. A row that streams is held to a copy of as many bytes."""
+    """One line of the table: `cupy`, `cub` and `torch` take the library (CuPy for CUB) and its arrays, None where it has nothing for the row;
+    `plan` launches kernels written by hand, `tiled` others that read through shared memory; `schedules` are raido's beside the default,
+    `warpgroups` those for sm_90a alone. A row that streams is held to a copy of as many bytes."""
 
     row: Row
     cupy: Call | Bound | None = None
@@ -52,6 +55,7 @@ class GpuRow:
     tiled: tuple[Statement, ...] = ()
     schedules: dict[str, Scheduler] = field(default_factory=dict)
     warpgroups: dict[str, Scheduler] = field(default_factory=dict)
+    cub: Bound | None = None
 
 
 @rd.algorithm
@@ -93,6 +97,11 @@ def plan(name: str) -> tuple[Statement, ...]:
     return CUDA_ROWS[name].cuda_plan
 
 
+def volume(kernel: str, planes: int) -> Launch:
+    """A launch over a volume of d planes of h rows of w, in blocks of 32 × 8 columns through so many planes."""
+    return Launch(kernel, (blocks("w", 32), blocks("h", 8), blocks("d", planes)), ("a", "out", "d", "h", "w"))
+
+
 # --- schedules beside the default
 
 
@@ -100,6 +109,15 @@ def through_shared_memory(algorithm: rd.Algorithm, target: Target) -> rd.Schedul
     """A tile of a block and its border are copied to shared memory first."""
     s = algorithm.schedule(target=target)
     s["out"].tile(y=8, x=32).bind("yo", "block.y").bind("xo", "block.x").bind("yi", "thread.y").bind("xi", "thread.x")
+    s["out"].cache("a", "out", "xo", scope="shared")
+    return s
+
+
+def volume_through_shared_memory(algorithm: rd.Algorithm, target: Target) -> rd.Schedule:
+    """The same of a volume, in tiles of four planes."""
+    s = algorithm.schedule(target=target)
+    s["out"].tile(z=4, y=8, x=32).bind("zo", "block.z").bind("yo", "block.y").bind("xo", "block.x")
+    s["out"].bind("zi", "thread.z").bind("yi", "thread.y").bind("xi", "thread.x")
     s["out"].cache("a", "out", "xo", scope="shared")
     return s
 
@@ -192,6 +210,44 @@ def raw(
 def on_a_line(name: str, results: int) -> Bound:
     shapes = lambda first, *others: [(first.shape, "float32")] * results
     return raw(name, (256,), lambda n: (-(-int(n) // 256),), shapes)
+
+
+def segments_in_cupy(cupy: Any, offsets: Any, values: Any) -> Any:
+    """Sums from each offset on; `reduceat` gives an element where a segment has none."""
+    begins = cupy.minimum(offsets[:-1], len(values) - 1)
+    return cupy.where(offsets[1:] > offsets[:-1], cupy.add.reduceat(values, begins), values.dtype.type(0))
+
+
+def segments_in_cub(cupy: Any, offsets: Any, values: Any) -> Callable[[], Any]:
+    """CUB's own reduction of segments, compiled by `nvcc`, in memory that it asks for once."""
+    count, out = len(offsets) - 1, cupy.empty(len(offsets) - 1, values.dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        library = f"{folder}/segments.so"
+        source = str(PEERS / "cuda" / "segments_cub.cu")
+        command = ["nvcc", "-O3", "-arch=native", "-shared", "-Xcompiler", "-fPIC", source, "-o", library]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        function = ctypes.CDLL(library).segments
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t(0)
+    function.argtypes = (
+        pointer,
+        ctypes.POINTER(ctypes.c_size_t),
+        pointer,
+        pointer,
+        ctypes.c_longlong,
+        pointer,
+        pointer,
+    )
+
+    def run(memory: int | None) -> Any:
+        stream = cupy.cuda.get_current_stream().ptr
+        code = function(memory, size, values.data.ptr, out.data.ptr, count, offsets.data.ptr, stream)
+        if code:
+            raise RuntimeError(f"CUB answers {code}")
+        return out
+
+    run(None)
+    memory = cupy.empty(max(1, size.value), "u1")
+    return lambda: run(memory.data.ptr)
 
 
 def matrix_in_cupy(cupy: Any, offsets: Any, columns: Any, values: Any, x: Any) -> Callable[[], Any]:
@@ -300,6 +356,8 @@ GPU_ROWS = {
     "sort_rows": GpuRow(SORT_ROWS, lambda cupy, a: cupy.sort(a, axis=1), lambda torch, a: torch.sort(a, dim=1)[0]),
     "segments": GpuRow(
         ROWS["segments"],
+        segments_in_cupy,
+        cub=Bound(segments_in_cub),
         torch=lambda torch, offsets, values: torch.segment_reduce(values, "sum", offsets=offsets, unsafe=True),
     ),
     "spmv": GpuRow(ROWS["spmv"], Bound(matrix_in_cupy), Bound(matrix_in_torch)),
@@ -311,9 +369,19 @@ GPU_ROWS = {
         schedules={"raido, in shared memory": through_shared_memory},
     ),
     "jacobi2d_9": GpuRow(
-        ROWS["jacobi2d_9"], streams=True, schedules={"raido, in shared memory": through_shared_memory}
+        ROWS["jacobi2d_9"],
+        plan=(plane("box", (32, 8), "a", "out", "h", "w"),),
+        streams=True,
+        tiled=(plane("box_shared", (32, 8), "a", "out", "h", "w"),),
+        schedules={"raido, in shared memory": through_shared_memory},
     ),
-    "jacobi3d_7": GpuRow(ROWS["jacobi3d_7"], streams=True),
+    "jacobi3d_7": GpuRow(
+        ROWS["jacobi3d_7"],
+        plan=(volume("star", 1),),
+        streams=True,
+        tiled=(volume("star_shared", 32),),
+        schedules={"raido, in shared memory": volume_through_shared_memory},
+    ),
     "sweeps_4": GpuRow(SWEEPS, schedules={"raido, tiles in time": in_time}),
     "sgemm_1024": GpuRow(ROWS["sgemm_1024"], **product(), plan=plan("sgemm")),
     "sgemm_2048": GpuRow(ROWS["sgemm_2048"], **product(), plan=plan("sgemm")),

@@ -16,6 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "benchmarks"
 from machine_paths import Route, main_path, read_code, units
 from peers.cuda import source_of
 from rows.device import CUDA_ROWS
+from rows.gpu import GPU_ROWS
 
 from raido.algo.graph.expr import SizeVar
 from raido.targets.cuda.opened import open_device
@@ -76,6 +77,36 @@ def test_cuda_by_hand_agrees_with_numpy(kernels: dict[str, Kernel], name: str) -
     loaded = {each: LoadedKernel(device, kernel) for each, kernel in used.items()}
     plan = encode_plan(row.cuda_plan, used, list(numbers))
     run_plan(plan, device, loaded, numbers=numbers, memories=memories)
+    np.testing.assert_array_equal(memories["out"].read(np.empty_like(want)), want)
+
+
+STENCILS = [(name, which) for name in ("jacobi2d_9", "jacobi3d_7") for which in ("plan", "tiled")]
+
+
+@pytest.fixture(scope="module")
+def stencils() -> Iterator[dict[str, Kernel]]:
+    with twin_compiler(load_driver()) as compiler:
+        launched = [each.kernel for name, which in STENCILS for each in getattr(GPU_ROWS[name], which)]
+        made = {name: compiler.make_kernels(source_of(name), "sm_90").kernels[name] for name in launched}
+        compiler.build()
+        yield made
+    open_device().close()
+
+
+@pytest.mark.parametrize(("name", "which"), STENCILS)
+def test_stencils_of_the_table_agree_with_numpy(stencils: dict[str, Kernel], name: str, which: str) -> None:
+    """Without and with tiles in shared memory, at sizes that no tile divides."""
+    row, device = GPU_ROWS[name], open_device()
+    shape = (45, 67) if name == "jacobi2d_9" else (35, 11, 37)
+    (a,) = [np.random.default_rng(9).random(shape, "float32")]
+    (want,) = row.row.answers([a])
+    numbers = dict(zip(("h", "w") if a.ndim == 2 else ("d", "h", "w"), a.shape, strict=True))
+    memories = {"a": Memory(device, a.nbytes), "out": Memory(device, want.nbytes)}
+    memories["a"].write(a)
+    statements = getattr(row, which)
+    used = {each.kernel: stencils[each.kernel] for each in statements}
+    loaded = {each: LoadedKernel(device, kernel) for each, kernel in used.items()}
+    run_plan(encode_plan(statements, used, list(numbers)), device, loaded, numbers=numbers, memories=memories)
     np.testing.assert_array_equal(memories["out"].read(np.empty_like(want)), want)
 
 

@@ -22,6 +22,7 @@ import gpu_programs
 import gpu_ranking
 import gpu_sides
 import gpu_steps
+import gpu_tuner
 from rows.gpu import PEERS, SHORT_NAMES
 from typer.testing import CliRunner
 
@@ -51,6 +52,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(gpu_programs, "make_kernels", compiler.make_kernels)
         patch.setattr(gpu_programs, "version", lambda: "none")
         patch.setattr(gpu_ranking, "CANDIDATES", 6)
+        patch.setattr(gpu_tuner, "OPTIONS", {"rows": [8, 16], "own": [1, 2], "columns": [32]})
+        patch.setattr(gpu_tuner, "TRIALS", 3)
         gpu_programs.prepare(made, "sm_90", range(1, 2), ROWS, 2, lambda said: None)
         compiler.build()
         yield made
@@ -86,6 +89,11 @@ def test_everything_is_run_and_kept(folder: Path, tmp_path: Path, monkeypatch: p
     assert len(ranked["candidates"]) + len(ranked["refused"]) == 6 and len(ranked["candidates"]) > 3
     assert all(each["seconds"] > 0 and each["features"] for each in ranked["candidates"])
     assert -1 <= ranked["rank correlation"] <= 1
+    (tuned,) = found["tuner"].values()
+    assert tuned["candidates"] == 5 and tuned["best / default"] > 0
+    kinds = [each["kind"] for each in tuned["records"]]
+    assert kinds.count("default") == 1 and kinds.count("trial") == 3 and kinds.count("final") >= 2
+    assert all(len(each["seconds"]) == gpu_tuner.RUNS and not each["failure"] for each in tuned["records"])
     (scaled,) = found["cpu"].values()
     assert "1" in scaled["seconds"] and "1.0 × on 1" in gpu.scaling(found["cpu"])
     assert all(seconds > 0 for row in rows.values() for seconds in row["seconds"].values())
