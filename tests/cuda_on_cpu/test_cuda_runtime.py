@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from ctypes.util import find_library
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -317,6 +319,25 @@ def test_wrong_launches_are_refused(driver: FakeDriver, compiled: dict[str, Kern
         step.launch((1, 1, 1), [a, a, 0])
 
 
+def test_a_kernel_that_no_block_of_the_device_holds_is_refused(opened: CudaDevice, compiled: dict[str, Kernel]) -> None:
+    kernel, shared = compiled["add_one"], opened.device.shared
+    message = f"kernel add_one: {1 << 20} bytes of shared memory, and Imagined GPU 0 has at most {shared} for a block"
+    with pytest.raises(TargetError, match=message):
+        LoadedKernel(opened, replace(kernel, shared_bytes=1 << 20))
+    with pytest.raises(TargetError, match="a block of 2048 threads, and Imagined GPU 0 takes at most 1024"):
+        LoadedKernel(opened, replace(kernel, block=(2048, 1, 1)))
+
+
+def test_a_copy_from_another_device_is_refused(driver: FakeDriver) -> None:
+    message = "a copy is between arrays of one device"
+    with (
+        CudaDevice(find_device(0)) as first,
+        CudaDevice(find_device(1)) as second,
+        pytest.raises(TargetError, match=message),
+    ):
+        Memory(first, 64).copy_from(Memory(second, 64), 64)
+
+
 def test_code_for_another_architecture_is_refused(
     opened: CudaDevice, compiled: dict[str, Kernel], driver: FakeDriver
 ) -> None:
@@ -349,7 +370,7 @@ def test_a_device_that_does_not_end_can_be_waited_for(opened: CudaDevice, driver
 
 
 def run_apart(folder: Path, driver: bytes | None, **settings: int) -> str:
-    """The words of the error when devices are listed in a process of its own, whose driver is that one."""
+    """The words of the error when a kernel is loaded in a process of its own, whose driver is that one."""
     script = f"""if True:
         import ctypes
         if {driver is not None}:
@@ -357,8 +378,13 @@ def run_apart(folder: Path, driver: bytes | None, **settings: int) -> str:
             for name, value in {settings}.items():
                 fake.fake_set(name.encode(), ctypes.c_int64(value))
         from raido.targets.cuda.library import list_devices
+        from raido.targets.cuda.runtime import CudaDevice
+        from raido.targets.devices.kernel import Kernel
+        from raido.targets.devices.runtime import LoadedKernel
         try:
-            print(list_devices())
+            (first, *_) = list_devices()
+            with CudaDevice(first) as device:
+                LoadedKernel(device, Kernel("one", b"code", "addresses", (), 0, True, (1, 1, 1), 0))
         except Exception as error:
             print(type(error).__name__, error)
     """
@@ -375,5 +401,11 @@ def test_a_machine_without_a_driver_an_old_one_or_no_device_is_one_error(tmp_pat
         ({"version": 11080}, old),
         ({"start": 100}, "TargetError there is a CUDA driver on this machine, and no device"),
         ({"start": 803}, "TargetError the CUDA driver does not start: something failed (803)"),
+        (
+            {"version": 12040, "fail_load": 222},
+            "TargetError kernel one: the driver of Imagined GPU 0, of CUDA 12.4, does not take its code: it needs 13.0 or newer",
+        ),
     ):
         assert message in run_apart(tmp_path, fake, **settings)
+    if find_library("cuda") is None:
+        assert "TargetError there is no CUDA driver on this machine: libcuda.so.1" in run_apart(tmp_path, None)

@@ -215,6 +215,10 @@ def test_named_processors_have_the_vectors_that_llvm_says():
     [
         (lambda: Target("llvm", "haswel"), "haswell"),
         (lambda: Target("cuda", arch="sm_61"), 'unknown architecture "sm_61"; there is: sm_75, sm_80'),
+        (
+            lambda: Target("cuda", arch="sm_80a"),
+            'unknown architecture "sm_80a"; there is: sm_75, .*, sm_120, sm_90a, and compute_75',
+        ),
         (lambda: Target("vulkan", arch="sm_90"), 'arch="sm_90" is of CUDA'),
         (lambda: Target("metal"), 'unknown target "metal"'),
         (lambda: Target("llvm", threads=0), "at least 1"),
