@@ -168,7 +168,7 @@ class _Tile:
         step, along = _gap(steps, 1, 0), _gap(steps, together, 0)
         turned = line == 1
         wanted = (1, together) if turned else (together, 1)
-        if (line, step) != wanted or along is None or (turned and together != LINES):
+        if line is None or step is None or along is None or (line, step) != wanted or (turned and together != LINES):
             return None
         block = along if block is None else block  # of 8 columns alone
         if any(_gap(lines, k, 0) != k // LINES * block + k % LINES * line for k in lines):
