@@ -361,11 +361,8 @@ class _BlockCode(BlockMemory):
                 s.kind == "matrix" and not inner.uniform
             )  # all threads multiply, or none
             kind: Any = "serial" if several else s.kind
-            return [
-                replace(
-                    s, low=low, high=high, body=body, kind=kind, level="", threads=s.threads if kind == "matrix" else 0
-                )
-            ]
+            threads = s.threads if kind == "matrix" else 0
+            return [replace(s, low=low, high=high, body=body, kind=kind, level="", threads=threads)]
         if isinstance(s, If):
             uniform = scope.uniform and self._is_everybodys(scope, s.condition)
             then = self._plain_block(s.then, scope.inner(uniform=uniform), reached, alone)

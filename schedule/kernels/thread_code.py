@@ -72,17 +72,8 @@ def _loop(s: For, together: bool, launched: bool) -> For:
     kind: Any = s.kind if s.kind in ("unroll", "vector", "matrix") else "serial"
     shared = together and s.kind == "parallel" and not s.level.startswith("block") and not goes_in_order(s)
     body = thread_code(s.body, together, launched and s.level.startswith("thread"))
-    made = For(
-        s.var,
-        s.low,
-        s.high,
-        s.step,
-        body,
-        kind,
-        threads=s.threads if kind == "matrix" else 0,
-        stage=s.stage,
-        loop=s.loop,
-    )
+    threads = s.threads if kind == "matrix" else 0
+    made = For(s.var, s.low, s.high, s.step, body, kind, threads=threads, stage=s.stage, loop=s.loop)
     return replace(made, kind="parallel", level=s.level or "thread.x", threads=s.threads) if shared else made
 
 

@@ -280,7 +280,7 @@ class _Moves:
         x, low, found = self.loop.var, self.loop.low, dict[Node, Expr]()
         for node in topological(i):
             k = ix.constant_value(node.args[1]) if isinstance(node, Op) and node.name in ("floordiv", "mod") else None
-            if not k or k % self.lanes or not isinstance(node, Op):
+            if not isinstance(node, Op) or not k or k < 0 or k % self.lanes:
                 continue
             of = ix.canonical(node.args[0])
             begin = ix.canonical(substitute(of, {x: low}))
