@@ -4,8 +4,9 @@
     these    2 1 | 5 9 7                  how many stand before it; keys alone of a few more go through a network (`part_networks`)
 
 The front is written over what has been read, the rest goes to other memory and from there behind the front, both in order, so that equal
-keys keep theirs. What is in order already is left as it is. Where nothing comes before the pivot, what equals it is split off and done.
-Lanes append what they keep, a gang at a time. Pivots are medians of three or of nine elements, in places that depend on the part.
+keys keep theirs. What is in order already is left as it is, and two runs in order are merged (`merged_runs`). Where nothing comes before
+the pivot, what equals it is split off and done. Lanes append what they keep, a gang at a time. Pivots are medians of three or of nine
+elements, in places that depend on the part.
 (Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm vectorized
 using AVX-512, 2017.)
 """
@@ -23,6 +24,7 @@ from raido.algo.graph.expr import Expr, Op, Var, const, fresh
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.chunks import Chunks, chunks_of, each_chunk
 from raido.schedule.lower.counted_sorts import KeyRange, sort_by_counting
+from raido.schedule.lower.merged_runs import Merge
 from raido.schedule.lower.part_networks import PartNetworks
 from raido.schedule.lower.register_folds import fold_into, identity
 from raido.schedule.nest.nodes import Append, Store, While
@@ -78,7 +80,7 @@ class Quicksort:
             self.network = 0  # lanes are what it is made of
 
     def sort(self) -> None:
-        """Statements that sort the elements, unless they are in order, and store them."""
+        """Statements that sort the elements, unless they are in order, or two runs that are, and store them."""
         builder = self.builder
         if not self.row.is_there():
             self._read()
@@ -86,12 +88,26 @@ class Quicksort:
         in_order = Op("eq", bool_, (descents, ZERO))
         with builder.block(branch=True) as sorted_already, self._elements() as (_, at):
             self.row.keep(at, self._values(at))
-        with builder.block(branch=True) as unsorted:
+        with builder.block(branch=True) as unsorted, self._unless_two_runs(descents):
             if extremes:
                 self._sort_by_range(*extremes)
             else:
                 self._sort_by_comparisons()
         builder.branch(in_order, sorted_already, unsorted)
+
+    @contextmanager
+    def _unless_two_runs(self, descents: Expr) -> Iterator[None]:
+        """The branch of what is not merged, as a context: short arrays, and those of more than two runs in order."""
+        builder = self.builder
+        if builder.facts.less_equal(self.count, self.ranked):
+            yield
+            return
+        with builder.block(branch=True) as two_runs:
+            Merge(builder, self.row, self._values, self.chunks, self.lanes).merge()
+        with builder.block(branch=True) as more:
+            yield
+        tests = (Op("lt", bool_, (ix.as_index(self.ranked), self.count)), Op("eq", bool_, (descents, ONE)))
+        builder.add(If(Op("logical_and", bool_, tests), closed(two_runs), closed(more)))
 
     def _sort_by_range(self, least: Expr, greatest: Expr) -> None:
         """Sorts and stores all elements: by counting where their keys lie close together, else by comparisons."""

@@ -1,0 +1,105 @@
+"""Sorts of two runs that are each in order, one behind the other, by merging: arrays put together that were sorted before.
+
+    these    1 4 6 9 | 2 5 7 8      the second run begins where the one descent is
+    pieces   1 2 4 5 | 6 7 8 9      of the result; a binary search finds how many elements of the first run come before each
+
+Pieces of a chunk go forward side by side: a step waits for the comparison of the step before in its piece, not for the others. Of equal
+keys those of the first run come first. (Green, McColl and Bader, GPU merge path, 2012.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Op, Var, fresh
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.chunks import Chunks, each_chunk
+from raido.schedule.lower.register_folds import fold_into
+from raido.schedule.nest.nodes import Certificate, Store, While
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.stages.sort_keys import precedes
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.sorts import Row
+
+ZERO, ONE = ix.as_index(0), ix.as_index(1)
+PIECES = 4  # side by side: a step takes some 12 cycles (a load, a comparison, a choice), and issues in three
+
+
+class Merge:
+    """A merge of the elements `values` (those at an index, the key first) in `chunks` of the result."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        row: Row,
+        values: Callable[[Expr], Sequence[NestExpr]],
+        chunks: Chunks,
+        lanes: dict[str, Any],
+    ) -> None:
+        self.builder, self.row, self.values, self.chunks, self.lanes = builder, row, values, chunks, lanes
+        self.count = chunks.high
+
+    def merge(self) -> None:
+        """Stores all elements, of which exactly one comes before the one that stands before it."""
+        builder = self.builder
+        self.second = self._second_run()
+        certificates = (Certificate("quicksort", self.row.results()),)
+        with each_chunk(builder, self.chunks, certificates=certificates) as (_, first, end):
+            length = builder.name("length", ix.floordiv(ix.sub(end, first), PIECES))
+            starts = builder.alloc("starts", i64, (ix.as_index(PIECES),), "stack")
+            with builder.loop(piece := fresh("piece"), ZERO, ix.as_index(PIECES), 1):
+                begin = builder.name("begin", ix.add(first, ix.mul(piece, length)))
+                builder.add(Store(starts, (piece,), self._taken_before(begin)))
+            taken = [builder.register("taken", Read(starts, (ix.as_index(k),), None)) for k in range(PIECES)]
+            with builder.loop(step := fresh("k"), ZERO, length, 1):
+                for k, register in enumerate(taken):
+                    self._step(builder.name("at", ix.add(first, ix.add(ix.mul(length, k), step))), register)
+            with builder.loop(at := fresh("i"), ix.add(first, ix.mul(length, PIECES)), end, 1):
+                self._step(at, taken[-1])
+
+    def _second_run(self) -> Var:
+        """The index at which the second run begins."""
+        builder = self.builder
+        found = builder.register("found", ZERO)
+        with builder.loop(at := fresh("i"), ONE, self.count, 1, **self.lanes):
+            before, own = (self.values(place)[0] for place in (ix.sub(at, 1), at))
+            fold_into(builder, found, Op("select", i64, (precedes(own, before), at, ZERO)), "add")
+        return builder.name("second", Read(found, (), None))
+
+    def _taken_before(self, place: Expr) -> Var:
+        """How many elements of the first run come before a place of the result."""
+        builder, second = self.builder, self.second
+        low = builder.register("low", ix.maximum(ix.sub(place, ix.sub(self.count, second)), 0))
+        high = builder.register("high", ix.minimum(place, second))
+        with builder.block(loop=True) as setup:
+            least, most = (builder.name("bound", Read(register, (), None)) for register in (low, high))
+        with builder.block(loop=True) as body:
+            middle = builder.name("middle", ix.floordiv(ix.add(least, most), 2))
+            (one, *_), (other, *_) = self.values(middle), self.values(self._beside(middle, ix.sub(place, 1)))
+            goes_behind = builder.name("behind", precedes(other, one))
+            builder.add(Store(low, (), Op("select", i64, (goes_behind, least, ix.add(middle, 1)))))
+            builder.add(Store(high, (), Op("select", i64, (goes_behind, middle, most))))
+        builder.add(While(closed(setup), Op("lt", bool_, (least, most)), closed(body)))
+        return builder.name("before", Read(low, (), None))
+
+    def _beside(self, taken: Expr, place: Expr) -> Expr:
+        """The index of the second run's next element where so many of the first one stand before a place."""
+        return ix.add(self.second, ix.sub(place, taken))
+
+    def _step(self, at: Expr, register: Buffer) -> None:
+        """Stores the element that comes to a place: that of the first run, unless there is none, or the other precedes it."""
+        builder = self.builder
+        taken = builder.name("taken", Read(register, (), None))
+        beside = builder.name("beside", self._beside(taken, at))
+        one = self.values(builder.name("one", ix.minimum(taken, ix.sub(self.second, 1))))
+        other = self.values(builder.name("other", ix.minimum(beside, ix.sub(self.count, 1))))
+        keeps_order = Op("logical_not", bool_, (precedes(other[0], one[0]),))
+        none_beside = Op("le", bool_, (self.count, beside))
+        stays = Op("logical_or", bool_, (none_beside, keeps_order))
+        first = builder.name("first", Op("logical_and", bool_, (Op("lt", bool_, (taken, self.second)), stays)))
+        self.row.keep(at, [Op("select", a.dtype, (first, a, b)) for a, b in zip(one, other, strict=True)])
+        builder.add(Store(register, (), ix.add(taken, Op("cast", i64, (first,)))))
