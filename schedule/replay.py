@@ -71,8 +71,10 @@ def apply_branch(state: State, step: Step) -> State:
             check_in_branch(each, name)
             inside = apply_step(inside, each)
         if inside.graph is not state.graph:
+            scanned = state.stage(name).scan is not None
+            way, made = ("runs", "another scan") if scanned else ("gather", "a map")
             raise Refusal(
-                f'"gather" makes a map of "{name}", and both branches are of one stage',
+                f'"{way}" makes {made} of "{name}", and both branches are of one stage',
                 "a branch of the program: s.when(…)",
             )
         plan = state.plans[name]

@@ -21,6 +21,7 @@ from raido.schedule.machine import USUAL, Gpu, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.boxes import box_of
+from raido.schedule.stages.runs import runs_of
 from raido.schedule.stages.segments import ragged_folds, segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.stages.symmetry import is_reduction_alone
@@ -116,11 +117,14 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
     size = sum(body.dtype.itemsize for body in results_of(stage))
     phases, part = ("count_write", "count") if stage.filter else ("three_phase", "totals")
-    return {
+    found = {
         "serial": Strategy({}, axes),
         phases: Strategy({"block": block_of(machine.l2, size)}, blocks, (part,)),
         "chain": Strategy({"block": block_of(machine.l2 // 2, size)}, blocks, (part,)),
     }
+    if stage.scan is not None and (stage.scan.ends is not None or runs_of(stage) is not None):
+        found["runs"] = Strategy({"block": block_of(machine.l2, size)}, blocks)
+    return found
 
 
 def _blocks_of_sort(stage: Stage, machine: Machine) -> dict[str, Number]:
@@ -221,6 +225,10 @@ def check_scan(state: State, name: str) -> None:
     verb = "is scanned along" if stage.scan else "keeps elements in order along"
     scanned = [loop for loop in plan.loops if is_reduction(stage, plan, loop.name)]
     blocks = scanned[0].name if strategy_name(state, name) != "serial" else None
+    if strategy_name(state, name) == "runs" and (len(scanned) > 2 or scanned[-1].kind not in ("serial", "vector")):
+        raise Refusal(
+            f'data decides how long the runs of "{name}" are', f'leave "{scanned[1].name}" whole, or in lanes'
+        )
     for k, loop in enumerate(scanned):
         alone = blocks is not None or has_block_alone(stage, plan)
         inside = position(plan, loop.name) == position(plan, scanned[0].name) + 1

@@ -63,6 +63,7 @@ from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.old_contents import reads_rows_before
 from raido.schedule.defaults.parts import say_parts
+from raido.schedule.defaults.scans import say_runs
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
@@ -154,6 +155,9 @@ def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> D
     """The answers to what a state leaves open, readers first."""
     draft = Draft(state, machine, sizes)
     say_gathers(draft)
+    if machine.gpu is None:
+        say_runs(draft)
+    state = draft.state
     hosts = draft.demand.hosts  # as they are before copies are made
     guests: list[str] = []
     for name in reversed(list(state.uses.stages)):

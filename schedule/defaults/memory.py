@@ -15,6 +15,7 @@ from raido.schedule.defaults.transposes import turned_axis
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
+from raido.schedule.strategies import strategy_name
 
 STREAMED_WORK = 128
 STREAMED_ROW = 4096  # bytes
@@ -40,6 +41,10 @@ def may_stream(draft: Draft, name: str) -> bool:
     """Whether results are stored past the caches where these do not keep them."""
     stage = draft.state.stage(name)
     kept = (stage.reduction is None or stage.scan is not None) and turned_axis(draft, stage) is None
+    if (
+        strategy_name(draft.state, draft.demand.hosts.get(name, name)) == "runs"
+    ):  # of which each may be shorter than a line
+        return False
     return (
         kept and is_last_use(draft, name) and has_long_rows(draft, stage) and whole_cost(draft, stage) <= STREAMED_WORK
     )

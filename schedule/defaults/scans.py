@@ -20,9 +20,10 @@ from raido.schedule.defaults.draft import Draft, extent, known, known_extent
 from raido.schedule.defaults.short import is_small
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
+from raido.schedule.stages.runs import runs_of
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import loops_from
+from raido.schedule.state import has_loops_said, loops_from
 from raido.schedule.strategies import (
     BITS_OF_A_DIGIT,
     BY_COMPARISONS,
@@ -38,6 +39,16 @@ LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave
 SELECTED = 8  # elements for each place that is read, or more: parts between pivots are then mostly left as they are
 SORTS_PER_SELECTION = 24  # times of a selection in that of a sort by digits, one thread (sort(x)[:100] of f32, Zen 3)
 BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need more of them than parts need comparisons
+
+
+def say_runs(draft: Draft) -> None:
+    """Chooses "runs" for the scans of which nothing was said, where it may be: marks are then neither made nor read."""
+    for name, stage in list(draft.state.uses.stages.items()):
+        if not isinstance(stage, Stage) or stage.scan is None or runs_of(stage) is None:
+            continue
+        said = has_loops_said(draft.state, name) or {(name, "strategy"), (name, "placement")} & draft.state.asked
+        if not said and draft.say(name, "strategy", name="runs", block=chain_block(draft, stage)):
+            draft.renew_demand()
 
 
 def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
@@ -62,7 +73,8 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         say_parts_of_blocks(draft, stage)
     if vector is not None:
         inner = loops_from(draft.state.plan(name), vector.name)[-1]
-        draft.say(name, "vectorize", axis=inner, **(wide(draft, stage) if vector is axis else {}))
+        by_runs = strategy_name(draft.state, name) == "runs"
+        draft.say(name, "vectorize", axis=inner, **(wide(draft, stage) if vector is axis and not by_runs else {}))
 
 
 def say_parts_of_blocks(draft: Draft, stage: Stage) -> None:

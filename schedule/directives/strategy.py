@@ -13,8 +13,9 @@ from raido.schedule.directives.recorder import Name, Number, Recorder, Self, pos
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.boxes import box_of, gathered
+from raido.schedule.stages.runs import runs_of, without_marks
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, loop_of, places, plain_plan, put, with_loop
+from raido.schedule.state import State, loop_of, places, plain_plan, put, readers_of, with_loop
 from raido.schedule.strategies import BY_BLOCKS, PHASES, strategies_of
 from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
 
@@ -39,10 +40,10 @@ class StrategyDirectives(Recorder):
         """Chooses among the ways to run a stage that differ in more than loops; `stage.strategies()` lists them.
 
         name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for
-        threads; its other loops take directives as ever. An update's "private" folds `chunks` of its steps, by threads, into bins of
-        their own, and `replicas` sets of these in turn (fewer than two chunks: the steps run in order); with "atomic" its steps are
-        indivisible, so that loops over them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then
-        depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion` elements by
+        threads; its other loops take directives as ever; "runs", of one that counts the ends of runs, makes these
+        run by run. An update's "private" folds `chunks` of its steps, by threads, into bins of their own, and `replicas` sets of these in turn
+        (fewer than two chunks: the steps run in order); with "atomic" its steps are indivisible, so that loops over
+        them may be parallel, and `reproducible=False` permits sums of floats, whose last bits then depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion` elements by
         insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to `ranked`
         elements, of keys alone in lanes to `network` of them, but counts integers of which the greatest is less than `counted` above the least;
         on a GPU "three_phase" and "chain" go by digits, too, in blocks of `block` elements of `threads` threads, `subgroup` of
@@ -107,10 +108,33 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
     if name == "gather":
         return gather(state, stage)
     stated = numbers_over_sizes(state, stage, chosen)
+    state = by_runs(state, stage) if name == "runs" else state
     split = "block" in chosen and whole.reduction is not None and whole.sort is None
     after = in_blocks(state, stage, name, cast(int, chosen["block"])) if split else state
     plan = replace(after.plan(stage), strategy=(name, stated))
     return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})
+
+
+def by_runs(state: State, stage: str) -> State:
+    """The state in which a scan is made of the ends of its runs, and the stages that mark them, and nothing else, are no more."""
+    whole = state.stage(stage)
+    runs = runs_of(whole)
+    assert runs is not None
+    if state.gpu is not None:
+        raise Refusal("runs are gone through one after the other, by one thread a block", 'strategy("three_phase")')
+
+    def is_read_by(name: str, reader: str) -> bool:
+        said = any(each == name for each, _ in state.asked)
+        return readers_of(state, name) == (reader,) and name not in state.uses.outputs and not said
+
+    marks = state.uses.names[runs.marks]
+    if not is_read_by(marks, stage):
+        raise Refusal(f'"{marks}", which would not be made, is read by others, or directives were given to it')
+    graph = with_stages(state.graph, stage, (without_marks(whole, runs),))
+    for name in (marks, *(each for each in state.uses.stages if is_read_by(each, marks))):
+        if name != state.uses.names[runs.ends.form]:
+            graph = with_stages(graph, name, ())
+    return with_graph(state, graph, state.plan(stage))
 
 
 def gather(state: State, stage: str) -> State:

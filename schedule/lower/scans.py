@@ -1,5 +1,6 @@
 """Scans: running values that every step of a fold stores; by strategy one after the other (`serial`), from the initial value on, or in
-blocks (`block_scans`), each from what came before it. On a GPU the threads of one block may make some steps at a time.
+blocks (`block_scans`), each from what came before it, or run by run (`run_scans`). On a GPU the threads of one block may make some steps
+at a time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from raido.algo.graph.expr import Expr, Result
 from raido.schedule.lower.block_scans import BlockScans
 from raido.schedule.lower.blocks import LastPass
+from raido.schedule.lower.run_scans import RunScans
 from raido.schedule.lower.work import Accumulators, Phase, Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Read
@@ -25,6 +27,7 @@ class Scans:
 
     def __init__(self, loops: Loops, reductions: Reductions, in_blocks: BlockScans) -> None:
         self.loops, self.reductions, self.in_blocks = loops, reductions, in_blocks
+        self.by_runs = RunScans(in_blocks.blocks)
         self.running = Phase(self._scan_element, cuts=True, shares=True)
 
     def scan(self, work: Work, position: int) -> None:
@@ -34,6 +37,9 @@ class Scans:
             self._serial(work, position)
             return
         for copy in work.copies:
+            if strategy[0] == "runs":
+                self.by_runs.emit(replace(work, copies=[copy], origin_of=[0]), position, self._store_number)
+                continue
             self.in_blocks.emit(replace(work, copies=[copy], origin_of=[0]), position, LastPass(self._follow))
 
     def _serial(self, work: Work, position: int) -> None:
@@ -52,6 +58,9 @@ class Scans:
     def _scan_element(self, work: Work) -> None:
         assert work.job.stage.scan is not None
         self._store(work, self.loops.emitter.prefixes(self.reductions.steps(work), work.job.stage.scan.exclusive))
+
+    def _store_number(self, work: Work, number: Expr) -> None:
+        self._store(work, [[number]])
 
     def _store(self, work: Work, results: Sequence[Sequence[Expr]]) -> None:
         job, builder = work.job, self.loops.builder

@@ -62,11 +62,13 @@ def initial_values(fold: Reduce) -> tuple[Expr, ...]:
 class ScanStep:
     """A fold as a scan: axis number `along`, on which it runs, is one of the stage's own, and every step is stored.
 
-    `exclusive`: what is stored at an index is the fold of what stands before it.
+    `exclusive`: what is stored at an index is the fold of what stands before it. `ends`: where the results are runs of one number that are
+    made run by run, the array that says before which index each ends.
     """
 
     along: int
     exclusive: bool
+    ends: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,90 @@
+"""Scans whose results are runs of one number (`stages/runs.py`), made run by run.
+
+    before   for x in 0..n: out[x] = running += marks[x]
+    after    for xo in blocks: for k in first..last + 1: for x in begin..end: out[x] = k
+
+A block finds its first and its last run by binary search among the ends, and no other block's results. What shares the innermost loop has
+the number of the run for all of its lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Expr, Item, Op, Var, fresh
+from raido.schedule.lower.blocks import Blocks
+from raido.schedule.lower.builder import Builder, as_planned, closed
+from raido.schedule.lower.work import Phase, Work
+from raido.schedule.nest.nodes import Store, While
+from raido.schedule.nest.values import NestExpr, Read
+
+Keep: TypeAlias = "Callable[[Work, Expr], None]"
+ZERO = ix.as_index(0)
+
+
+class RunScans:
+    """Emits them with the loops of `Blocks`."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks, self.loops = blocks, blocks.loops
+        self.builder: Builder = blocks.builder
+
+    def emit(self, work: Work, position: int, keep: Keep) -> None:
+        """The scan whose loop over blocks stands at `position`; `keep` stores an element, which is that number."""
+        stored = [work.job, *self.loops.sharing.sharers(work.job, position)]
+        certificates = tuple(each for job in stored for each in self.loops.certificates("runs", job))
+        self.blocks.each(work, position, lambda inner, at: self._block(inner, at, keep), certificates=certificates)
+
+    def _block(self, work: Work, position: int, keep: Keep) -> None:
+        builder, loop = self.builder, work.job.plan.loops[position]
+        low, high, _ = work.copies[0].bounds(loop.name)
+        high = builder.name("high", high)
+        first = self._ended(work, low)
+        last = self._ended(work, ix.sub(high, 1))
+        begin = builder.register("begin", low)
+        with builder.loop(number := fresh("k"), first, ix.add(last, 1), 1):
+            start = builder.name("start", Read(begin, (), None))
+            goes_on = Op("lt", bool_, (number, last))
+            end = builder.name("end", Op("select", i64, (goes_on, self._end(work, number, goes_on), high)))
+            part = replace(
+                work,
+                copies=[c.copy() for c in work.copies],
+                phase=Phase(lambda inner: keep(inner, number), shares=True, reads=False),
+            )
+            with builder.loop(at := fresh(loop.name), start, end, 1, **as_planned(loop, work.job.stage.name)):
+                self.loops.choose(part, position, [[at]])
+            builder.add(Store(begin, (), end))
+
+    def _end(self, work: Work, number: Expr, there: NestExpr | None) -> NestExpr:
+        """Before which index a run ends."""
+        scan = work.job.stage.scan
+        assert scan is not None and scan.ends is not None
+        storage = self.loops.converter.storages[scan.ends]
+        return Read(storage.buffer, storage.place((number,), self.builder.facts), there)
+
+    def _ended(self, work: Work, place: Expr) -> Var:
+        """How many runs end at an index or before it."""
+        builder = self.builder
+        low, high = builder.register("least", ZERO), builder.register("most", _number_of_runs(work))
+        with builder.block(loop=True) as setup:
+            least, most = (builder.name("bound", Read(register, (), None)) for register in (low, high))
+        with builder.block(loop=True) as body:
+            middle = builder.name("middle", ix.floordiv(ix.add(least, most), 2))
+            ends = builder.name("ends", Op("le", bool_, (self._end(work, middle, None), place)))
+            builder.add(Store(low, (), Op("select", i64, (ends, ix.add(middle, 1), least))))
+            builder.add(Store(high, (), Op("select", i64, (ends, most, middle))))
+        builder.add(While(closed(setup), Op("lt", bool_, (least, most)), closed(body)))
+        return builder.name("number", Read(low, (), None))
+
+
+def _number_of_runs(work: Work) -> Expr:
+    """How many ends of runs there are: an element of the scan's fold asks each of them."""
+    fold = work.job.stage.reduction
+    assert fold is not None
+    (value,) = fold.values
+    assert isinstance(value, Item)
+    return value.form.axes[0].extent

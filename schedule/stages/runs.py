@@ -1,0 +1,119 @@
+"""Scans that count how many ends of runs stand at or before each index: their results are runs of one number, as long as data decides.
+
+    ends[k] does not decrease;   marks = zeros(m).at[ends].add(1);   number = scan(add, 0, marks)
+
+`rd.repeat` finds its elements so, and whoever expands rows of different lengths. Where the ends are known to be in order, number k stands
+from ends[k - 1] to before ends[k], and nobody needs the marks. They are in order where they are sums of numbers that are not negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import (
+    Array,
+    Axis,
+    Checked,
+    Const,
+    Expr,
+    Generate,
+    Item,
+    Load,
+    Node,
+    Op,
+    Reduce,
+    Result,
+    Scan,
+    Update,
+    const,
+    fresh,
+)
+from raido.algo.graph.node import with_fields
+from raido.schedule.remember import remembered
+from raido.schedule.stages.stage import Stage
+
+ZERO, ONE = const(i64, 0), const(i64, 1)
+FEW_BITS = 32  # no memory holds so many elements that their sum has 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The ends of the runs, an array of `count` elements, and the form that marks them."""
+
+    ends: Result
+    count: Expr
+    marks: Node
+
+
+@remembered
+def runs_of(stage: Stage) -> Runs | None:
+    """The runs that the results of a stage are, if they are."""
+    fold = stage.reduction
+    if stage.scan is None or stage.scan.exclusive or len(stage.axes) != 1 or fold is None or stage.outer:
+        return None
+    form = stage.form
+    if (
+        not isinstance(form, Scan)
+        or form.monoid != "add"
+        or form.neutral != (ZERO,)
+        or stage.bodies != (Item(fold, 0),)
+    ):
+        return None
+    (value,) = fold.values
+    if not isinstance(value, Load) or value.indices != (stage.axes[0].var,) or not isinstance(value.array, Result):
+        return None
+    marks = value.array.form
+    if not isinstance(marks, Update) or marks.monoid != "add" or marks.mode != "combine" or marks.checked:
+        return None
+    if marks.values != (ONE,) or len(marks.axes) != 1 or not _is_zero(marks.dest[0]):
+        return None
+    (place,) = marks.indices
+    if not isinstance(place, Load) or place.indices != (marks.axes[0].var,) or not _never_falls(place.array):
+        return None
+    assert isinstance(place.array, Result)
+    return Runs(place.array, marks.axes[0].extent, marks)
+
+
+def without_marks(stage: Stage, runs: Runs) -> Stage:
+    """The scan whose values are counted where the ends are, so that it reads no marks."""
+    fold = stage.reduction
+    assert fold is not None
+    k = fresh("k")
+    left, right = fresh("left", i64), fresh("right", i64)
+    is_here = Op("eq", bool_, (Load(runs.ends, (k,), False), stage.axes[0].var))
+    counted = Op("select", i64, (is_here, ONE, ZERO))
+    both = Op("add", i64, (left, right))
+    here = Reduce((Axis(k, runs.count),), (left,), (right,), (both,), (ZERO,), (counted,), True, "add")
+    new = with_fields(fold, values=(Item(here, 0),))
+    assert stage.scan is not None
+    return replace(stage, reduction=new, bodies=(Item(new, 0),), scan=replace(stage.scan, ends=runs.ends))
+
+
+def _is_zero(array: Array) -> bool:
+    """Whether all elements of an array are made as 0."""
+    return isinstance(array, Result) and isinstance(array.form, Generate) and array.form.bodies[array.index] == ZERO
+
+
+def _never_falls(array: Array) -> bool:
+    """Whether no element of an array is less than the one before: sums of numbers that are not negative, from 0 on."""
+    if not isinstance(array, Result) or not isinstance(array.form, Scan):
+        return False
+    form = array.form
+    sums = form.monoid == "add" and len(form.values) == 1 and form.values[0].dtype is i64 and not form.exclusive
+    return sums and form.neutral == (ZERO,) and len(form.axes) == 1 and _is_count(form.values[0])
+
+
+def _is_count(e: Expr) -> bool:
+    """Whether a number is never negative, and sums of it never wrap: one that has been checked to be a count, a truth value, an unsigned
+    number of few bits, or a choice of such."""
+    if isinstance(e, Const):
+        return e.value in (0, 1)
+    if isinstance(e, Checked):
+        tests = isinstance(e.holds, Op) and e.holds.name == "ge" and e.holds.args == (e.value, ZERO)
+        return tests or _is_count(e.value)
+    if isinstance(e, Load) and isinstance(e.array, Result) and isinstance(e.array.form, Generate):
+        return _is_count(e.array.form.bodies[e.array.index])
+    if isinstance(e, Op) and e.name == "cast":
+        return e.args[0].dtype is bool_ or (e.args[0].dtype.kind == "u" and e.args[0].dtype.bits <= FEW_BITS)
+    return isinstance(e, Op) and e.name == "select" and all(map(_is_count, e.args[1:]))

@@ -1,0 +1,123 @@
+"""Scans whose results are runs of one number are made run by run: what is repeated, and rows of different lengths that are expanded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raido as rd
+
+COUNTS = {
+    "none": lambda r, n: np.zeros(n, np.int64),
+    "one or none": lambda r, n: r.integers(0, 2, n),
+    "short": lambda r, n: r.integers(0, 9, n),
+    "long": lambda r, n: r.integers(0, 300, n),
+    "mostly none": lambda r, n: np.where(r.random(n) < 0.02, r.integers(0, 2000, n), 0),
+    "the first alone": lambda r, n: np.where(np.arange(n) == 0, 5000, 0),
+    "the last alone": lambda r, n: np.where(np.arange(n) == n - 1, 5000, 0),
+}
+
+
+def repeats(a: Any, counts: Any) -> Any:
+    return rd.repeat(a, counts)
+
+
+@pytest.mark.parametrize("block", [None, 1, 7, 64])
+@pytest.mark.parametrize("name", COUNTS)
+def test_elements_are_repeated_as_in_numpy(name: str, block: int | None):
+    program = rd.algorithm(a=rd.f32["n"], counts=rd.i64["n"])(repeats)
+    schedule = program.schedule()
+    if block is not None:
+        schedule["scan_2"].strategy("runs", block=block)
+    compiled = program.compile(schedule=schedule)
+    assert "reduce_by_index" not in compiled.source("nest")
+    for n in (1, 2, 33, 500):
+        random = np.random.default_rng(n)
+        a, counts = random.random(n, "f4"), COUNTS[name](random, n)
+        np.testing.assert_array_equal(compiled(a, counts), np.repeat(a, counts))
+
+
+def test_rows_and_narrow_elements_are_repeated():
+    @rd.algorithm
+    def both(rows: rd.i16["n", 3], a: rd.u8["n"], counts: rd.u16["n"]):
+        return rd.repeat(rows, counts, axis=0), rd.repeat(a, counts) + rd.u8(1)
+
+    random = np.random.default_rng(0)
+    for n in (0, 1, 200):
+        rows, a = random.integers(-99, 99, (n, 3)).astype("i2"), random.integers(0, 99, n).astype("u1")
+        counts = random.integers(0, 20, n).astype("u2")
+        got, more = both(rows, a, counts)
+        np.testing.assert_array_equal(got, np.repeat(rows, counts, axis=0))
+        np.testing.assert_array_equal(more, np.repeat(a, counts) + 1)
+
+
+def test_rows_of_different_lengths_are_expanded():
+    @rd.algorithm
+    def inside(counts: rd.i64["n"]):
+        number = rd.repeat(rd.iota(counts.shape[0]), counts)
+        starts = rd.scan(rd.add, 0, counts, exclusive=True)
+        return number, rd.iota(number.shape[0]) - starts[number]
+
+    counts = np.random.default_rng(1).integers(0, 50, 700)
+    number, place = inside(counts)
+    np.testing.assert_array_equal(number, np.repeat(np.arange(700), counts))
+    np.testing.assert_array_equal(place, np.concatenate([np.arange(c) for c in counts]))
+
+
+def test_counts_below_zero_are_an_error_still():
+    program = rd.algorithm(a=rd.f32["n"], counts=rd.i64["n"])(repeats)
+    with pytest.raises(rd.SizeMismatch, match="-1"):
+        program(np.ones(3, "f4"), np.array([1, -1, 5]))
+
+
+def test_ends_that_may_be_in_any_order_are_counted():
+    @rd.algorithm
+    def numbers(ends: rd.i64["n"], m: rd.size):
+        return rd.scan(rd.add, 0, rd.bincount(ends, m), name="numbers")
+
+    assert "runs" not in numbers.schedule()["numbers"].strategies()
+    ends = np.array([7, 3, 9, 3])
+    np.testing.assert_array_equal(numbers(ends, 10), np.cumsum(np.bincount(ends, minlength=10)))
+
+
+def test_truth_values_end_runs():
+    @rd.algorithm
+    def numbers(flags: rd.bool_["n"], m: rd.size):
+        return rd.scan(rd.add, 0, rd.bincount(rd.cumsum(flags.astype(rd.i64)), m), name="numbers")
+
+    assert "runs" in numbers.schedule()["numbers"].strategies()
+    flags = np.random.default_rng(2).random(400) < 0.3
+    want = np.cumsum(np.bincount(np.cumsum(flags), minlength=900)[:900])
+    np.testing.assert_array_equal(numbers(flags, 900), want)
+    np.testing.assert_array_equal(numbers(flags, 20), want[:20])
+
+
+def test_marks_that_others_read_are_made():
+    @rd.algorithm
+    def both(flags: rd.bool_["n"], m: rd.size):
+        marks = rd.bincount(rd.cumsum(flags.astype(rd.i64)), m)
+        return rd.scan(rd.add, 0, marks, name="numbers"), marks
+
+    schedule = both.schedule()
+    with pytest.raises(rd.ScheduleError, match="is read by others"):
+        schedule["numbers"].strategy("runs")
+    flags = np.random.default_rng(3).random(100) < 0.5
+    numbers, marks = both(flags, 70)
+    np.testing.assert_array_equal(numbers, np.cumsum(marks))
+
+
+def test_runs_have_no_loops_inside_but_lanes():
+    program = rd.algorithm(a=rd.f32["n"], counts=rd.i64["n"])(repeats)
+    schedule = program.schedule()
+    schedule["scan_2"].strategy("runs", block=64)
+    with pytest.raises(rd.ScheduleError, match="data decides how long the runs"):
+        schedule["scan_2"].split("xi", 8)
+
+
+def test_a_branch_of_the_scan_does_not_change_what_it_reads():
+    schedule = rd.algorithm(a=rd.f32["n"], counts=rd.i64["n"])(repeats).schedule()
+    with pytest.raises(rd.ScheduleError, match="both branches are of one stage"):
+        schedule["scan_2"].when("x > 100").strategy("runs", block=64)
+        schedule.complete()
