@@ -62,13 +62,19 @@ class Merge:
                 self._step(at, taken[-1])
 
     def _second_run(self) -> Var:
-        """The index at which the second run begins."""
+        """The index at which the second run begins: the sum of those of all descents, chunk by chunk."""
         builder = self.builder
-        found = builder.register("found", ZERO)
-        with builder.loop(at := fresh("i"), ONE, self.count, 1, **self.lanes):
-            before, own = (self.values(place)[0] for place in (ix.sub(at, 1), at))
-            fold_into(builder, found, Op("select", i64, (precedes(own, before), at, ZERO)), "add")
-        return builder.name("second", Read(found, (), None))
+        memory = builder.alloc("found", i64, (self.chunks.count,), "heap")
+        with each_chunk(builder, self.chunks) as (chunk, first, end):
+            found = builder.register("found", ZERO)
+            with builder.loop(at := fresh("i"), ix.maximum(first, 1), end, 1, **self.lanes):
+                before, own = (self.values(place)[0] for place in (ix.sub(at, 1), at))
+                fold_into(builder, found, Op("select", i64, (precedes(own, before), at, ZERO)), "add")
+            builder.add(Store(memory, (chunk,), Read(found, (), None)))
+        second = builder.register("second", ZERO)
+        with builder.loop(chunk := fresh("chunk"), ZERO, self.chunks.count, 1):
+            fold_into(builder, second, Read(memory, (chunk,), None), "add")
+        return builder.name("second", Read(second, (), None))
 
     def _taken_before(self, place: Expr) -> Var:
         """How many elements of the first run come before a place of the result."""
