@@ -1,8 +1,9 @@
 """The plan of an ordinary call, for one signature: what `runtime/raido_call.c` follows, without a step of Python.
 
 Its numbers are a header and code: the ranks of inputs, pairs of sizes that must agree, the sizes to pass, bounds of existential sizes,
-ranks and shapes of results. A size is `0, literal`; `1, place` among what is known at the call (the dimensions of all inputs, sizes that
-are arguments, bounds); or an operation's number and two sizes. Whatever a plan does not foresee, the complete way of calling handles.
+ranks and shapes of results; -1 and the function that frees it, of a result that the program allocates. A size is `0, literal`; `1, place`
+among what is known at the call (the dimensions of all inputs, sizes that are arguments, bounds); or an operation's number and two sizes.
+Whatever a plan does not foresee, the complete way of calling handles.
 """
 
 from __future__ import annotations
@@ -16,9 +17,18 @@ import numpy as np
 
 from raido.algo.graph.dtypes import numpy_dtype
 from raido.algo.trace.trees import branches
-from raido.targets.native import LARGE_BLOCK, RuntimeCalls, allocate_array
+from raido.targets.native import LARGE_BLOCK, RuntimeCalls, adopt_array, allocate_array
 from raido.targets.outputs import build_result
-from raido.targets.signature import OPERATIONS, Signature, SizeExpr, Tree, leaf_paths, size_names
+from raido.targets.signature import (
+    OPERATIONS,
+    Signature,
+    SizeExpr,
+    Tree,
+    Value,
+    evaluate_size,
+    leaf_paths,
+    size_names,
+)
 
 _MOST = 64  # arguments of an entry and dimensions of an array, as in raido_call.c
 _LITERALS = {"b": bool, "i": int, "u": int, "f": float}
@@ -29,7 +39,9 @@ def write_plan(signature: Signature, entry: int, threads: int | None, calls: Run
     """The plan by which `Caller` calls the entry at an address; None where the signature is not plain."""
     explicit: list[str] = []
     tree = _plan_tree(signature.input_tree, len(signature.inputs), explicit)
-    written = _write_code(signature, explicit)
+    freeing: Any = calls.free
+    release = ctypes.cast(freeing, ctypes.c_void_p).value or 0
+    written = _write_code(signature, explicit, release)
     if written is None:
         return None
     tests, code = written
@@ -42,7 +54,7 @@ def write_plan(signature: Signature, entry: int, threads: int | None, calls: Run
     for value in (*signature.inputs, *signature.outputs):
         dtype = numpy_dtype(value.dtype)
         types += (dtype, dtype.type, _LITERALS.get(dtype.kind))
-    return numbers.tobytes(), tree, out, tuple(types), allocate_array, _finisher(signature)
+    return numbers.tobytes(), tree, out, tuple(types), allocate_array, _finisher(signature, calls)
 
 
 def _takes_out(signature: Signature) -> bool:
@@ -66,19 +78,24 @@ def _plan_tree(tree: Tree, inputs: int, explicit: list[str]) -> Any:
     return dict(zip(body, parts, strict=True)) if kind == "record" else tuple(parts)
 
 
-def _write_code(signature: Signature, explicit: Sequence[str]) -> tuple[list[list[int]], list[int]] | None:
-    """The tests, and all code; None unless every size can be read off, and those that data decides are bounded and only cut results."""
+def _write_code(
+    signature: Signature, explicit: Sequence[str], release: int
+) -> tuple[list[list[int]], list[int]] | None:
+    """The tests, and all code; None unless every size can be read off, and those that data decides are bounded and only cut results, or
+    are all that says how large a result is that the program allocates. `release`: where the function is that frees it."""
     dimensions = [size for value in signature.inputs for size in value.shape]
     ghosts = [existential.name for existential in signature.existentials]
     places: dict[SizeExpr, int] = {
         size: place for place, size in reversed([*enumerate(dimensions)]) if isinstance(size, str)
     }
     places |= {name: place for place, name in enumerate((*explicit, *ghosts), start=len(dimensions))}
-    whole = [size for v in signature.outputs for k, size in enumerate(v.shape) if k or isinstance(size, tuple)]
+    made = [v for v, is_made in zip(signature.outputs, signature.made, strict=True) if is_made]
+    cut = [v for v, is_made in zip(signature.outputs, signature.made, strict=True) if not is_made]
+    whole = [size for v in cut for k, size in enumerate(v.shape) if k or isinstance(size, tuple)]
     if (
         not set(signature.sizes) <= places.keys()
         or not _is_each_once(signature.input_tree, len(signature.inputs))
-        or any(existential.bound is None for existential in signature.existentials)
+        or any(name not in ghosts for v in made for size in v.shape for name in size_names(size))
         or any(name in ghosts for size in whole for name in size_names(size))
         or len(signature.inputs) + len(signature.sizes) + len(signature.outputs) + len(ghosts) >= _MOST
         or any(len(value.shape) > _MOST for value in (*signature.inputs, *signature.outputs))
@@ -91,8 +108,9 @@ def _write_code(signature: Signature, explicit: Sequence[str]) -> tuple[list[lis
     code = [[len(value.shape)] for value in signature.inputs] + tests
     code += [_write_size(name, places) for name in signature.sizes]
     code += [_write_size(existential.bound or 0, places) for existential in signature.existentials]
-    for value in signature.outputs:
-        code += [[len(value.shape)], *(_write_size(size, places) for size in value.shape)]
+    for value, is_made in zip(signature.outputs, signature.made, strict=True):
+        sizes = [_write_size(size, places) for size in value.shape]
+        code += [[-1, release]] if is_made else [[len(value.shape)], *sizes]
     return tests, [number for part in code for number in part]
 
 
@@ -102,16 +120,26 @@ def _write_size(size: SizeExpr, places: Mapping[SizeExpr, int]) -> list[int]:
     return [1, places[size]] if isinstance(size, str) else [0, size]
 
 
-def _finisher(signature: Signature) -> Callable[[tuple[Any, ...]], Any] | None:
+def _finisher(signature: Signature, calls: RuntimeCalls) -> Callable[[tuple[Any, ...]], Any] | None:
     """The function that makes the user's structure from results and existential sizes; None if it is the only result."""
     tree, outputs, ghosts = signature.output_tree, signature.outputs, [e.name for e in signature.existentials]
     if not ghosts and tree in (0, {"tuple": [*range(len(outputs))]}):
         return None if tree == 0 else tuple
     cuts = [len(outputs) + ghosts.index(v.shape[0]) if v.shape and v.shape[0] in ghosts else None for v in outputs]
 
+    def take(value: Value, address: int, parts: tuple[Any, ...]) -> np.ndarray:
+        sizes = dict(zip(ghosts, parts[len(outputs) :], strict=True))
+        shape = tuple(evaluate_size(size, sizes) for size in value.shape)
+        return adopt_array(address, shape, numpy_dtype(value.dtype), calls.free)
+
+    made = signature.made
+
     def finish(parts: tuple[Any, ...]) -> Any:
-        cut = [part if k is None else _trim(part, parts[k]) for part, k in zip(parts, cuts, strict=False)]
-        return build_result(tree, cut)
+        results = [
+            take(value, part, parts) if is_made else part if k is None else _trim(part, parts[k])
+            for value, is_made, part, k in zip(outputs, made, parts, cuts, strict=False)
+        ]
+        return build_result(tree, results)
 
     return finish
 

@@ -102,7 +102,7 @@ static PyObject* take_result(PyObject* plan, PyObject* out, PyObject* dtype, int
     if (!is_plain(out, dtype, rank, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE)) return NULL;
     if (!PyArray_CompareLists(PyArray_DIMS((PyArrayObject*)out), shape, rank)) return NULL;
     for (int i = 0; i < count; i++)
-      if (PyArray_CheckExact(held[i]) && share_memory(held[i], out)) return NULL;
+      if (held[i] && PyArray_CheckExact(held[i]) && share_memory(held[i], out)) return NULL;
     return Py_NewRef(out);
   }
   if (too_large || bytes > 4 * LARGEST) return NULL;
@@ -130,12 +130,15 @@ static PyObject* hand_over(PyObject* result, PyObject* given) {
   return given ? result : PyArray_Return((PyArrayObject*)result);
 }
 
-/* The only result (`finish` is None), or what that makes of all of them and of the sizes that data decided. */
-static PyObject* finish(PyObject* plan, PyObject** results, PyObject** given, int made, const int64_t* found, int64_t existentials) {
+/* The only result (`finish` is None), or what that makes of all of them (of those that the program has allocated, their addresses) and of
+ * the sizes that data decided. */
+static PyObject* finish(PyObject* plan, PyObject** results, PyObject** given, void** memory, int made, const int64_t* found,
+                        int64_t existentials) {
   PyObject *last = PyTuple_GetItem(plan, FINISH), *parts;
   if (last == Py_None) return hand_over(results[0], given[0]);
   if (!(parts = PyTuple_New(made + existentials))) return NULL;
-  for (int k = 0; k < made; k++) PyTuple_SetItem(parts, k, hand_over(results[k], given[k]));
+  for (int k = 0; k < made; k++)
+    PyTuple_SetItem(parts, k, results[k] ? hand_over(results[k], given[k]) : PyLong_FromVoidPtr(memory[k]));
   for (int64_t k = 0; k < existentials; k++) PyTuple_SetItem(parts, made + k, PyLong_FromLongLong(found[k]));
   return PyErr_Occurred() ? NULL : PyObject_CallFunction(last, "(N)", parts);
 }
@@ -145,7 +148,8 @@ static PyObject *plan_name, *out_name;
 static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   PyObject *plan = PyObject_GetAttr(self, plan_name), *out = Py_None, *result = NULL;
   PyObject *leaves[2 * MOST], **results = leaves, *given[MOST] = {NULL}; /* the results stand behind the inputs */
-  int64_t words[MOST] = {0}, found[MOST];
+  int64_t words[MOST] = {0}, found[MOST], release[MOST] = {0};
+  void* memory[MOST] = {NULL}; /* of results that the program allocates, and how it is given back */
   _Alignas(16) char scalars[MOST][16];
   npy_intp shape[MOST];
   int held = 0, made = 0, passed = 0, ran = 0;
@@ -184,6 +188,11 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   for (int64_t i = 0; i < p->existentials; i++) know(&n, evaluate(&n));
   for (; made < p->outputs; made++) {
     int rank = (int)*n.next++;
+    if (rank < 0) { /* the program allocates it */
+      release[made] = *n.next++, results[made] = NULL;
+      words[passed++] = (intptr_t)&memory[made];
+      continue;
+    }
     for (int d = 0; d < rank; d++)
       if ((shape[d] = evaluate(&n)) < 0) n.wrong = 1;
     PyObject* dtype = PyTuple_GetItem(types, 3 * (p->inputs + made));
@@ -198,15 +207,17 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   int32_t status = run(p, words, passed);
   PyEval_RestoreThread(state);
   if (status || fault.kind) {
+    for (int k = 0; k < made; k++)
+      if (memory[k]) ((void (*)(void*))(intptr_t)release[k])(memory[k]);
     PyObject* record = PyBytes_FromStringAndSize((char*)&fault, sizeof fault);
     result = record ? PyObject_CallMethod(self, "_fail", "iO", (int)status, record) : NULL;
     Py_XDECREF(record);
   } else if (out != Py_None)
     result = Py_NewRef(out);
   else
-    result = finish(plan, results, given, made, found, p->existentials);
+    result = finish(plan, results, given, memory, made, found, p->existentials);
 end:
-  while (made) Py_DECREF(results[--made]);
+  while (made) Py_XDECREF(results[--made]);
   while (held) Py_XDECREF(leaves[--held]);
   for (int k = 0; out != Py_None && k < MOST; k++) Py_XDECREF(given[k]);
   Py_DECREF(plan);

@@ -123,3 +123,39 @@ def test_from_c_and_loaded_back(tmp_path: Path) -> None:
         long, total = loaded(np.arange(3.0), np.array(counts))
         np.testing.assert_array_equal(long, np.repeat(np.arange(3.0), counts))
         assert total == long.sum()
+
+
+def test_results_that_nothing_bounds_take_the_plan_of_ordinary_calls():
+    """Also several of them, rows of known length, and sizes beside them; memory is freed with the arrays, and where a run fails."""
+
+    @rd.algorithm
+    def several(a: rd.f64["n"], rows: rd.i32["n", 3], counts: rd.i64["n"]):
+        long = rd.repeat(a, counts)
+        return long, {"rows": rd.repeat(rows, counts, axis=0), "kept": rd.filter(lambda x: x > 0.5, a)}, rd.sum(long)
+
+    compiled = several.compile()
+    assert compiled._plan is not None
+    random = np.random.default_rng(0)
+    for n in (0, 1, 3, 500, 40_000):
+        a, rows = random.random(n), random.integers(0, 99, (n, 3)).astype(np.int32)
+        counts = random.integers(0, 9, n)
+        for _ in range(3):
+            long, others, total = compiled(a, rows, counts)
+            np.testing.assert_array_equal(long, np.repeat(a, counts))
+            np.testing.assert_array_equal(others["rows"], np.repeat(rows, counts, axis=0))
+            np.testing.assert_array_equal(others["kept"], a[a > 0.5])
+            assert np.isclose(total, long.sum())
+        if n:
+            counts[-1] = -1
+            with pytest.raises(rd.SizeMismatch):
+                compiled(a, rows, counts)
+
+
+def test_a_result_whose_other_sizes_are_those_of_arguments_takes_the_complete_way():
+    @rd.algorithm
+    def spread(rows: rd.f32["n", "m"], counts: rd.i64["n"]):
+        return rd.repeat(rows, counts, axis=0)
+
+    assert spread.compile()._plan is None
+    rows, counts = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([2, 0, 1, 3])
+    np.testing.assert_array_equal(spread(rows, counts), np.repeat(rows, counts, axis=0))
