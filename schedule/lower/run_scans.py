@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Expr, Item, Op, Var, fresh
+from raido.algo.graph.expr import Expr, Item, Op, Reduce, Var, fresh
 from raido.schedule.lower.blocks import Blocks
 from raido.schedule.lower.builder import Builder, as_planned, closed
 from raido.schedule.lower.work import Phase, Work
@@ -86,5 +86,5 @@ def _number_of_runs(work: Work) -> Expr:
     fold = work.job.stage.reduction
     assert fold is not None
     (value,) = fold.values
-    assert isinstance(value, Item)
+    assert isinstance(value, Item) and isinstance(value.form, Reduce)
     return value.form.axes[0].extent
