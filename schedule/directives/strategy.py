@@ -119,7 +119,8 @@ def by_runs(state: State, stage: str) -> State:
     """The state in which a scan is made of the ends of its runs, and the stages that mark them, and nothing else, are no more."""
     whole = state.stage(stage)
     runs = runs_of(whole)
-    assert runs is not None
+    if runs is None:  # they are
+        return state
     if state.gpu is not None:
         raise Refusal("runs are gone through one after the other, by one thread a block", 'strategy("three_phase")')
 
@@ -130,7 +131,7 @@ def by_runs(state: State, stage: str) -> State:
     marks = state.uses.names[runs.marks]
     if not is_read_by(marks, stage):
         raise Refusal(f'"{marks}", which would not be made, is read by others, or directives were given to it')
-    graph = with_stages(state.graph, stage, (without_marks(whole, runs),))
+    graph = with_stages(state.graph, stage, (without_marks(whole, runs, state.stage(marks)),))
     for name in (marks, *(each for each in state.uses.stages if is_read_by(each, marks))):
         if name != state.uses.names[runs.ends.form]:
             graph = with_stages(graph, name, ())

@@ -39,10 +39,9 @@ FEW_BITS = 32  # no memory holds so many elements that their sum has 64 bits
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The ends of the runs, an array of `count` elements, and the form that marks them."""
+    """The ends of the runs, and the form that marks them."""
 
     ends: Result
-    count: Expr
     marks: Node
 
 
@@ -72,11 +71,11 @@ def runs_of(stage: Stage) -> Runs | None:
     if not isinstance(place, Load) or place.indices != (marks.axes[0].var,) or not _never_falls(place.array):
         return None
     assert isinstance(place.array, Result)
-    return Runs(place.array, marks.axes[0].extent, marks)
+    return Runs(place.array, marks)
 
 
-def without_marks(stage: Stage, runs: Runs) -> Stage:
-    """The scan whose values are counted where the ends are, so that it reads no marks."""
+def without_marks(stage: Stage, runs: Runs, marks: Stage) -> Stage:
+    """The scan whose values are counted where the ends are, so that it reads none of the marks."""
     fold = stage.reduction
     assert fold is not None
     k = fresh("k")
@@ -84,7 +83,9 @@ def without_marks(stage: Stage, runs: Runs) -> Stage:
     is_here = Op("eq", bool_, (Load(runs.ends, (k,), False), stage.axes[0].var))
     counted = Op("select", i64, (is_here, ONE, ZERO))
     both = Op("add", i64, (left, right))
-    here = Reduce((Axis(k, runs.count),), (left,), (right,), (both,), (ZERO,), (counted,), True, "add")
+    here = Reduce(
+        (Axis(k, marks.reduction_axes[0].extent),), (left,), (right,), (both,), (ZERO,), (counted,), True, "add"
+    )
     new = with_fields(fold, values=(Item(here, 0),))
     assert stage.scan is not None
     return replace(stage, reduction=new, bodies=(Item(new, 0),), scan=replace(stage.scan, ends=runs.ends))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import raido as rd
+from raido.schedule.legal import open_strategies
 
 COUNTS = {
     "none": lambda r, n: np.zeros(n, np.int64),
@@ -66,6 +67,22 @@ def test_rows_of_different_lengths_are_expanded():
     np.testing.assert_array_equal(place, np.concatenate([np.arange(c) for c in counts]))
 
 
+def test_states_of_loops_are_repeated():
+    """Whose sizes are known in an iteration alone."""
+
+    @rd.algorithm
+    def grown(x: rd.f32["n"], more: rd.i64):
+        return rd.loop(3, lambda _, s: rd.repeat(s, more + rd.iota(s.shape[0]) % 2), x)
+
+    x = np.random.default_rng(4).random(20, "f4")
+    assert "runs" in str(grown.schedule().complete())
+    for more in (0, 1, 2):
+        want = x
+        for _ in range(3):
+            want = np.repeat(want, more + np.arange(len(want)) % 2)
+        np.testing.assert_array_equal(grown(x, more), want)
+
+
 def test_counts_below_zero_are_an_error_still():
     program = rd.algorithm(a=rd.f32["n"], counts=rd.i64["n"])(repeats)
     with pytest.raises(rd.SizeMismatch, match="-1"):
@@ -114,6 +131,13 @@ def test_runs_have_no_loops_inside_but_lanes():
     schedule["scan_2"].strategy("runs", block=64)
     with pytest.raises(rd.ScheduleError, match="data decides how long the runs"):
         schedule["scan_2"].split("xi", 8)
+
+
+def test_the_strategies_of_a_scan_of_runs_can_be_asked_for_again():
+    schedule = rd.algorithm(a=rd.f32["n"], counts=rd.i64["n"])(repeats).schedule()
+    before = open_strategies(schedule.state, "scan_2")
+    schedule["scan_2"].strategy("runs", block=64)
+    assert open_strategies(schedule.state, "scan_2").keys() == before.keys() >= {"serial", "chain", "runs"}
 
 
 def test_a_branch_of_the_scan_does_not_change_what_it_reads():
