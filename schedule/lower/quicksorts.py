@@ -107,7 +107,7 @@ class Quicksort:
         with builder.block(branch=True) as more:
             yield
         tests = (Op("lt", bool_, (ix.as_index(self.ranked), self.count)), Op("eq", bool_, (descents, ONE)))
-        builder.add(If(Op("logical_and", bool_, tests), closed(two_runs), closed(more)))
+        builder.branch(Op("logical_and", bool_, tests), two_runs, more)
 
     def _sort_by_range(self, least: Expr, greatest: Expr) -> None:
         """Sorts and stores all elements: by counting where their keys lie close together, else by comparisons."""

@@ -61,9 +61,9 @@ def shifted(b: TextBuilder, before: Value, value: Value, short: Value) -> Value:
     """
     lanes, place = value.lanes, signed(value.dtype.bits)
     if place.bits == 8 and not b.can.byte_permutes:
-        pairs = [b.result(i16, 32, f"bitcast {each.typed} to <32 x i16>") for each in (before, value)]
+        pair = [b.result(i16, 32, f"bitcast {each.typed} to <32 x i16>") for each in (before, value)]
         one, half = b.constant(short, 1), b.binary("lshr", short, b.constant(short, 1))
-        low, high = (shifted(b, *pairs, start) for start in (half, b.binary("add", half, one)))
+        low, high = (shifted(b, pair[0], pair[1], start) for start in (half, b.binary("add", half, one)))
         bits = b.binary("shl", b.binary("and", short, one), b.constant(short, 3))
         found = b.intrinsic("fshr", high, low, b.spread(b.convert("trunc", bits, i16), 32))
         return b.result(value.dtype, lanes, f"bitcast {found.typed} to {value.type}")
