@@ -10,7 +10,7 @@ from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import chain_rows, chain_work, fits_strips, has_chain
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import contiguity, longest_chunk, row_axis, vector_axis
+from raido.schedule.defaults.facts import ENOUGH_TASKS, contiguity, longest_chunk, row_axis, vector_axis
 from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import (
@@ -35,7 +35,7 @@ from raido.schedule.defaults.short_stages import say_short_loops
 from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.machine import UNKNOWN_GRAIN
-from raido.schedule.plan import At
+from raido.schedule.plan import At, Split
 from raido.schedule.stages.stage import Stage
 
 FEWEST_ELEMENTS = 16
@@ -179,7 +179,7 @@ def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
     if rows > 1:
         draft.say(name, "unroll", axis=row + "i")
     if outer:
-        say_parallel(draft, stage, outer[0].name, 1)
+        say_parallel(draft, stage, outer[0].name, 1, last)
     else:
         draft.say(name, "parallel", axis=reduced.name + "o")
     draft.say(name, "vectorize", axis=last.name, interleave=COLUMN_GANGS)
@@ -204,11 +204,11 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
             draft.say(name, "reorder", axes=(rows.name + "o", *planes, rows.name + "i"))
         if jam and rows is stage.axes[-2] and fits_strips(draft, stage):
             say_rows_side_by_side(draft, stage, rows.name + "i", jam)
-        say_parallel(draft, stage, rows.name + "o", chain_rows(draft, stage))
+        say_parallel(draft, stage, rows.name + "o", chain_rows(draft, stage), vector)
     else:
         if planes:
             draft.say(name, "reorder", axes=(rows.name, *planes))
-        say_parallel(draft, stage, rows.name, 1)
+        say_parallel(draft, stage, rows.name, 1, vector)
     if vector is not None:
         say_lanes(draft, stage, vector, vector_name)
     if stage.reduction is None and vector is stage.axes[-1] and not is_streamed(draft, name):
@@ -277,10 +277,10 @@ def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int)
     order = (first, *planes, *between, *(() if rows is row else (outer,)), last, inner)
     draft.say(name, "reorder", axes=order if planes else (outer, last, inner))
     draft.say(name, "unroll", axis=inner)
-    say_parallel(draft, stage, first, jam if rows is row else 1)
+    say_parallel(draft, stage, first, jam if rows is row else 1, stage.axes[-1])
 
 
-def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
+def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Axis | None) -> None:
     """Threads for a loop over rows; a chunk has about `Machine.task` operations, and small stages stay on one thread."""
     along = row_axis(stage)
     assert along is not None
@@ -288,10 +288,32 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int) -> None:
     fixed = all(known_extent(draft, axis.extent) is not None for axis in stage.axes)
     if fixed and each * extent(draft, along.extent) <= draft.machine.task // 4:
         return
+    if (inner := rows_of_few_planes(draft, stage, loop, vector)) is not None:
+        axis, name, rows = inner
+        each //= extent(draft, axis.extent)
+        loop = draft.fuse(stage.name, (loop, name))
     grain = max(1, draft.machine.task // (each * rows))
     if not all(known_extent(draft, axis.extent) is not None for axis in stage.reduction_axes):
         grain = min(grain, UNKNOWN_GRAIN)  # a few elements may be long sums
     draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **dynamic(stage))
+
+
+def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | None) -> tuple[Axis, str, int] | None:
+    """The rows inside an outermost loop that may have fewer iterations than make work for many threads, as colours of an image or a batch do:
+    their axis, their loop and how many of them an iteration of it makes. None where threads share enough, or others go along with the loops."""
+    plan, axes = draft.state.plan(stage.name), {axis.name: axis for axis in stage.axes}
+    if len(plan.loops) < 3 or plan.loops[0].name != loop or loop not in axes or draft.machine.gpu is not None:
+        return None
+    count, name = known_extent(draft, axes[loop].extent), plan.loops[1].name
+    if (count is not None and count >= ENOUGH_TASKS) or is_small(axes[loop].extent):
+        return None
+    if has_chain(draft, stage) or stage.name in draft.demand.hosts.values() or read_by_planes(draft, stage):
+        return None
+    split = next((r for r in plan.relations if isinstance(r, Split) and r.outer == name), None)
+    axis = axes.get(split.parent if split is not None else name)
+    if axis is None or axis is vector or is_small(axis.extent):
+        return None
+    return axis, name, split.factor if split is not None else 1
 
 
 def dynamic(stage: Stage) -> dict[str, bool]:

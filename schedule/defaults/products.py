@@ -207,7 +207,9 @@ def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point])
         trial.say(name, "split", axis=j, factor=block)
         inside, column = [j + "o", j + "io"], j + "i"
     trial.say(name, "split", axis=column, factor=width)
-    apart = any(axis.var in point for axis in stage.axes[:-2] for point in packed.values())
+    products = [known_extent(draft, axis.extent) for axis in stage.axes[:-2]]
+    many = prod(ENOUGH_TASKS if n is None else n for n in products) >= ENOUGH_TASKS
+    apart = many and any(axis.var in point for axis in stage.axes[:-2] for point in packed.values())
     outer = [axis.name for axis in stage.axes[:-2]]
     blocks = [*outer, j + "o"] if apart else [j + "o", *outer]
     steps = [axis.name for axis in stage.reduction_axes]

@@ -13,6 +13,7 @@ from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.branches import arrays_not_copied
 from raido.schedule.lanes_along_folds import is_ordered_fold, is_plain_fold
 from raido.schedule.lower.index_checks import is_made_of_sizes
+from raido.schedule.lower.own_variables import with_own_variables
 from raido.schedule.lower.partition import Boundary, boundaries_of, without_boundaries
 from raido.schedule.lower.regions import Reads
 from raido.schedule.plan import Inline, LoopPlan, Split, StagePlan, fused_loops
@@ -189,7 +190,7 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
     closed = [stage for stage in flat(stages) if isinstance(stage, Stage)]
     for stage in closed:
         plan = plans[stage.name]
-        bodies = substitute_inlined(_folded_in_lanes(stage, plan, tables), inlined, tables)
+        bodies = _made_bodies(_folded_in_lanes(stage, plan, tables), inlined, tables)
         if isinstance(plan.compute, Inline):
             inlined[stage.form] = (stage, bodies)
             continue
@@ -198,7 +199,7 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
             own, fold = bodies, job.reduction
             if apart := arrays_not_copied(closed, plans, branch.plan):
                 plain = redirect(stage, apart, tables.sites)
-                own = substitute_inlined(_folded_in_lanes(plain, plan, tables), inlined, tables)
+                own = _made_bodies(_folded_in_lanes(plain, plan, tables), inlined, tables)
                 fold = _reduction(stage, own)
             job.branches += ((own, fold),)
     in_blocks = {job.form for job in jobs.values() if any(steps for _, steps in parts_of_layout(job))}
@@ -207,6 +208,12 @@ def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: T
             job.plan.aligned or job.form in in_blocks or any(form in in_blocks for form in job.reads.loads)
         )
     return jobs
+
+
+def _made_bodies(
+    bodies: tuple[Expr, ...], inlined: dict[Node, tuple[Stage, tuple[Expr, ...]]], tables: Tables
+) -> tuple[Expr, ...]:
+    return with_own_variables(substitute_inlined(bodies, inlined, tables), tables)
 
 
 def _reduction(stage: Stage, bodies: tuple[Expr, ...]) -> Reduce | None:

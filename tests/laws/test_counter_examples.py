@@ -359,3 +359,26 @@ def test_lanes_with_blocks_of_their_own_are_not_cut_at_boundaries() -> None:
 
     agrees(carried, np.arange(13) % 5 - 2, said=said)
     agrees(carried, np.arange(13) % 5 - 2, said=lambda s: s["reduce_1"].vectorize("r", 8))
+
+
+@pytest.mark.parametrize("kind", ["while", "loop", "fold"])
+def test_what_is_known_of_a_loop_is_not_taken_for_known_of_its_copy(kind: str) -> None:
+    """A stage with a loop, made where it is read at two indices: both loops had one state, so that one was never below the other, and one
+    range of indices."""
+
+    def first(a, v):
+        return rd.while_loop(lambda k: (k < 8) & (a[rd.minimum(k, 8)] != v), lambda k: k + 1, 0)
+
+    def counted(a, v):
+        return rd.loop(v, lambda i, total: total + a[i], 0)
+
+    def summed(a, v):
+        return rd.sum(rd.map(lambda i: a[i], rd.iota(v)))
+
+    @rd.algorithm
+    def compared(a: rd.i64["m"]):
+        made = {"while": first, "loop": counted, "fold": summed}[kind]
+        t = rd.map(lambda v: made(a, v), a).named("t")
+        return t[:, None] < t[None]
+
+    agrees(compared, np.arange(9), said=lambda s: s["t"].inline(), cpus=CPUS[:1])

@@ -1,0 +1,47 @@
+"""Loops of scalars with variables of their own, where one was made twice: what is known of a loop is kept by its variables.
+
+    t = while_loop(…, start of y) < while_loop(…, start of x)        one state s in both, unless one of them gets another name
+
+A stage that is made where it is read, at two indices, leaves its loops in two places, with other starts and ends. So do folds over as many
+elements as an index says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raido.algo.graph.expr import Expr, Loop, Node, Reduce, Var, While, fresh
+from raido.algo.graph.rewrite import scalar_nodes
+from raido.schedule.stages.tables import Tables
+
+
+def with_own_variables(bodies: tuple[Expr, ...], tables: Tables) -> tuple[Expr, ...]:
+    """The expressions of a stage, in which each variable of a loop belongs to one."""
+    while True:
+        nodes = scalar_nodes(*bodies)
+        twice = _second_binder(nodes)
+        if twice is None:
+            return bodies
+        names: dict[Node, Node] = {var: fresh(var.name, var.dtype) for var, _ in _bound(twice)}
+        apart = tables.renew(scalar_nodes(twice), names)[twice]
+        memo = tables.renew(nodes, {twice: apart})
+        bodies = tuple(memo[body] for body in bodies)
+
+
+def _second_binder(nodes: list[Node]) -> Node | None:
+    """A loop one of whose variables another one has, before it."""
+    first: dict[Var, Node] = {}
+    for node in nodes:
+        if any(first.setdefault(var, owner) is not owner for var, owner in _bound(node)):
+            return node
+    return None
+
+
+def _bound(node: Node) -> Iterator[tuple[Var, Node]]:
+    """The variables of a loop and whose they are: the loop's, or those of all folds over as many elements."""
+    if isinstance(node, (Loop, While)):
+        yield from ((var, node) for var in node.state)
+    if isinstance(node, Loop):
+        yield node.index, node
+    if isinstance(node, Reduce):
+        yield from ((axis.var, axis) for axis in node.axes)
