@@ -11,10 +11,12 @@ from fractions import Fraction
 from heapq import heappop, heappush
 from math import ceil, prod
 
+from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
-from raido.schedule.defaults.facts import longest_chunk, row_axis, whole_cost
+from raido.schedule.defaults.facts import longest_chunk, whole_cost
 from raido.schedule.defaults.joins import moves
+from raido.schedule.defaults.planes import planes_of, strip_axis
 from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.defaults.short import is_small
 from raido.schedule.lanes_along_folds import is_plain_fold
@@ -31,12 +33,12 @@ def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
     """The rows of a stage that each row of a reader needs; None where they are not a few, wherever the row is."""
     key = draft.state.stage(reader), draft.state.stage(name)
     if key not in draft.reads:
-        draft.reads[key] = _rows_read(*key, draft.demand.readers(name)[reader])
+        rows, own = (strip_axis(draft, each) for each in key)
+        draft.reads[key] = _rows_read(rows, own, key[1], draft.demand.readers(name)[reader])
     return draft.reads[key]
 
 
-def _rows_read(reader: Stage, stage: Stage, points: Iterable[Point]) -> RowReads | None:
-    rows, own = row_axis(reader), row_axis(stage)
+def _rows_read(rows: Axis | None, own: Axis | None, stage: Stage, points: Iterable[Point]) -> RowReads | None:
     if rows is None or own is None or own not in stage.axes or own in stage.whole_axes:
         return None
     where = stage.axes.index(own)
@@ -171,7 +173,7 @@ def chain_work(draft: Draft, stage: Stage) -> int:
         ):
             members.add(name)
         if name in members and isinstance(other, Stage):
-            along = other.axes[0] if other.outer else row_axis(other)
+            along = other.axes[0] if other.outer else strip_axis(draft, other)
             total += max(1, whole_cost(draft, other)) * prod(
                 extent(draft, axis.extent) for axis in other.all_axes if axis is not along
             )
@@ -182,8 +184,8 @@ def row_bytes(draft: Draft, name: str) -> int:
     """Bytes of one row of a stage's results."""
     stage = draft.state.stage(name)
     size = sum(body.dtype.itemsize for body in stage.bodies)
-    rows = row_axis(stage)
-    return size * prod(extent(draft, axis.extent) for axis in stage.axes if axis is not rows)
+    around = (strip_axis(draft, stage), *planes_of(draft, stage))
+    return size * prod(extent(draft, axis.extent) for axis in stage.axes if axis not in around)
 
 
 def chain_rows(draft: Draft, stage: Stage) -> int:

@@ -53,7 +53,6 @@ from raido.schedule.defaults.facts import (
     is_tiled_product,
     moving_axes,
     outer_axes,
-    row_axis,
     vector_axis,
 )
 from raido.schedule.defaults.gathers import say_gathers
@@ -63,6 +62,7 @@ from raido.schedule.defaults.loops import say_loops
 from raido.schedule.defaults.memory import say_memory
 from raido.schedule.defaults.old_contents import reads_rows_before
 from raido.schedule.defaults.parts import say_parts
+from raido.schedule.defaults.planes import strip_axis
 from raido.schedule.defaults.scans import say_runs
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
@@ -326,9 +326,9 @@ def strip_place(draft: Draft, name: str) -> At | None:
     if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) == 1:
         return None
     strips = strip_loop(draft, head)
-    if strips is None or (needed := strip_rows(draft, name, head)) is None or not is_low(needed, strips.factor):
+    if strips is None or (needed := strip_rows(draft, name, head)) is None or not is_low(needed, strips[0].factor):
         return None
-    return At(head, strips.outer)
+    return At(head, strips[1])
 
 
 def head_of(state: State, reader: str) -> str:
@@ -337,13 +337,14 @@ def head_of(state: State, reader: str) -> str:
     return at.stage if isinstance(at, At) else reader
 
 
-def strip_loop(draft: Draft, head: str) -> Split | None:
-    """The split into strips of rows, 8 or more, whose outer half is a loop that a stage may be computed in."""
+def strip_loop(draft: Draft, head: str) -> tuple[Split, str] | None:
+    """The split into strips of rows, 8 or more, and the loop over strips, or over those of all planes, that a stage may be computed in."""
     plan = draft.state.plans[head]
-    rows = row_axis(draft.state.stage(head))
+    rows = strip_axis(draft, draft.state.stage(head))
     for relation in plan.relations:
         if rows and isinstance(relation, Split) and relation.parent == rows.name and relation.factor >= FEWEST_ROWS:
-            loop = next((each for each in plan.loops if each.name == relation.outer), None)
+            strips = loops_from(plan, relation.outer)
+            loop = next((each for each in plan.loops if strips == (each.name,)), None)
             inner = loops_from(plan, relation.inner)
             if (
                 loop is None
@@ -351,13 +352,14 @@ def strip_loop(draft: Draft, head: str) -> Split | None:
                 or position(plan, inner[0]) < position(plan, loop.name)
             ):
                 return None
-            return relation
+            return relation, loop.name
     return None
 
 
 def must_slide(draft: Draft, name: str, at: At) -> str | None:
     """The loop over rows inside the strip, so that rows slide, if a strip of `FEWEST_ROWS` rows does not fit the cache."""
     plan = draft.state.plan(at.stage)
-    inner = next((r.inner for r in plan.relations if isinstance(r, Split) and r.outer == at.loop), None)
+    splits = (r for r in plan.relations if isinstance(r, Split))
+    inner = next((r.inner for r in splits if at.loop in (r.outer, *loops_from(plan, r.outer))), None)
     fits = row_bytes(draft, name) * (FEWEST_ROWS + 2) <= draft.machine.l2 // 2
     return inner if not fits and any(loop.name == inner for loop in plan.loops) else None

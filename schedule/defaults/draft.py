@@ -30,7 +30,7 @@ class Draft:
     only: the directives that may be said, where not all may.
     """
 
-    __slots__ = ("chains", "cycles", "demand", "machine", "only", "reads", "sizes", "state", "steps")
+    __slots__ = ("apart", "chains", "cycles", "demand", "machine", "only", "reads", "sizes", "state", "steps")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Draft:
         self.cycles: dict[Hashable, float] = {}  # of the rows that `rows.jammed_rows` has looked at
         self.demand: Demand = demand or find_demand(state)
         self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # `chains.chain_in_strips`, until more is said
+        self.apart: bool | None = None  # `planes.planes_of`, of this demand
         self.reads: dict[
             tuple[Stage, Stage], RowReads | None
         ] = {}  # `chains.rows_read`, of these stages and this demand
@@ -106,6 +107,7 @@ class Draft:
         self.demand = find_demand(self.state)
         self.chains.clear()
         self.reads.clear()
+        self.apart = None
 
 
 def known(draft: Draft, e: Expr) -> Expr:

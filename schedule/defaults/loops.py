@@ -24,6 +24,7 @@ from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.pixels import joins_colours
+from raido.schedule.defaults.planes import planes_of, strip_axis
 from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_packed_loops, say_product_loops
 from raido.schedule.defaults.recurrences import gangs_of_states, is_recurrent
 from raido.schedule.defaults.rows import jammed_rows
@@ -189,12 +190,13 @@ def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
 def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     """Everything that has pure axes: the rows are parallel and outermost, in strips where a chain hangs on them, jammed or not."""
     name = stage.name
-    rows = row_axis(stage)
+    chained = has_chain(draft, stage)
+    apart = [axis.name for axis in planes_of(draft, stage)] if chained else []
+    rows = strip_axis(draft, stage) if chained else row_axis(stage)
     assert rows is not None
-    planes = [axis.name for axis in stage.axes[: stage.axes.index(rows)]]
+    planes = [] if apart else [axis.name for axis in stage.axes[: stage.axes.index(rows)]]
     vector_name = say_colours(draft, stage, vector)
     jam = jammed_rows(draft, stage, vector)
-    chained = has_chain(draft, stage)
     if vector is rows:
         vector_name = say_line_chunks(draft, stage, rows, vector_name, planes, chained)
     elif jam and not chained:
@@ -204,7 +206,8 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
             draft.say(name, "reorder", axes=(rows.name + "o", *planes, rows.name + "i"))
         if jam and rows is stage.axes[-2] and fits_strips(draft, stage):
             say_rows_side_by_side(draft, stage, rows.name + "i", jam)
-        say_parallel(draft, stage, rows.name + "o", chain_rows(draft, stage), vector)
+        strips = draft.fuse(name, [*apart, rows.name + "o"])
+        say_parallel(draft, stage, strips, chain_rows(draft, stage), vector)
     else:
         if planes:
             draft.say(name, "reorder", axes=(rows.name, *planes))

@@ -152,7 +152,7 @@ def _upper_half(b: TextBuilder, x: Value, factor: Value) -> Value:
     bits = x.dtype.bits
     if bits == 64:
         return _upper_half_of_64(b, x, factor)
-    if bits == 32 and x.lanes % 2 == 0:
+    if bits == 32 and x.lanes > 2 and x.lanes % 2 == 0:
         return _upper_half_of_32(b, x, factor)
     wide = {8: u16, 16: u32, 32: u64}[bits]
     number = b.convert("zext", Value(unsigned(bits), x.lanes, x.text), wide)

@@ -1,0 +1,64 @@
+"""Planes that a program goes through one by one: colours of an image, images of a batch. Strips of rows are those of one plane.
+
+    for z, yo:                                      a strip of a plane: threads share them all
+      b[z, 32·yo − 2 … 32·yo + 33] = …              rows that the strip needs, of the same plane
+      d[z, 32·yo … 32·yo + 31] = …
+
+Where no stage reads another plane than the one that it makes, but neighbouring rows, strips of planes would hold whole ones, which no cache
+keeps, and few planes leave threads without work.
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis
+from raido.schedule.defaults.draft import Draft
+from raido.schedule.defaults.facts import row_axis
+from raido.schedule.defaults.joins import moves
+from raido.schedule.stages.stage import Stage
+
+
+def strip_axis(draft: Draft, stage: Stage) -> Axis | None:
+    """The axis along which a stage is cut into strips: that of the rows of a plane where planes are apart, else the outermost one."""
+    return stage.axes[-2] if planes_of(draft, stage) else row_axis(stage)
+
+
+def planes_of(draft: Draft, stage: Stage) -> tuple[Axis, ...]:
+    """The axes of planes that strips lie in; none where planes are not apart, or so few that strips go through all of them."""
+    if draft.apart is None:
+        draft.apart = _are_apart(draft)
+    return stage.axes[:-2] if draft.apart else ()
+
+
+def _are_apart(draft: Draft) -> bool:
+    """Whether all stages have planes of one kind, each reads its own alone, and some reads other rows than its own."""
+    stages = [each for name, each in draft.state.uses.stages.items() if name not in draft.demand.inlined]
+    if draft.machine.gpu is not None or not stages or not all(map(_has_planes, stages)):
+        return False
+    if len({len(stage.axes) for stage in stages if isinstance(stage, Stage)}) > 1:
+        return False
+    others = False
+    for stage in stages:
+        assert isinstance(stage, Stage)
+        (*planes, rows, _) = stage.axes
+        for point in draft.demand.points_read(stage.name):
+            for k, e in enumerate(point):
+                if e is None or any(
+                    moves(e, axis.var) and (e is not axis.var or axis is not stage.axes[k]) for axis in planes
+                ):
+                    return False
+                others |= moves(e, rows.var) and index.canonical(e) is not rows.var
+    return others
+
+
+def _has_planes(stage: object) -> bool:
+    """Whether a stage is made of planes whose number is not known to be small."""
+    return (
+        isinstance(stage, Stage)
+        and len(stage.axes) > 2
+        and row_axis(stage) is stage.axes[0]
+        and stage.update is None
+        and stage.scan is None
+        and not stage.outer
+        and stage.axes == stage.all_axes
+    )
