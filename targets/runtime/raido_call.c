@@ -186,6 +186,7 @@ static PyObject* call(PyObject* self, PyObject* arguments, PyObject* options) {
   }
   for (int64_t i = 0; i < p->sizes; i++) words[passed++] = evaluate(&n);
   for (int64_t i = 0; i < p->existentials; i++) know(&n, evaluate(&n));
+  if (n.wrong) goto end;
   for (; made < p->outputs; made++) {
     int rank = (int)*n.next++;
     if (rank < 0) { /* the program allocates it */

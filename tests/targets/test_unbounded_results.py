@@ -159,3 +159,17 @@ def test_a_result_whose_other_sizes_are_those_of_arguments_takes_the_complete_wa
     assert spread.compile()._plan is None
     rows, counts = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([2, 0, 1, 3])
     np.testing.assert_array_equal(spread(rows, counts), np.repeat(rows, counts, axis=0))
+
+
+@rd.algorithm
+def repeated_by_sizes(x: rd.f32["n"], counts: rd.i64["k"], s: rd.size):
+    return rd.repeat(x, counts[0] + 0 * s)
+
+
+@pytest.mark.parametrize("size", [1 << 62, 1 << 63, -1])
+def test_sizes_that_no_array_has_are_refused_where_the_program_allocates_the_result(size):
+    run, x = repeated_by_sizes.compile(), np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(run(x, np.array([2]), 1), np.repeat(x, 2))
+    for _ in range(2):
+        with pytest.raises((rd.SizeMismatch, rd.ArgumentError), match='"s"'):
+            run(x, np.array([2]), size)
