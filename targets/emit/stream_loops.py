@@ -56,28 +56,10 @@ class StreamLoops:
         unit, zero, one, step = self.unit, _index(0), _index(1), _index(s.step)
         self.var, once = s.var, self.stream.once
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
-        bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
-        long = T.GT(T.Mul(count, _index(s.step * bytes_)), _index(_SHORTEST - 1))
-        fills = self._fills_rows(s)
-        if fills is not None:
-            fills = unit.bind_opaque("fills", fills)
-        starts = self._starts()
-        enough = self._if_apart(self._if_large(unit.select(long, one, zero if fills is None else fills)), starts)
         shifts = may_be_shifted(self.stream, unit.helpers.can) and not self._agree()
         between = not shifts or not (once or self._differ())
-        short, together = self._alignment(enough, starts) if between else (zero, zero)
-        on_lines = unit.select(T.GT(short, zero), zero, together)
-        if once:
-            together = on_lines
-        elif fills is not None:
-            together = unit.select(long, together, on_lines)
-        together = T.GT(unit.bind_opaque("streams", together), zero)
-        chosen, shifted = together, zero
-        if shifts:
-            self.shifted = ShiftedRows(unit, self.stream, starts)
-            shifted = unit.select(together, zero, self.shifted.possible(unit.select(long, enough, zero)))
-            shifted = unit.bind_opaque("shifted", shifted)
-            chosen = T.GT(unit.select(together, one, shifted), zero)
+        short, together, shifted = self._tests(s, count, shifts, between)
+        chosen = T.GT(unit.select(together, one, shifted), zero) if shifts else together
         self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
         if once and not shifts:
             self._loop(s, "between", low, step, unit.select(chosen, count, zero))
@@ -98,6 +80,30 @@ class StreamLoops:
             self.shifted.store_rest(T.Mul(count, step))
             others = unit.end_block(outer)
             unit.out.append(T.IfThenElse(T.GT(shifted, zero), others, None))
+
+    def _tests(self, s: For, count: Any, shifts: bool, between: bool) -> tuple[Any, Any, Any]:
+        """Elements from the start of the rows to an aligned address; whether all rows are streamed from there; and 1 where each is shifted into
+        its lines, else 0. shifts, between: whether that may be, and whether rows may be streamed as they are."""
+        unit, zero, one = self.unit, _index(0), _index(1)
+        bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
+        long = T.GT(T.Mul(count, _index(s.step * bytes_)), _index(_SHORTEST - 1))
+        fills = self._fills_rows(s)
+        if fills is not None:
+            fills = unit.bind_opaque("fills", fills)
+        starts = self._starts()
+        enough = self._if_apart(self._if_large(unit.select(long, one, zero if fills is None else fills)), starts)
+        short, together = self._alignment(enough, starts) if between else (zero, zero)
+        on_lines = unit.select(T.GT(short, zero), zero, together)
+        if self.stream.once:
+            together = on_lines
+        elif fills is not None:
+            together = unit.select(long, together, on_lines)
+        together = T.GT(unit.bind_opaque("streams", together), zero)
+        if not shifts:
+            return short, together, zero
+        self.shifted = ShiftedRows(unit, self.stream, starts)
+        shifted = unit.select(together, zero, self.shifted.possible(unit.select(long, enough, zero)))
+        return short, together, unit.bind_opaque("shifted", shifted)
 
     def _agree(self) -> bool:
         """Whether all rows are known to be equally far from an aligned address, and any iteration may run twice."""
