@@ -19,7 +19,8 @@ from raido.schedule.nest.values import Buffer
 from raido.schedule.nest.walk import statements_within
 from raido.targets.emit.unit import Unit
 
-_WORTH_A_CALL = 128  # rows of a key: LLVM makes code for so many operations in some milliseconds, and runs them for longer than a call
+_WORTH_A_CALL = 256  # rows of a key: LLVM makes code for so many operations in some ten milliseconds, and runs them for longer than a call
+_MANY = 32  # loops of a kernel: fewer leave the whole small enough
 _LARGE = 4096  # rows of all loops of a kernel from which LLVM takes longer for one function than for its parts: 300 stages took twice as long
 _BY_ADDRESS = ("parameter", "heap", "constant")  # memory that a function of its own can be given
 
@@ -95,18 +96,22 @@ class Alike:
         different: dict[Any, Block] = {}
         for body in bodies:
             different.setdefault(tuple(self.bodies[body].rows) if body in self.bodies else body, body)
-        kernels = [list(_loops(body)) for body in different.values()]
-        rows = {loop: LoopRows(loop) for loop in _repeated([loop for loops in kernels for loop in loops], kinds_of)}
-        large = set()
-        for loops in kernels:
-            if len(loops) * _WORTH_A_CALL >= _LARGE:
-                found = {loop: rows.get(loop) or LoopRows(loop) for loop in loops}
-                if sum(len(each.rows) for each in found.values()) >= _LARGE:
-                    rows |= found
-                    large |= found.keys()
-        able = [loop for loop, found in rows.items() if _may_be_apart(found)]
-        apart = large.union(_repeated(able, lambda loop: tuple(rows[loop].rows)))
-        self.loops: dict[For, LoopRows] = {loop: rows[loop] for loop in able if loop in apart}
+        candidates = [loop for body in different.values() for loop in _loops(body)]
+        rows = {loop: LoopRows(loop) for loop in _repeated(candidates, kinds_of)}
+        able = [loop for loop, found in rows.items() if len(found.rows) >= _WORTH_A_CALL and _may_be_apart(found)]
+        self.loops: dict[For, LoopRows] = {
+            loop: rows[loop] for loop in _repeated(able, lambda loop: tuple(rows[loop].rows))
+        }
+        for body in different.values():
+            self.loops |= _loops_of_large(body)
+
+
+def _loops_of_large(body: Block) -> dict[For, LoopRows]:
+    """The loops of a kernel so large that each of them is worth a function, with their rows; of other kernels none."""
+    loops = list(_loops(body, deep=True))
+    rows = {loop: LoopRows(loop) for loop in loops} if len(loops) >= _MANY else {}
+    large = sum(len(found.rows) for found in rows.values()) >= _LARGE
+    return {loop: found for loop, found in rows.items() if large and _may_be_apart(found)}
 
 
 def _repeated(of: Iterable[T], key: Any) -> list[T]:
@@ -134,21 +139,22 @@ def _kernels(block: Block) -> Iterator[Block]:
                 yield from _kernels(s.orelse)
 
 
-def _loops(block: Block) -> Iterator[For]:
-    """The outermost serial loops of a kernel around further loops, which take no memory and have no sections that run in order."""
+def _loops(block: Block, deep: bool = False) -> Iterator[For]:
+    """The outermost serial loops of a kernel around further loops, which take no memory and have no sections that run in order; `deep`: those
+    inside of loops that do, too."""
     for s in block.statements:
         if isinstance(s, Block):
-            yield from _loops(s)
+            yield from _loops(s, deep)
         elif isinstance(s, Produce) or (isinstance(s, For) and s.kind == "parallel"):
-            yield from _loops(s.body)
+            yield from _loops(s.body, deep)
         elif isinstance(s, If):
-            yield from _loops(s.then)
+            yield from _loops(s.then, deep)
             if s.orelse is not None:
-                yield from _loops(s.orelse)
+                yield from _loops(s.orelse, deep)
         elif isinstance(s, For) and s.kind == "serial":
             _, *inside = statements_within(s)
             if any(_needs_its_place(each) for each in inside):
-                yield from _loops(s.body)
+                yield from _loops(s.body, deep) if deep else ()
             elif any(isinstance(each, For) for each in inside):
                 yield s
 
@@ -163,6 +169,5 @@ def _needs_its_place(s: Statement) -> bool:
 
 
 def _may_be_apart(rows: LoopRows) -> bool:
-    """Whether a loop is worth a function, and all that it is given can be given to one."""
-    given = (each for each in rows.given if isinstance(each, Buffer))
-    return len(rows.rows) >= _WORTH_A_CALL and all(each.scope in _BY_ADDRESS for each in given)
+    """Whether all that a loop is given can be given to a function of its own."""
+    return all(each.scope in _BY_ADDRESS for each in rows.given if isinstance(each, Buffer))

@@ -7,9 +7,9 @@ between, from the first aligned address, with non-temporal stores. The two never
 third writes are off (a line that is cached when it is streamed costs a flush, and that, in rows of 2 KiB, doubled the time of a copy).
 A loop whose iterations carry values on is streamed whole, from an aligned start.
 
-Where rows differ in how far they are from an aligned address, or iterations carry values on, and registers are permuted in pairs, the
-second loop runs the first iteration, a fourth all others, shifting each row into its lines (`shifted_rows`), and what is left of each row
-is stored behind them. A loop of which it is known whether its rows differ has no third, or no fourth.
+Where rows differ in how far they are from an aligned address, and registers are permuted in pairs, the second loop runs the first
+iteration, a fourth all others, shifting each row into its lines (`shifted_rows`), and what is left of each row is stored behind them. A loop
+of which it is known whether its rows differ has no third, or no fourth.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class StreamLoops:
         unit, zero, one, step = self.unit, _index(0), _index(1), _index(s.step)
         self.var, once = s.var, self.stream.once
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
-        shifts = may_be_shifted(self.stream, unit.helpers.can) and not self._agree()
-        between = not shifts or not (once or self._differ())
+        shifts = not once and may_be_shifted(self.stream, unit.helpers.can) and not self._agree()
+        between = not shifts or not self._differ()
         short, together, shifted = self._tests(s, count, shifts, between)
         chosen = T.GT(unit.select(together, one, shifted), zero) if shifts else together
         self._loop(s, "whole", low, step, unit.select(chosen, zero, count))
-        if once and not shifts:
+        if once:
             self._loop(s, "between", low, step, unit.select(chosen, count, zero))
             return
         short_of_one = unit.select(T.GT(short, zero), T.Sub(count, one), count)
@@ -106,8 +106,8 @@ class StreamLoops:
         return short, together, unit.bind_opaque("shifted", shifted)
 
     def _agree(self) -> bool:
-        """Whether all rows are known to be equally far from an aligned address, and any iteration may run twice."""
-        return not self.stream.once and (len(self.stream.rows) == 1 or self._beyond_lines() == 0)
+        """Whether all rows are known to be equally far from an aligned address."""
+        return len(self.stream.rows) == 1 or self._beyond_lines() == 0
 
     def _differ(self) -> bool:
         """Whether neighbouring rows are known not to be equally far from an aligned address."""
