@@ -60,10 +60,11 @@ class Machine:
     from_memory: bytes a cycle into the next cache, of one core, one core, and all cores; from_memory_alone: of one core with memory to
     itself; from_l2_late: from L2 while lines from memory are on their way, and of lines that nothing fetched ahead. fill_buffers: lines
     that are on their way into L1, or past it, at the same time. fetched_to_store: how much more an ordinary store costs than one past
-    the caches, as its line is fetched first, in lines from memory. streams_apart: how many bytes rows that are stored past the caches side by
-    side must lie apart within their pages. compresses: whether one instruction moves the lanes that a mask keeps to
-    the front of a register; where none does, it is a shuffle looked up by the mask. gpu: None for a CPU. Defaults depend on these alone,
-    and the code on the defaults; tests on sizes, and chunks in which floats are folded, never read `cores`.
+    the caches, as its line is fetched first, in lines from memory. streams_apart: how many bytes rows that are stored past the caches
+    side by side must lie apart within their pages; streams: from how many of them on they hinder one another. compresses: whether one
+    instruction moves the lanes that a mask keeps to the front of a register; where none does, it is a shuffle looked up by the mask. gpu:
+    None for a CPU. Defaults depend on these alone, and the code on the defaults; tests on sizes, and chunks in which floats are folded,
+    never read `cores`.
     """
 
     vector_bits: int = 256
@@ -83,6 +84,7 @@ class Machine:
     from_l2_late: float = 5.5
     fetched_to_store: float = 0.9
     streams_apart: int = 3 * LINE
+    streams: int = 16
     compresses: bool = False
     gpu: Gpu | None = None
 

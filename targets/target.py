@@ -44,9 +44,9 @@ class Cpu:
 
     Bytes a cycle from L3 and memory depend on what a processor is built into: those of `Machine` are taken for all. No maker says
     `from_l2_late` and `fetched_to_store`: they are those of an Emerald Rapids and of a Zen 4, from sweeps of 4000² and 10,000² floats,
-    for all processors of the same maker; nor `streams_apart`: two rows of 8192 columns, streamed, once took 1.8 times as long as stored
-    in the ordinary way, and take 0.6 of that on a Sapphire Rapids. turned_off: LLVM's names of features that the processor has and the
-    code is made without.
+    for all processors of the same maker; nor `streams_apart` and `streams`: two rows of 8192 columns, streamed, once took 1.8 times as
+    long as stored in the ordinary way, and take 0.6 of that on a Sapphire Rapids, where six rows are best and twelve take up to 1.4 times as
+    long. turned_off: LLVM's names of features that the processor has and the code is made without.
     """
 
     name: str
@@ -62,6 +62,7 @@ class Cpu:
     from_l2_late: float = 10.0
     fetched_to_store: float = 1.9
     streams_apart: int = Machine.streams_apart
+    streams: int = Machine.streams
 
     @property
     def machine(self) -> Machine:
@@ -81,6 +82,7 @@ class Cpu:
             from_l2_late=self.from_l2_late,
             fetched_to_store=self.fetched_to_store,
             streams_apart=self.streams_apart,
+            streams=self.streams,
             compresses=wide == 512,
         )
 
@@ -112,6 +114,7 @@ CPUS = {
             l2_ways=16,
             fill_buffers=16,
             streams_apart=0,
+            streams=8,
         ),
         _as_zen_4(Cpu("znver1", _ZEN, l2=512 << 10, from_l2=32.0)),
         _as_zen_4(Cpu("znver2", _ZEN, l2=512 << 10, from_l2=32.0)),

@@ -25,11 +25,11 @@ PAGE = 4096  # bytes: processors compare the places of loads and stores within t
 
 
 def may_be_streamed(pitch: int, rows: int, machine: Machine, shifted: bool) -> bool:
-    """Whether so many neighbouring rows, `pitch` bytes from one to the next, may be stored past the caches side by side.
+    """Whether so many neighbouring rows, `pitch` bytes from one to the next, are best stored past the caches side by side.
 
     shifted: whether vectors may be shifted into lines on their way.
     """
-    if rows > 1 and pitch % LINE and not shifted:
+    if rows >= machine.streams or (rows > 1 and pitch % LINE and not shifted):
         return False
     apart = machine.streams_apart
     places = (k * pitch % PAGE for k in range(1, rows))

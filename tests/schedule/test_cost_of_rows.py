@@ -86,14 +86,14 @@ def test_rows_of_a_sweep_are_those_measured_on_a_zen_4(width: int, rows: int) ->
 
 @pytest.mark.parametrize("width, rows", [(9984, 4), (10_000, 12), (10_016, 8), (10_001, 12), (10_240, 1)])
 def test_rows_that_must_lie_apart_are_streamed_one_by_one_where_they_do_not(width: int, rows: int) -> None:
-    assert rows_of("out", SWEEP, replace(INTEL, streams_apart=192), h=10_000, w=width) == rows
+    assert rows_of("out", SWEEP, replace(INTEL, streams_apart=192, streams=16), h=10_000, w=width) == rows
 
 
 @pytest.mark.parametrize("width", [8192, 8194, 8208, 9984, 10_000, 10_001, 10_240])
 def test_rows_of_every_width_are_streamed_side_by_side_where_vectors_are_shifted_into_lines(width: int) -> None:
-    """As measured on an Emerald Rapids: from four rows on, their number matters little, and where they begin does not."""
-    assert rows_of("out", BOX, INTEL, h=4802, w=width) >= 4
-    assert rows_of("out", SWEEP, INTEL, h=10_000, w=width) >= 4
+    """As measured on an Emerald Rapids: six rows are best, wherever they begin; twelve take up to 1.4 times as long."""
+    assert rows_of("out", BOX, INTEL, h=4802, w=width) == 6
+    assert rows_of("out", SWEEP, INTEL, h=10_000, w=width) == 6
 
 
 @pytest.mark.parametrize("width, one_by_one", [(8192, True), (8200, True), (10_000, True), (6402, False)])
