@@ -70,10 +70,11 @@ class Draft:
         return True
 
     def fuse(self, stage: str, loops: Sequence[str]) -> str:
-        """Fuses loops that stand one right inside the other; the name of the one that they are then."""
+        """Fuses loops that stand one right inside the other, as far as that is legal; the name of the outermost one then."""
         whole, *others = loops
         for each in others:
-            self.say(stage, "fuse", a=whole, b=each)
+            if not self.say(stage, "fuse", a=whole, b=each):
+                break
             whole += each
         return whole
 
