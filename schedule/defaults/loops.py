@@ -303,14 +303,16 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Axis 
 
 def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | None) -> tuple[Axis, str, int] | None:
     """The rows inside an outermost loop that may have fewer iterations than make work for many threads, as colours of an image or a batch do:
-    their axis, their loop and how many of them an iteration of it makes. None where threads share enough, or others go along with the loops."""
+    their axis, their loop and how many of them an iteration of it makes. None where threads share enough, where others go along with the loops,
+    and where what is read may be made in the outermost one: for a plane, say."""
     plan, axes = draft.state.plan(stage.name), {axis.name: axis for axis in stage.axes}
     if len(plan.loops) < 3 or plan.loops[0].name != loop or loop not in axes or draft.machine.gpu is not None:
         return None
     count, name = known_extent(draft, axes[loop].extent), plan.loops[1].name
     if (count is not None and count >= ENOUGH_TASKS) or is_small(axes[loop].extent):
         return None
-    if has_chain(draft, stage) or stage.name in draft.demand.hosts.values() or read_by_planes(draft, stage):
+    made = draft.demand.reads(stage.name).keys() & draft.state.uses.stages.keys() - draft.demand.inlined
+    if made or stage.name in draft.demand.hosts.values() or read_by_planes(draft, stage):
         return None
     split = next((r for r in plan.relations if isinstance(r, Split) and r.outer == name), None)
     axis = axes.get(split.parent if split is not None else name)

@@ -11,7 +11,7 @@ keeps, and few planes leave threads without work.
 from __future__ import annotations
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis
+from raido.algo.graph.expr import Axis, Generate
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import row_axis
 from raido.schedule.defaults.joins import moves
@@ -55,10 +55,9 @@ def _has_planes(stage: object) -> bool:
     """Whether a stage is made of planes whose number is not known to be small."""
     return (
         isinstance(stage, Stage)
+        and isinstance(stage.form, Generate)
         and len(stage.axes) > 2
         and row_axis(stage) is stage.axes[0]
-        and stage.update is None
-        and stage.scan is None
         and not stage.outer
         and stage.axes == stage.all_axes
     )
