@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, fresh
-from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.bisection import first_where
+from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.chunks import Chunks, each_chunk
 from raido.schedule.lower.register_folds import fold_into
-from raido.schedule.nest.nodes import Certificate, Store, While
+from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
 
@@ -79,18 +80,13 @@ class Merge:
     def _taken_before(self, place: Expr) -> Var:
         """How many elements of the first run come before a place of the result."""
         builder, second = self.builder, self.second
-        low = builder.register("low", ix.maximum(ix.sub(place, ix.sub(self.count, second)), 0))
-        high = builder.register("high", ix.minimum(place, second))
-        with builder.block(loop=True) as setup:
-            least, most = (builder.name("bound", Read(register, (), None)) for register in (low, high))
-        with builder.block(loop=True) as body:
-            middle = builder.name("middle", ix.floordiv(ix.add(least, most), 2))
+
+        def goes_behind(middle: Var) -> NestExpr:
             (one, *_), (other, *_) = self.values(middle), self.values(self._beside(middle, ix.sub(place, 1)))
-            goes_behind = builder.name("behind", precedes(other, one))
-            builder.add(Store(low, (), Op("select", i64, (goes_behind, least, ix.add(middle, 1)))))
-            builder.add(Store(high, (), Op("select", i64, (goes_behind, middle, most))))
-        builder.add(While(closed(setup), Op("lt", bool_, (least, most)), closed(body)))
-        return builder.name("before", Read(low, (), None))
+            return builder.name("behind", precedes(other, one))
+
+        least = ix.maximum(ix.sub(place, ix.sub(self.count, second)), 0)
+        return builder.name("before", first_where(builder, least, ix.minimum(place, second), goes_behind))
 
     def _beside(self, taken: Expr, place: Expr) -> Expr:
         """The index of the second run's next element where so many of the first one stand before a place."""

@@ -16,10 +16,11 @@ from typing import TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Item, Op, Reduce, Var, fresh
+from raido.schedule.lower.bisection import first_where
 from raido.schedule.lower.blocks import Blocks
-from raido.schedule.lower.builder import Builder, as_planned, closed
+from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.work import Phase, Work
-from raido.schedule.nest.nodes import Store, While
+from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import NestExpr, Read
 
 Keep: TypeAlias = "Callable[[Work, Expr], None]"
@@ -68,17 +69,8 @@ class RunScans:
 
     def _ended(self, work: Work, place: Expr) -> Var:
         """How many runs end at an index or before it."""
-        builder = self.builder
-        low, high = builder.register("least", ZERO), builder.register("most", _number_of_runs(work))
-        with builder.block(loop=True) as setup:
-            least, most = (builder.name("bound", Read(register, (), None)) for register in (low, high))
-        with builder.block(loop=True) as body:
-            middle = builder.name("middle", ix.floordiv(ix.add(least, most), 2))
-            ends = builder.name("ends", Op("le", bool_, (self._end(work, middle, None), place)))
-            builder.add(Store(low, (), Op("select", i64, (ends, ix.add(middle, 1), least))))
-            builder.add(Store(high, (), Op("select", i64, (ends, most, middle))))
-        builder.add(While(closed(setup), Op("lt", bool_, (least, most)), closed(body)))
-        return builder.name("number", Read(low, (), None))
+        goes_on = lambda k: self.builder.name("goes_on", Op("lt", bool_, (place, self._end(work, k, None))))
+        return self.builder.name("number", first_where(self.builder, ZERO, _number_of_runs(work), goes_on))
 
 
 def _number_of_runs(work: Work) -> Expr:

@@ -17,6 +17,7 @@ from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import VectorStore
 from raido.targets import tvm_corner as T
 from raido.targets.emit.streams import Row, Stream
+from raido.targets.emit.terms import tir
 from raido.targets.emit.unit import Unit
 from raido.targets.llvm.capabilities import Capabilities
 from raido.targets.llvm.text import memory_dtype
@@ -24,7 +25,7 @@ from raido.targets.llvm.text import memory_dtype
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a row begins: the pointer, and the offset of its first element."""
+    """The start of a row: the pointer, and the offset of its first element."""
 
     data: Any
     offset: Any
@@ -57,7 +58,7 @@ class ShiftedRows:
     def possible(self, streams: Any) -> Any:
         """`streams` if elements of all rows begin at lines, else 0."""
         for row, short in self.short.items():
-            streams = self.unit.select(T.GT(_index(row.lanes), short), streams, _index(0))
+            streams = self.unit.select(T.GT(tir(row.lanes), short), streams, tir(0))
         return streams
 
     def begin(self, low: Any, step: int, shifted: Any, first: Any, end: Any) -> None:
@@ -68,8 +69,8 @@ class ShiftedRows:
             cell = T.flat_buffer(unit.fresh_name("kept"), memory_dtype(row.buffer.dtype), row.lanes, alignment=LINE)
             self.kept[row] = cell
             unit.out.append(T.AllocBuffer(cell))
-            begun = T.Add(T.Add(low, self.short[row]), _index(step - row.lanes))
-            until = T.Add(low, _index(step))
+            begun = T.Add(T.Add(low, self.short[row]), tir(step - row.lanes))
+            until = T.Add(low, tir(step))
             bounds = unit.select(shifted, begun, first), unit.select(shifted, until, end)
             self.bounds[row] = tuple(
                 unit.bind_opaque(name, e) for name, e in zip(("first", "end"), bounds, strict=True)
@@ -89,16 +90,16 @@ class ShiftedRows:
         before = self._kept(row)
         value = unit.bind("line", memory_dtype(dtype), row.lanes, value)
         line = unit.call(memory.shifted(dtype, row.lanes), memory_dtype(dtype), row.lanes, before, value, short)
-        place = T.Sub(T.Add(offset, short), _index(row.lanes))
+        place = T.Sub(T.Add(offset, short), tir(row.lanes))
         unit.effect(memory.stream(dtype, row.lanes), pointer, place, line)
         unit.out.append(T.BufferStore(self.kept[row], value, [_lanes(row)]))
 
     def store_rest(self, length: Any) -> None:
         """Stores what lies behind the last lines of rows of that length."""
-        unit, zero = self.unit, _index(0)
+        unit, zero = self.unit, tir(0)
         for row, start in self.starts.items():
             helper = unit.helpers.memory.store_outside(row.buffer.dtype, row.lanes)
-            last = T.Sub(T.Add(start.offset, length), _index(row.lanes))
+            last = T.Sub(T.Add(start.offset, length), tir(row.lanes))
             unit.effect(helper, start.data, last, self._kept(row), zero, zero, self.short[row])
 
     def _kept(self, row: Row) -> Any:
@@ -106,8 +107,4 @@ class ShiftedRows:
 
 
 def _lanes(row: Row) -> Any:
-    return T.Ramp(_index(0), _index(1), row.lanes)
-
-
-def _index(value: int) -> Any:
-    return T.IntImm("int64", value)
+    return T.Ramp(tir(0), tir(1), row.lanes)

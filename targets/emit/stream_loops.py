@@ -53,7 +53,7 @@ class StreamLoops:
 
     def emit(self, s: For, low: Any, count: Any) -> None:
         """Appends the loops."""
-        unit, zero, one, step = self.unit, _index(0), _index(1), _index(s.step)
+        unit, zero, one, step = self.unit, tir(0), tir(1), tir(s.step)
         self.var, once = s.var, self.stream.once
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
         shifts = not once and may_be_shifted(self.stream, unit.helpers.can) and not self._agree()
@@ -68,7 +68,7 @@ class StreamLoops:
         gangs = unit.bind_opaque("between", unit.select(together, short_of_one, zero))
         self.first = unit.bind_opaque("first", T.Add(low, short))
         self.end = unit.bind_opaque("end", T.Add(self.first, T.Mul(gangs, step)))
-        ends = unit.select(T.GT(short, zero), _index(2), zero)
+        ends = unit.select(T.GT(short, zero), tir(2), zero)
         if self.shifted is not None:
             self.shifted.begin(low, s.step, T.GT(shifted, zero), self.first, self.end)
         self._loop(s, "ends", low, T.Mul(T.Sub(count, one), step), unit.select(together, ends, shifted))
@@ -84,9 +84,9 @@ class StreamLoops:
     def _tests(self, s: For, count: Any, shifts: bool, between: bool) -> tuple[Any, Any, Any]:
         """Elements from the start of the rows to an aligned address; whether all rows are streamed from there; and 1 where each is shifted into
         its lines, else 0. shifts, between: whether that may be, and whether rows may be streamed as they are."""
-        unit, zero, one = self.unit, _index(0), _index(1)
+        unit, zero, one = self.unit, tir(0), tir(1)
         bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
-        long = T.GT(T.Mul(count, _index(s.step * bytes_)), _index(_SHORTEST - 1))
+        long = T.GT(T.Mul(count, tir(s.step * bytes_)), tir(_SHORTEST - 1))
         fills = self._fills_rows(s)
         if fills is not None:
             fills = unit.bind_opaque("fills", fills)
@@ -131,11 +131,11 @@ class StreamLoops:
             if (rest := beyond_lines(buffer)) is None:
                 return None
             conditions |= {ix.mul(rest, -1), ix.sub(ix.mul(iterations, 2), buffer.shape[-1])}
-        fills: Any = _index(1)
+        fills: Any = tir(1)
         for condition in sorted(conditions, key=ix.text):
             if (value := ix.constant_value(condition)) is None:
-                holds = T.GE(tir(self.statements.values.scalar(condition)), _index(0))
-                fills = self.unit.select(holds, fills, _index(0))
+                holds = T.GE(tir(self.statements.values.scalar(condition)), tir(0))
+                fills = self.unit.select(holds, fills, tir(0))
             elif value < 0:
                 return None
         return fills
@@ -144,7 +144,7 @@ class StreamLoops:
         self.mode = mode
         counter = T.variable(self.unit.fresh_name(s.var.name + "_round"), "int64")
         body = self.statements.iteration(s, T.Add(low, T.Mul(counter, step)), copied=mode in ("whole", "between"))
-        self.unit.out.append(T.For(counter, _index(0), iterations, T.ForKind.SERIAL, body))
+        self.unit.out.append(T.For(counter, tir(0), iterations, T.ForKind.SERIAL, body))
 
     def changes(self, s: VectorStore) -> bool:
         """Whether a store is made in another way in the loop that is being emitted."""
@@ -161,11 +161,11 @@ class StreamLoops:
             first, end = self.first, self.end
             if self.shifted is not None:
                 value, first, end = self.shifted.keep(s, value)
-            place = T.Add(tir(unit.variables[self.var]), _index(self.stream.stores[s]))
+            place = T.Add(tir(unit.variables[self.var]), tir(self.stream.stores[s]))
             unit.effect(memory.store_outside(s.buffer.dtype, lanes), pointer, offset, value, place, first, end)
 
     def _starts(self) -> dict[Row, Start]:
-        """Where each row begins."""
+        """The start of each row."""
         values, found = self.statements.values, {}
         for row in self.stream.rows:
             values.prepare(*row.indices)
@@ -177,7 +177,7 @@ class StreamLoops:
         """`streams` if the arrays are as large as was asked for, else 0."""
         for buffer, above in {row.buffer: row.above for row in self.stream.rows if row.above}.items():
             size = tir(self.statements.size_in_bytes(buffer))
-            streams = self.unit.select(T.GT(size, _index(above)), streams, _index(0))
+            streams = self.unit.select(T.GT(size, tir(above)), streams, tir(0))
         return streams
 
     def _if_apart(self, streams: Any, starts: Mapping[Row, Start]) -> Any:
@@ -187,20 +187,16 @@ class StreamLoops:
             if row.buffer is other.buffer:
                 offsets = starts[other].offset, starts[row].offset
                 apart = unit.call(unit.helpers.memory.apart(row.buffer.dtype), i64, 1, *offsets)
-                streams = unit.select(T.GT(apart, _index(0)), streams, _index(0))
+                streams = unit.select(T.GT(apart, tir(0)), streams, tir(0))
         return unit.bind_opaque("apart", streams)
 
     def _alignment(self, streams: Any, starts: Mapping[Row, Start]) -> tuple[Any, Any]:
         """Elements from the start of the rows to an aligned address, and `streams` if all are so far from one, else 0."""
-        unit, zero = self.unit, _index(0)
+        unit, zero = self.unit, tir(0)
         row, *others = self.stream.rows
         short = unit.bind_opaque("short", elements_before_line(unit, row, starts[row]))
-        streams = unit.select(T.GT(_index(row.lanes), short), streams, zero)
+        streams = unit.select(T.GT(tir(row.lanes), short), streams, zero)
         for other in others:
             away = elements_before_line(unit, other, starts[other], short)
             streams = unit.select(T.GT(away, zero), zero, streams)
         return short, unit.bind_opaque("together", streams)
-
-
-def _index(value: int) -> Any:
-    return T.IntImm("int64", value)
