@@ -125,17 +125,20 @@ def executables() -> Iterator[dict[str, Any]]:
     open_device().close()
 
 
+def random_factors(algorithm: rd.Algorithm, layout: str, sizes: tuple[int, int, int]) -> Iterator[np.ndarray]:
+    """Random factors of a product of n × k and k × m numbers, in a layout, for `sizes` n, m and k."""
+    extents = dict(zip("nmk", sizes, strict=True))
+    random = np.random.default_rng(sum(sizes))
+    for names, parameter in zip(FACTORS[layout], algorithm.trace().parameters, strict=True):
+        yield random.standard_normal([extents[each] for each in names.split()]).astype(parameter.dtype.numpy)
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("sizes", [(64, 48, 64), (70, 25, 59), (131, 72, 66)])
 def test_matrix_units_make_the_product(executables: dict[str, Any], case: str, sizes: tuple[int, int, int]) -> None:
     dtype, layout, _ = CASES[case]
-    extents = dict(zip("nmk", sizes, strict=True))
-    random = np.random.default_rng(sum(sizes))
     algorithm = product(dtype, layout)
-    a, b = (
-        random.standard_normal([extents[each] for each in names.split()]).astype(parameter.dtype.numpy)
-        for names, parameter in zip(FACTORS[layout], algorithm.trace().parameters, strict=True)
-    )
+    a, b = random_factors(algorithm, layout, sizes)
     exe = executables[case]
     assert f"raido_matrix_multiply_{dtype}(" in exe.source("cuda").split('extern "C"', 1)[1]
     np.testing.assert_array_equal(exe(a, b), algorithm.interpret(a, b))

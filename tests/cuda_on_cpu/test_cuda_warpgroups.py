@@ -13,7 +13,7 @@ import pytest
 from cuda_twin import Twin
 from fake_driver import load_driver
 from kernel_shapes import count_instructions, faults_of
-from test_cuda_matrices import FACTORS, product
+from test_cuda_matrices import product, random_factors
 from twin_compiler import twin_compiler
 
 import raido as rd
@@ -94,13 +94,8 @@ def executables() -> Iterator[dict[str, Any]]:
 def test_warpgroups_make_the_product(executables: dict[str, Any], case: str, sizes: tuple[int, int, int]) -> None:
     """With the bits of products that are added one by one: tiles at edges, last steps, and results that are shorter than a tile, too."""
     dtype, layout, _ = CASES[case]
-    extents = dict(zip("nmk", sizes, strict=True))
-    random = np.random.default_rng(sum(sizes))
     algorithm = product(dtype, layout)
-    a, b = (
-        random.standard_normal([extents[each] for each in names.split()]).astype(parameter.dtype.numpy)
-        for names, parameter in zip(FACTORS[layout], algorithm.trace().parameters, strict=True)
-    )
+    a, b = random_factors(algorithm, layout, sizes)
     exe = executables[case]
     assert f"raido_warpgroup_multiply_{dtype}_" in exe.source("cuda").split('extern "C"', 1)[1]
     np.testing.assert_array_equal(exe(a, b), algorithm.interpret(a, b))
