@@ -163,12 +163,8 @@ def test_tiles_at_edges_are_moved_back_and_made_by_matrix_units() -> None:
 def test_what_is_left_of_a_sum_is_made_by_matrix_units(executables: dict[str, Any], case: str, steps: int) -> None:
     """Shared memory behind the steps that there are is what it was, and not a number in the first of these results."""
     dtype, layout, _ = CASES[case]
-    extents, random = {"n": 128, "m": 64, "k": steps}, np.random.default_rng(steps)
     algorithm = product(dtype, layout)
-    a, b = (
-        random.standard_normal([extents[each] for each in names.split()]).astype(parameter.dtype.numpy)
-        for names, parameter in zip(FACTORS[layout], algorithm.trace().parameters, strict=True)
-    )
+    a, b = random_factors(algorithm, layout, (128, 64, steps))
     np.testing.assert_array_equal(executables[case](a, b), algorithm.interpret(a, b))
 
 
