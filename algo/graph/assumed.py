@@ -9,7 +9,7 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Op
 from raido.algo.graph.facts import Facts
 
-_OPPOSITES = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
+_OPPOSITES = {**ix.NEGATED, "eq": "ne"}
 
 
 def assumed(predicate: Expr, holds: bool, known: Facts) -> Iterator[Expr]:

@@ -10,10 +10,10 @@ only one, size), "bounds" (start, stop, size), "negative" (size), "limit_0" … 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from raido.algo.errors import ArithmeticFault, ArrayTooLarge, IndexOutOfRange, RaidoError, SizeMismatch, explain
-from raido.algo.graph.dtypes import u64
+from raido.algo.graph.dtypes import bool_, i64, u64
 from raido.algo.graph.expr import (
     ArrayWhile,
     Checked,
@@ -29,7 +29,7 @@ from raido.algo.graph.expr import (
     While,
 )
 from raido.algo.graph.limits import limit_text
-from raido.algo.graph.primitives import DIVISIONS
+from raido.algo.graph.primitives import CAN_FAULT, DIVISIONS
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import children, scalar_nodes
 
@@ -46,6 +46,16 @@ def can_fault(node: Node) -> bool:
     if not isinstance(node, Op):
         return isinstance(node, (Checked, Segmented))
     return _is_undefined_for_some(node) and not (node.name in DIVISIONS and all(_is_index(arg) for arg in node.args))
+
+
+def is_index_of(e: Node, leaf: Callable[[Node], bool]) -> bool:
+    """Whether an index is made of sizes and of such leaves by operations on indices and conditions that cannot fail."""
+    return all(
+        isinstance(node, (Const, SizeVar))
+        or leaf(node)
+        or (isinstance(node, Op) and node.dtype in (i64, bool_) and node.name not in CAN_FAULT)
+        for node in scalar_nodes(e)
+    )
 
 
 def risky(nodes: Iterable[Node]) -> set[Node]:

@@ -78,6 +78,12 @@ class Draft:
             whole += each
         return whole
 
+    def parallel(self, stage: str, loop: str, operations: int, most: int | None = None, **how: Value) -> bool:
+        """Threads for a loop with so many operations an iteration: chunks of about `Machine.task` operations, of `most` iterations."""
+        grain = self.machine.task // operations
+        grain = grain if most is None else min(grain, most)
+        return self.say(stage, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **how)
+
     def cache(self, stage: str, array: str, loop: str, **how: Value) -> Stage | None:
         """Makes a stage's copy of what it reads of an array in a loop; None where that is refused."""
         before = self.state.plans

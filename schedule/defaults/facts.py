@@ -284,6 +284,12 @@ def _right_factor(stage: Stage) -> set[Var]:
     return {axis.var for axis in stage.reduction_axes} | {stage.axes[-1].var}
 
 
+def is_little_work(draft: Draft, stage: Stage) -> bool:
+    """Whether a stage of known size is so few operations that one thread makes them."""
+    work = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.all_axes)
+    return work <= draft.machine.task // 4 and all(known_extent(draft, a.extent) is not None for a in stage.axes)
+
+
 def whole_cost(draft: Draft, stage: Stage) -> int:
     """Operations for one element, those of the stages inlined into it included."""
     inlined = [(name, draft.demand.readers(name).get(stage.name, ())) for name in draft.demand.inlined]

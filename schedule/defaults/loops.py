@@ -10,7 +10,7 @@ from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import chain_rows, chain_work, fits_strips, has_chain
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import ENOUGH_TASKS, contiguity, longest_chunk, row_axis, vector_axis
+from raido.schedule.defaults.facts import ENOUGH_TASKS, contiguity, is_little_work, longest_chunk, row_axis, vector_axis
 from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import (
@@ -285,20 +285,18 @@ def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int)
 
 def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Axis | None) -> None:
     """Threads for a loop over rows; a chunk has about `Machine.task` operations, and small stages stay on one thread."""
-    along = row_axis(stage)
-    assert along is not None
-    each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.all_axes if axis is not along)
-    fixed = all(known_extent(draft, axis.extent) is not None for axis in stage.axes)
-    if fixed and each * extent(draft, along.extent) <= draft.machine.task // 4:
+    if is_little_work(draft, stage):
         return
+    along = row_axis(stage)
+    each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.all_axes if axis is not along)
     if (inner := rows_of_few_planes(draft, stage, loop, vector)) is not None:
         axis, name, rows = inner
         each //= extent(draft, axis.extent)
         loop = draft.fuse(stage.name, (loop, name))
-    grain = max(1, draft.machine.task // (each * rows))
-    if not all(known_extent(draft, axis.extent) is not None for axis in stage.reduction_axes):
-        grain = min(grain, UNKNOWN_GRAIN)  # a few elements may be long sums
-    draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **dynamic(stage))
+    long = any(
+        known_extent(draft, axis.extent) is None for axis in stage.reduction_axes
+    )  # a few elements may be long sums
+    draft.parallel(stage.name, loop, each * rows, UNKNOWN_GRAIN if long else None, **dynamic(stage))
 
 
 def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | None) -> tuple[Axis, str, int] | None:

@@ -249,8 +249,7 @@ def say_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Se
         draft.say(copy, "reorder", axes=(*steps, *tiles))
         draft.say(copy, "vectorize", axis=column)
     if not apart:
-        grain = draft.machine.task // (copied * prod(extent(draft, axis.extent) for axis in stage.reduction_axes[1:]))
-        draft.say(copy, "parallel", axis=steps[0], **({"grain": grain} if grain > 1 else {}))
+        draft.parallel(copy, steps[0], copied * prod(extent(draft, axis.extent) for axis in stage.reduction_axes[1:]))
     draft.renew_demand()
     return True
 

@@ -7,14 +7,12 @@ are read, long enough for the processor to fetch ahead, and few enough to stay i
 
 from __future__ import annotations
 
-from math import prod
-
 from raido.algo.graph.expr import Axis, Op
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point, cost, is_divergent, meets_boundary
-from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import contiguity
+from raido.schedule.defaults.draft import Draft, extent
+from raido.schedule.defaults.facts import contiguity, is_little_work
 from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 
@@ -67,15 +65,7 @@ def say_turned_loops(draft: Draft, stage: Stage) -> bool:
     draft.say(name, "reorder", axes=(*around, i + "o", j + "o", i + "io", j + "i", i + "ii"))
     draft.say(name, "unroll", axis=i + "ii")
     draft.say(name, "vectorize", axis=j + "i", lanes=lanes)
-    say_tasks(draft, stage, draft.fuse(name, (*around, i + "o", j + "o")), BLOCK_BYTES // size * rows)
+    blocks = draft.fuse(name, (*around, i + "o", j + "o"))
+    if not is_little_work(draft, stage):
+        draft.parallel(name, blocks, max(1, cost(stage)) * (BLOCK_BYTES // size * rows))
     return True
-
-
-def say_tasks(draft: Draft, stage: Stage, loop: str, elements: int) -> None:
-    """Threads for blocks of that many elements, unless all are few operations together."""
-    each = max(1, cost(stage))
-    fixed = all(known_extent(draft, axis.extent) is not None for axis in stage.axes)
-    if fixed and each * prod(extent(draft, axis.extent) for axis in stage.axes) <= draft.machine.task // 4:
-        return
-    grain = draft.machine.task // (each * elements)
-    draft.say(stage.name, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}))

@@ -157,8 +157,7 @@ def say_place_loops(draft: Draft, stage: Stage) -> None:
         return
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in steps if axis is not first)
     if each * extent(draft, first.extent) > draft.machine.task // 4:
-        grain = max(1, draft.machine.task // each)
-        draft.say(name, "parallel", axis=first.name, **({"grain": grain} if grain > 1 else {}))
+        draft.parallel(name, first.name, each)
     if lanes is not None:
         draft.say(name, "vectorize", axis=lanes.name, **({"interleave": MOST} if _reads_beside(stage, lanes) else {}))
 

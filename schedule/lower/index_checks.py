@@ -15,6 +15,7 @@ from raido.algo.graph.dtypes import DType, bool_, i64, whole_range
 from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables
+from raido.schedule.nest.integer_ranges import IntegerRanges
 
 _INDEX_OPS = {"add", "sub", "mul", "neg", "floordiv", "mod", "minimum", "maximum", *ix.BOUNDARY_OPS}
 _DEPTH = 6  # operations that are looked through
@@ -113,17 +114,8 @@ def _holds(dtype: DType, source: DType) -> bool:
 
 def range_of(e: Expr) -> tuple[int, int]:
     """The least and the largest integer that `e` can be by itself; of a float, of what it is truncated to."""
-    if e.dtype.is_float:
-        if isinstance(e, Const) and isfinite(e.value):
-            return min(int(e.value), 0), max(int(e.value), 0)  # NaN, which extremes hand on, becomes 0
-        return -(1 << 63), 1 << 63
-    if isinstance(e, Const):
-        return int(e.value), int(e.value)
-    least, most = whole_range(e.dtype)
-    if isinstance(e, Op) and e.dtype.is_integer:
-        literals = [int(a.value) for a in e.args if isinstance(a, Const) and a.dtype is e.dtype and a.value > 0]
-        if e.name == "bit_and" and literals:
-            return 0, min(literals)
-        if e.name in ("mod", "floormod") and isinstance(e.args[1], Const) and e.args[1].value > 0:
-            return 0, int(e.args[1].value) - 1
-    return least, most
+    if not e.dtype.is_float:
+        return IntegerRanges({}).range_of(e) or whole_range(e.dtype)
+    if isinstance(e, Const) and isfinite(e.value):
+        return min(int(e.value), 0), max(int(e.value), 0)  # NaN, which extremes hand on, becomes 0
+    return whole_range(i64)

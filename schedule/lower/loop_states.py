@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumed import assumed
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Checked, Expr, Item, Loop, Node, Op, Var, While, const
 from raido.algo.graph.facts import Facts, Interval, interval
@@ -22,6 +23,7 @@ from raido.schedule.lower.index_checks import is_affine, range_of, same_value
 _GUESSES = 6  # of one side of a state: a loop compares it with few numbers, and each costs a proof in every pass
 _EXACT = 1 << 53  # numbers below this leave room for index arithmetic in 64 bits
 _DEPTH = 6  # operations that are looked through
+_NOTHING_KNOWN = Facts()
 
 Bound: TypeAlias = tuple[Var, Expr, bool]  # a state, a number, and whether the state is at least that; else at most
 
@@ -314,28 +316,4 @@ def _assumed(facts: Facts, test: Expr, holds: bool, values: Mapping[Node, Node])
 
 def _known(test: Expr, holds: bool, values: Mapping[Node, Node]) -> list[Expr]:
     """Indices that are at least 0 where a test holds, or where it does not."""
-    if not isinstance(test, Op):
-        return []
-    if test.name == "logical_not":
-        return _known(test.args[0], not holds, values)
-    if test.name == ("logical_and" if holds else "logical_or"):
-        return [known for part in test.args for known in _known(part, holds, values)]
-    if test.name not in _GAPS or not all(a.dtype is i64 and _is_index(a) for a in test.args):
-        return []
-    a, b = (_plain(each, values) for each in test.args)
-    name = test.name if holds else _OPPOSITE[test.name]
-    if name == "eq":
-        return [ix.sub(a, b), ix.sub(b, a)]
-    gap, strict = _GAPS[name]
-    return [ix.sub(ix.mul(ix.sub(b, a), gap), strict)] if gap else []
-
-
-_OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}
-_GAPS = {
-    "lt": (1, 1),
-    "le": (1, 0),
-    "gt": (-1, 1),
-    "ge": (-1, 0),
-    "eq": (0, 0),
-    "ne": (0, 0),
-}  # sign of b - a, and less that
+    return [_plain(gap, values) for gap in assumed(test, holds, _NOTHING_KNOWN) if _is_index(gap)]

@@ -54,7 +54,7 @@ class IntegerRanges:
             return 0, whole_range(i64)[1]
         if isinstance(e, Splat):
             return self.range_of(e.value)  # type: ignore[arg-type]
-        if not isinstance(e, Op) or not is_wider(e, 16):
+        if not isinstance(e, Op):
             return None
         if e.name in WRAPPING:
             terms = self.polynomial(e)
@@ -67,8 +67,10 @@ class IntegerRanges:
         if e.name == "cast":
             source = e.args[0].dtype
             return self.range_of(e.args[0]) if source.is_integer or source is bool_ else None
-        operands = [self.range_of(a) for a in e.args[e.name == "select" :]]
-        return None if None in operands else _range_of_operation(e, operands)  # type: ignore[arg-type]
+        args = e.args[e.name == "select" :]
+        if not all(a.dtype.is_integer or a.dtype is bool_ for a in args):
+            return None
+        return _range_of_operation(e, [self.range_of(a) or whole_range(a.dtype) for a in args])
 
     def polynomial(self, e: Expr) -> dict[Monomial, int] | None:
         """An integer as a polynomial of others: products of these, in the order of their names, with coefficients."""
@@ -182,7 +184,7 @@ def _range_of_operation(e: Op, operands: list[Range]) -> Range | None:
         return 0, min(end for start, end in operands if start >= 0)
     if e.name in ("bit_or", "bit_xor") and min(low, by) >= 0:
         return 0, (1 << max(high, most).bit_length()) - 1
-    if e.name == "floormod" and by == most and is_divisor(e, e.dtype.bits):
+    if e.name in ("mod", "floormod") and by == most and is_divisor(e, e.dtype.bits):
         return 0, by - 1
     if e.name in ("shr", "floordiv") and by == most and is_divisor(e, e.dtype.bits):
         return (low >> by, high >> by) if e.name == "shr" else (low // by, high // by)

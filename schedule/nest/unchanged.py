@@ -20,10 +20,9 @@ from typing import Any, TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var, const
+from raido.algo.graph.expr import Expr, Node, Op, Var, const
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.primitives import CAN_FAULT
-from raido.algo.graph.rewrite import topological
+from raido.algo.graph.faults import is_index_of
 from raido.schedule.nest.effects import written
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Prefetch, Produce, Statement, Store
@@ -218,12 +217,7 @@ def _bounds(case: Case, var: Var, facts: Facts) -> Bounds:
 
 def _is_known_outside(e: Expr, facts: Facts) -> bool:
     """Whether an index is made of sizes and of the counters of loops around, none of which overflows."""
-    return all(
-        isinstance(node, (Const, SizeVar))
-        or (isinstance(node, Var) and node in facts.ranges)
-        or (isinstance(node, Op) and node.dtype is i64 and node.name not in CAN_FAULT)
-        for node in topological(e)
-    )
+    return is_index_of(e, lambda node: isinstance(node, Var) and node in facts.ranges)
 
 
 def _extreme(name: str, bounds: Sequence[Expr], facts: Facts) -> Expr:

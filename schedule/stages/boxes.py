@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Const, Count, Expr, Load, Node, Op, SizeVar, Var
+from raido.algo.graph.expr import Const, Count, Expr, Load, Node, Op, Var
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.primitives import CAN_FAULT
+from raido.algo.graph.faults import is_index_of
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.remember import remembered
 from raido.schedule.stages.checks import all_of, within
@@ -77,19 +77,9 @@ def _side(place: Expr, extents: Mapping[Var, Expr]) -> Side | None:
     low = ix.canonical(place)
     for var in terms.keys() & extents.keys():
         low = ix.sub(low, ix.mul(var, terms[var]))
-    if not _is_known_outside(low, extents):
+    if not is_index_of(low, lambda node: isinstance(node, Count) or (isinstance(node, Var) and node not in extents)):
         return None
     return Side(low, ix.as_index(1) if step is None else ix.where_at_least(extents[step], 1), step)
-
-
-def _is_known_outside(e: Expr, extents: Mapping[Var, Expr]) -> bool:
-    """Whether an index is made of sizes and of counters of loops around the stage."""
-    return all(
-        isinstance(node, (Const, SizeVar, Count))
-        or (isinstance(node, Var) and node not in extents)
-        or (isinstance(node, Op) and node.dtype is i64 and node.name not in CAN_FAULT)
-        for node in scalar_nodes(e)
-    )
 
 
 def _lies_inside(side: Side, extent: Expr) -> bool:

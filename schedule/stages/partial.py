@@ -39,7 +39,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.facts import Facts
-from raido.algo.graph.faults import can_fault
+from raido.algo.graph.faults import can_fault, is_index_of
 from raido.algo.graph.node import with_fields
 from raido.algo.graph.primitives import CAN_FAULT
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
@@ -361,12 +361,7 @@ def _is_of_data(e: Expr, reaches: dict[Var, _Reach]) -> bool:
 
 def _is_of_sizes(e: Expr, reaches: dict[Var, _Reach]) -> bool:
     """Whether the host knows an index: it is made of sizes and counters of loops around."""
-    return all(
-        isinstance(node, (Const, SizeVar, Count))
-        or (isinstance(node, Var) and node not in reaches)
-        or (isinstance(node, Op) and node.dtype in (i64, bool_) and node.name not in CAN_FAULT)
-        for node in scalar_nodes(e)
-    )
+    return is_index_of(e, lambda node: isinstance(node, Count) or (isinstance(node, Var) and node not in reaches))
 
 
 def _leave_out_circles(reaches: dict[Var, _Reach], rest: list[Expr]) -> None:
