@@ -36,7 +36,7 @@ not hold, as they hold."""
 Bounds: TypeAlias = "tuple[Expr | None, Expr | None]"
 """The first index of a case and the one behind its last, where its conditions say them."""
 
-_MOST_CASES = 8
+_MOST_CASES = 8  # a loop begins at the least of as many numbers, computed each time it is entered: in about the time of a gang or two
 _FEW = 64  # lanes of the widest register: a loop without fewer iterations takes as many steps
 _KINDS = ("serial", "parallel", "vector")
 

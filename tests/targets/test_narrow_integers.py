@@ -91,6 +91,17 @@ def test_comparisons_of_narrow_numbers_are_narrow():
     assert "i32(" not in algorithm.compile().source("gang")
 
 
+def test_sums_of_many_bytes_are_narrow():
+    """Whatever their number, as far as 16 bits hold them: the mean of 49 neighbours."""
+    mean = lambda a: rd.u8(sum(rd.i32(a[k : a.shape[0] - 48 + k]) for k in range(49)) // 49)
+    algorithm = rd.algorithm(mean, a="u8[n]")
+    a = np.random.default_rng(0).integers(0, 256, 333).astype(np.uint8)
+    a[100:160] = 255
+    wanted = np.lib.stride_tricks.sliding_window_view(a, 49).astype(int).sum(1) // 49
+    np.testing.assert_array_equal(algorithm(a), wanted)
+    assert "i32(" not in algorithm.compile().source("gang")
+
+
 def expression(chance, names, depth):
     if depth == 0 or chance.random() < 0.15:
         return chance.choice(names) if chance.random() < 0.75 else str(chance.choice((1, 2, 3, 7, 127, 255, 1000)))
