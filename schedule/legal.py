@@ -10,14 +10,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from raido.algo.errors import ScheduleError
+from raido.schedule.checks.levels import PLACES
 from raido.schedule.directives.kinds import TAILS
-from raido.schedule.levels import PLACES
 from raido.schedule.plan import Split
 from raido.schedule.replay import apply_step
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, enclosing, initial_state
 from raido.schedule.steps import Step, Value
-from raido.schedule.strategies import Strategy, strategies_of
+from raido.schedule.strategies.table import Strategy, strategies_of
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16, 32)
 LANES = (None, 1, 2, 4, 8, 16)

@@ -148,7 +148,7 @@ class Variant:
     """The plans of all stages, to be used when `test` over sizes holds (None: otherwise).
 
     `graph` holds those stages: the program's, and the copies that `clone` and `cache` add. `array_loops`: the plans of loops over whole
-    arrays of which something was said (`array_loops`).
+    arrays of which something was said (`strategies/array_loops`).
     """
 
     test: Expr | None

@@ -18,12 +18,12 @@ from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar
 from raido.algo.graph.primitives import evaluate
 from raido.algo.graph.rewrite import topological
-from raido.schedule.array_loops import ITERATIONS
 from raido.schedule.nest.nodes import Block, For, If, Let, Nest, Statement, Store
 from raido.schedule.nest.values import NestExpr
 from raido.schedule.nest.walk import blocks_of
 from raido.schedule.plan import At, Variant
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
+from raido.schedule.strategies.array_loops import ITERATIONS
 
 SIZE = 1024  # of every dimension that nobody knows
 MOST = 2.0  # times that a stage is computed without a word

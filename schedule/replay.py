@@ -17,21 +17,21 @@ from typing import TypeVar
 from raido.algo.errors import ScheduleError
 from raido.algo.graph.expr import Expr
 from raido.algo.passes.specialise import specialise
-from raido.schedule.array_loops import apply_to_loop
+from raido.schedule.checks.invariants import check_state
 from raido.schedule.directives import RULES
 from raido.schedule.directives.recorder import Rule
 from raido.schedule.directives.sharing import follow_hosts
-from raido.schedule.invariants import check_state
 from raido.schedule.machine import Gpu
-from raido.schedule.parts import DIRECTIVES, apply_to_part, owner_of
 from raido.schedule.plan import Branch, Variant
 from raido.schedule.refusal import Refusal, listed, refused
-from raido.schedule.size_texts import decided, fixed_sizes, parse_test, sizes_of
 from raido.schedule.stages.stage import Stage, StageGraph, is_array_loop
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step
-from raido.schedule.strategy_numbers import sizes_and_axes
-from raido.schedule.text import call_text
+from raido.schedule.strategies.array_loops import apply_to_loop
+from raido.schedule.strategies.numbers import sizes_and_axes
+from raido.schedule.strategies.plans_of_parts import DIRECTIVES, apply_to_part, owner_of
+from raido.schedule.text.sizes import decided, fixed_sizes, parse_test, sizes_of
+from raido.schedule.text.steps import call_text
 
 T = TypeVar("T")
 IN_BRANCHES = (*DIRECTIVES, "strategy", "partition_boundaries", "stream_stores", "prefetch")  # of a stage

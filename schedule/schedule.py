@@ -19,8 +19,6 @@ from raido.algo.html import listing, table, titled
 from raido.algo.printable import printable
 from raido.algo.trace.attributes import NearAttributes
 from raido.algo.trace.tracebacks import bordered
-from raido.schedule.array_loops import ITERATIONS, strategies_of_loop
-from raido.schedule.diff import Difference, compare
 from raido.schedule.directives import RULES, Directives
 from raido.schedule.directives.misfits import FROM_HALIDE
 from raido.schedule.directives.recorder import deed
@@ -28,18 +26,20 @@ from raido.schedule.fingerprint import fingerprint
 from raido.schedule.holes import check_filling, fill, fillings, holes_of
 from raido.schedule.legal import is_legal, legal_steps, loop_steps, open_strategies
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.parts import plan_of_part
 from raido.schedule.plan import StagePlan, Variant
 from raido.schedule.refusal import Refusal, listed, place, refused
 from raido.schedule.replay import apply_step, branch_state, check_in_branch, replay, run, run_with_branches, variant_of
-from raido.schedule.size_texts import parse_test, sizes_of
 from raido.schedule.stages.stage import AnyStage, Stage, StageGraph, is_array_loop
 from raido.schedule.state import State, initial_state, nearest, resolve
 from raido.schedule.steps import PART, Step, plain, user_site
-from raido.schedule.strategies import Strategy
-from raido.schedule.strategy_numbers import sizes_and_axes
-from raido.schedule.strategy_parts import is_own_pass, part_name
-from raido.schedule.text import call_text, from_json, kind_in_json, schedule_text, to_json
+from raido.schedule.strategies.array_loops import ITERATIONS, strategies_of_loop
+from raido.schedule.strategies.numbers import sizes_and_axes
+from raido.schedule.strategies.parts import is_own_pass, part_name
+from raido.schedule.strategies.plans_of_parts import plan_of_part
+from raido.schedule.strategies.table import Strategy
+from raido.schedule.text.diff import Difference, compare
+from raido.schedule.text.sizes import parse_test, sizes_of
+from raido.schedule.text.steps import call_text, from_json, kind_in_json, schedule_text, to_json
 
 
 @bordered

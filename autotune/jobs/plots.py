@@ -14,7 +14,7 @@ from raido.algo.errors import ArgumentError, TuningError
 from raido.autotune.jobs.live import best_so_far, predicted_and_measured
 from raido.autotune.jobs.tuning import Tuning, spearman
 from raido.schedule.schedule import Schedule
-from raido.schedule.text import statements
+from raido.schedule.text.steps import statements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

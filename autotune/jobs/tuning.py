@@ -16,11 +16,11 @@ from raido.algo.trace.attributes import NearAttributes
 from raido.autotune.measure.measurement import IN_WORDS
 from raido.autotune.records.choose import best_record, final_sets, in_turns, milliseconds, size_text
 from raido.autotune.records.record import Record
-from raido.schedule.diff import Difference
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph
 from raido.schedule.steps import Step
+from raido.schedule.text.diff import Difference
 from raido.targets.target import Target
 
 if TYPE_CHECKING:

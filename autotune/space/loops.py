@@ -25,7 +25,7 @@ from raido.schedule.directives.kinds import TAILS
 from raido.schedule.plan import At, LoopPlan
 from raido.schedule.state import axes_of, axis_named, has_loops_said, is_reduction, loops_from, position
 from raido.schedule.steps import PART, Step, Value
-from raido.schedule.strategy_parts import is_of_blocks
+from raido.schedule.strategies.parts import is_of_blocks
 
 REGISTERS = {2: 1.0, 3: 0.3, 4: 1.5, 6: 0.4, 8: 1.0, 12: 0.4, 16: 0.2}
 INTERLEAVE = {1: 3.0, 2: 2.0, 3: 0.2, 4: 1.0, 6: 0.2, 8: 0.4}

@@ -10,7 +10,7 @@ from raido.schedule.plan import At, Split
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import enclosing, has_loops_said, is_inlined, readers_of, shared_count
 from raido.schedule.steps import Step, Value
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies.table import strategies_of
 
 MOST_HOSTS = 3
 SHARED = "with "

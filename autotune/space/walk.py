@@ -17,15 +17,15 @@ from raido.algo.graph.expr import Expr, Load
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.machine import Machine
-from raido.schedule.parts import owner_of, plan_of_part
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.replay import apply_step
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, trip_count
 from raido.schedule.steps import Step, Value
-from raido.schedule.strategies import strategies_of
-from raido.schedule.strategy_numbers import with_numbers
-from raido.schedule.strategy_parts import part_name
+from raido.schedule.strategies.numbers import with_numbers
+from raido.schedule.strategies.parts import part_name
+from raido.schedule.strategies.plans_of_parts import owner_of, plan_of_part
+from raido.schedule.strategies.table import strategies_of
 
 DEFAULT = "default"
 

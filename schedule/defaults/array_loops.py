@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from raido.algo.errors import RaidoError
 from raido.algo.graph.expr import Load, Node, Op
-from raido.schedule.array_loops import ITERATIONS, row_order
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.lower.jobs import flat
 from raido.schedule.nest.row_order import RowOrder, row_axes
@@ -16,6 +15,7 @@ from raido.schedule.replay import variant_of
 from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import ControlStage, Stage, is_array_loop
 from raido.schedule.state import State, has_loops_said
+from raido.schedule.strategies.array_loops import ITERATIONS, row_order
 
 
 def say_array_loops(draft: Draft) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from raido.schedule.checks.levels import FEW_GROUPS
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import function_axes
-from raido.schedule.levels import FEW_GROUPS
 from raido.schedule.stages.stage import Stage
 
 

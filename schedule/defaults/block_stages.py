@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from math import prod
 
+from raido.schedule.checks.levels import all_loops, launch_of, level_of, threads_of
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.levels import all_loops, launch_of, level_of, threads_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import enclosing, is_reduction, shared_count
 

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from math import ceil, prod
 
 from raido.algo.graph.expr import Axis
+from raido.schedule.checks.lanes_along_folds import is_plain_fold
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
 from raido.schedule.defaults.facts import longest_chunk, whole_cost
@@ -19,7 +20,6 @@ from raido.schedule.defaults.joins import moves
 from raido.schedule.defaults.planes import planes_of, strip_axis
 from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.defaults.short import is_small
-from raido.schedule.lanes_along_folds import is_plain_fold
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 

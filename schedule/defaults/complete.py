@@ -83,8 +83,8 @@ from raido.schedule.state import (
     shared_count,
 )
 from raido.schedule.steps import Step
-from raido.schedule.strategies import strategy_name
-from raido.schedule.strategy_numbers import with_numbers
+from raido.schedule.strategies.numbers import with_numbers
+from raido.schedule.strategies.table import strategy_name
 
 if TYPE_CHECKING:
     from raido.schedule.schedule import Schedule

@@ -28,12 +28,12 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Axis, Cond, Expr, Item, Load, Loop, Node, Op, Var, While, const
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute, transform
+from raido.schedule.checks.levels import is_scanned_in_pieces
 from raido.schedule.defaults.joins import join_all_readers, join_readers, join_twins
 from raido.schedule.defaults.old_contents import reads_old_contents
 from raido.schedule.defaults.short import shared_axes, written_out_axes
 from raido.schedule.defaults.sibling_folds import join_folds_of, join_sibling_folds
 from raido.schedule.directives.placement import checked_reader
-from raido.schedule.levels import is_scanned_in_pieces
 from raido.schedule.remember import remembered
 from raido.schedule.stages.positions import chooses_by_position, is_bounded, is_chosen
 from raido.schedule.stages.reads import array_name, loads_of, scalars_of, stage_roots
@@ -41,7 +41,7 @@ from raido.schedule.stages.segments import ragged_folds
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.stages.tables import fold_constants
 from raido.schedule.state import State, has_loops_said, is_inlined
-from raido.schedule.strategies import PHASES, strategy_name
+from raido.schedule.strategies.table import PHASES, strategy_name
 
 AGAIN = 16  # made by two units in two cycles (of f32, in 128 bits), as long as writing and reading an element takes at 4 bytes a cycle
 SLOW = 8  # operations that take as long as a quotient or a root, which one unit makes, one after the other

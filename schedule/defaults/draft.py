@@ -19,7 +19,7 @@ from raido.schedule.replay import IN_BRANCHES, apply_step
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 from raido.schedule.steps import Step, Value
-from raido.schedule.strategy_numbers import with_numbers
+from raido.schedule.strategies.numbers import with_numbers
 
 UNKNOWN = 2048
 

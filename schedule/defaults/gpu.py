@@ -43,8 +43,8 @@ from raido.schedule.plan import At
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined, placed_at
-from raido.schedule.strategies import strategies_of
-from raido.schedule.strategy_parts import part_name, totals_part
+from raido.schedule.strategies.parts import part_name, totals_part
+from raido.schedule.strategies.table import strategies_of
 
 LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
 REGISTER = 4  # bytes

@@ -14,8 +14,8 @@ from raido.schedule.defaults.draft import Draft
 from raido.schedule.machine import Gpu
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import axes_of
-from raido.schedule.strategies import STEPS_FOR_A_BIN, strategies_of
-from raido.schedule.strategy_parts import part_name, part_stage
+from raido.schedule.strategies.parts import part_name, part_stage
+from raido.schedule.strategies.table import STEPS_FOR_A_BIN, strategies_of
 
 MANY_RANGES = 128  # of `sorted`, and more: so many threads at least go through steps at a time
 

@@ -1,4 +1,4 @@
-"""The default loops of products of matrices that matrix units make (`matrix_units.py`), on GPUs that have them.
+"""The default loops of products of matrices that matrix units make (`checks/matrix_units.py`), on GPUs that have them.
 
 A block has four subgroups, since a processor of such a GPU has four matrix units; each has a tile of the results, as many sums of a thread
 as it has registers for while enough others are resident, and tiles stand one below the other. What a block reads of both factors goes
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from raido.algo.graph.expr import Axis
 from raido.algo.graph.rewrite import free_variables
+from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of, type_of_factors
 from raido.schedule.defaults.bindings import bind, bind_planes, fold_alone
 from raido.schedule.defaults.block_products import (
     BUFFERS,
@@ -25,7 +26,6 @@ from raido.schedule.defaults.block_products import (
 )
 from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.machine import Gpu
-from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS, factors_of, type_of_factors
 from raido.schedule.stages.stage import Stage
 
 SUBGROUPS = 4

@@ -15,7 +15,7 @@ from raido.schedule.defaults.transposes import turned_axis
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
-from raido.schedule.strategies import strategy_name
+from raido.schedule.strategies.table import strategy_name
 
 STREAMED_WORK = 128
 STREAMED_ROW = 4096  # bytes

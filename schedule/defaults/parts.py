@@ -1,4 +1,4 @@
-"""The default loops of the parts of strategies (`strategy_parts`).
+"""The default loops of the parts of strategies (`strategies/parts`).
 
 Blocks are for threads, as the stage's own are; what is only totalled or counted runs at least four gangs side by side, as its values
 depend on each other, and six where a count takes few operations (`FEW`): it is the count that brings a block from memory, so the more
@@ -20,8 +20,8 @@ from raido.schedule.defaults.latency import gangs_of_rounds
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_inlined, is_reduction, loop_of
-from raido.schedule.strategies import block_of, strategies_of
-from raido.schedule.strategy_parts import part_name, part_stage
+from raido.schedule.strategies.parts import part_name, part_stage
+from raido.schedule.strategies.table import block_of, strategies_of
 
 COUNTED, FEW = 6, 8
 GANGS_OF_SEGMENTS = 2  # side by side, where each segment is folded by one thread

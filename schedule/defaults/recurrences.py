@@ -2,8 +2,8 @@
 
     x, y = rd.loop(1000, lambda t, s: (s[0] + h * s[1], s[1] - h * s[0]), (x, y))
 
-Such a loop goes by rows, with its iterations inside (`array_loops`): a gang's states stay in registers, and each iteration waits for the
-one before, as those of elements with loops of their own do (`latency`).
+Such a loop goes by rows, with its iterations inside (`strategies/array_loops`): a gang's states stay in registers, and each iteration waits
+for the one before, as those of elements with loops of their own do (`latency`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from raido.schedule.stages.runs import runs_of
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import has_loops_said, loops_from
-from raido.schedule.strategies import (
+from raido.schedule.strategies.table import (
     BITS_OF_A_DIGIT,
     BY_COMPARISONS,
     block_of,

@@ -25,7 +25,7 @@ from raido.schedule.plan import At
 from raido.schedule.stages.dependence import place_of
 from raido.schedule.stages.stage import Stage, initial_values
 from raido.schedule.steps import Step
-from raido.schedule.strategies import STEPS_FOR_A_BIN, block_of
+from raido.schedule.strategies.table import STEPS_FOR_A_BIN, block_of
 
 TURNS = 4
 FAR_RANGES = 4  # ranges of `sorted`: in fewer, bins that follow each other are often in one cache

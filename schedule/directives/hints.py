@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from raido.schedule.copies_ahead import MOST_BUFFERS
+from raido.schedule.checks.copies_ahead import MOST_BUFFERS
 from raido.schedule.directives.loops import no_loops_when_inlined
 from raido.schedule.directives.recorder import Name, Names, Number, Recorder, Self, one_of, positive, rule
 from raido.schedule.plan import At, Prefetch, Split, StagePlan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from raido.algo.graph import index
+from raido.schedule.checks.lanes_along_folds import lanes_of_blocks
 from raido.schedule.directives.loops import (
     apply_reorder,
     apply_split,
@@ -15,13 +16,12 @@ from raido.schedule.directives.loops import (
     refuse_shared,
 )
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, one_of, positive, rule
-from raido.schedule.lanes_along_folds import lanes_of_blocks
 from raido.schedule.plan import EDGE, LoopPlan, Split
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.symmetry import is_reduction_alone
 from raido.schedule.state import State, is_reduction, loop_of, put, trip_count, with_loop
-from raido.schedule.strategies import strategies_of
-from raido.schedule.strategy_numbers import grain_of_partials
+from raido.schedule.strategies.numbers import grain_of_partials
+from raido.schedule.strategies.table import strategies_of
 
 TAILS = ("mask", "shift", "scalar", "exact")
 IDEMPOTENT = ("minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or")

@@ -23,7 +23,7 @@ from raido.schedule.state import (
     put,
     shared_count,
 )
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies.table import strategies_of
 
 
 class LoopDirectives(Recorder):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from raido.schedule.checks.matrix_units import WARPGROUP
 from raido.schedule.directives.kinds import kindless
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, rule
-from raido.schedule.matrix_units import WARPGROUP
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, put, with_loop
 

@@ -27,7 +27,7 @@ from raido.schedule.state import (
     shared_count,
     stages_read,
 )
-from raido.schedule.strategies import check_reads_of_steps, check_scan_placement
+from raido.schedule.strategies.table import check_reads_of_steps, check_scan_placement
 
 
 class PlacementDirectives(Recorder):

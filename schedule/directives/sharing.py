@@ -14,7 +14,7 @@ from raido.schedule.plan import At, Fuse, LoopPlan, Root, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, axes_of, has_loops_said, is_reduction, position, put, reaches
-from raido.schedule.strategies import strategy_name
+from raido.schedule.strategies.table import strategy_name
 
 
 class SharingDirectives(Recorder):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import cast
 
 from raido.algo.graph.reduction import is_arithmetic
-from raido.schedule.atomics import check_atomic
+from raido.schedule.checks.atomics import check_atomic
 from raido.schedule.directives.copies import with_graph, with_stages
 from raido.schedule.directives.loops import apply_split
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, positive, rule, truth
@@ -16,8 +16,8 @@ from raido.schedule.stages.boxes import box_of, gathered
 from raido.schedule.stages.runs import runs_of, without_marks
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, loop_of, places, plain_plan, put, readers_of, with_loop
-from raido.schedule.strategies import BY_BLOCKS, PHASES, strategies_of
-from raido.schedule.strategy_numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
+from raido.schedule.strategies.numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
+from raido.schedule.strategies.table import BY_BLOCKS, PHASES, strategies_of
 
 MOST_IN_BLOCK = 1 << 40
 LARGEST = {

@@ -32,7 +32,6 @@ from raido.algo.collector import seldom_collected
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Expr, Node, SizeVar, const
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.array_loops import row_orders
 from raido.schedule.lower.convert import Sites
 from raido.schedule.lower.host import Host
 from raido.schedule.lower.odd_rows import deal_out_odd_rows
@@ -55,6 +54,7 @@ from raido.schedule.refusal import Refusal, refused
 from raido.schedule.stages.reads import flatten
 from raido.schedule.stages.repeated_copies import RepeatedCopy
 from raido.schedule.stages.stage import Stage, StageGraph
+from raido.schedule.strategies.array_loops import row_orders
 
 __all__ = ["lower"]
 

@@ -33,7 +33,7 @@ from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Accumulators, Work, carried
 from raido.schedule.nest.nodes import Ordered, Store
 from raido.schedule.nest.values import Buffer, Read
-from raido.schedule.strategy_parts import part_loop, totals_part
+from raido.schedule.strategies.parts import part_loop, totals_part
 
 MOST_LANES = 64  # bytes in the widest registers that there are: lanes divide it
 

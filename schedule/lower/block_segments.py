@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i32, i64
 from raido.algo.graph.expr import Axis, Expr, Generate, Op, const, fresh
-from raido.schedule.levels import threads_of
+from raido.schedule.checks.levels import threads_of
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Accumulators, Work, carried
@@ -28,7 +28,7 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.stages.segments import Segments
 from raido.schedule.stages.stage import Stage
-from raido.schedule.strategy_parts import part_plan, part_stage
+from raido.schedule.strategies.parts import part_plan, part_stage
 
 if TYPE_CHECKING:
     from raido.schedule.lower.flat_segments import FlatSegments

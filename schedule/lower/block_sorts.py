@@ -24,7 +24,7 @@ from raido.schedule.lower.versions import as_comparison
 from raido.schedule.nest.nodes import AtomicUpdate, Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import sortable, unsigned
-from raido.schedule.strategies import BITS_OF_A_DIGIT, numbers_of_sort
+from raido.schedule.strategies.table import BITS_OF_A_DIGIT, numbers_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.sorts import Row

@@ -18,7 +18,7 @@ from raido.schedule.lower.regions import spread
 from raido.schedule.lower.work import Accumulators, Phase, Work, carried, over_reduced
 from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.plan import LoopPlan
-from raido.schedule.strategy_parts import part_loop, totals_part
+from raido.schedule.strategies.parts import part_loop, totals_part
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops

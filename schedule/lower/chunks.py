@@ -16,7 +16,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Op, Var, fresh
 from raido.schedule.lower.builder import Builder
-from raido.schedule.strategies import USUAL_CHUNKS
+from raido.schedule.strategies.table import USUAL_CHUNKS
 
 ZERO = ix.as_index(0)
 

@@ -37,7 +37,7 @@ from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import NestExpr, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.stages.segments import find_segments
-from raido.schedule.strategy_parts import part_loop, part_plan, part_stage, without_threads
+from raido.schedule.strategies.parts import part_loop, part_plan, part_stage, without_threads
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops

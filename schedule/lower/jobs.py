@@ -10,8 +10,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Item, Load, Node, Op, Reduce, Result, SizeVar, Var, fresh
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
-from raido.schedule.branches import arrays_not_copied
-from raido.schedule.lanes_along_folds import is_ordered_fold, is_plain_fold
+from raido.schedule.checks.branches import arrays_not_copied
+from raido.schedule.checks.lanes_along_folds import is_ordered_fold, is_plain_fold
 from raido.schedule.lower.index_checks import is_made_of_sizes
 from raido.schedule.lower.own_variables import with_own_variables
 from raido.schedule.lower.partition import Boundary, boundaries_of, without_boundaries
@@ -22,7 +22,7 @@ from raido.schedule.stages.reads import redirect
 from raido.schedule.stages.segments import with_lanes
 from raido.schedule.stages.stage import AnyStage, Stage
 from raido.schedule.stages.tables import Tables
-from raido.schedule.strategy_parts import part_loop
+from raido.schedule.strategies.parts import part_loop
 
 SHORT_ROW = 32
 

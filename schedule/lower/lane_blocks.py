@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, const, fresh
-from raido.schedule.lanes_along_folds import is_ordered_fold
+from raido.schedule.checks.lanes_along_folds import is_ordered_fold
 from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.folds import folds_at
 from raido.schedule.lower.work import Accumulators, Work, accumulators_of
@@ -46,7 +46,7 @@ class LaneBlocks:
         )
 
     def fold(self, work: Work, position: int) -> None:
-        """The vector loop at `position` of a fold in blocks; nothing else happens in it (`lanes_along_folds.py`)."""
+        """The vector loop at `position` of a fold in blocks; nothing else happens in it (`checks/lanes_along_folds.py`)."""
         plan, total = work.job.plan.loops[position], accumulators_of(work)
         inside = tuple(axis for axis in total.axes if work.copies[0].ranges[axis].value is None)
         low, high, step = work.copies[0].bounds(plan.name)

@@ -15,7 +15,8 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Expr, Node, Op, Result, Var, fresh
 from raido.algo.graph.facts import interval
-from raido.schedule.levels import bound
+from raido.schedule.checks.levels import bound
+from raido.schedule.checks.matrix_units import STEPS
 from raido.schedule.lower import mirror
 from raido.schedule.lower.block_scans import BlockScans
 from raido.schedule.lower.blocks import Blocks
@@ -47,7 +48,6 @@ from raido.schedule.lower.thread_scans import ThreadScans
 from raido.schedule.lower.updates import Updates
 from raido.schedule.lower.versions import all_hold, cut_of, specialised_work, vanishing
 from raido.schedule.lower.work import Phase, Work
-from raido.schedule.matrix_units import STEPS
 from raido.schedule.nest.nodes import Block, Certificate, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan

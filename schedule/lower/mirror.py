@@ -19,7 +19,7 @@ from raido.schedule.lower.versions import as_comparison
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Read
-from raido.schedule.strategy_parts import part_plan, rows_copied_together
+from raido.schedule.strategies.parts import part_plan, rows_copied_together
 
 
 def is_triangle(job: Job) -> bool:

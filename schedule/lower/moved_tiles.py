@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
+from raido.schedule.checks.matrix_units import matrix_loop
 from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.work import Work
-from raido.schedule.matrix_units import matrix_loop
 from raido.schedule.plan import Split
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from raido.schedule.lower.thread_folds import SHARED_BYTES
 from raido.schedule.nest.nodes import Carry, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import sortable
-from raido.schedule.strategies import BITS_OF_A_DIGIT
+from raido.schedule.strategies.table import BITS_OF_A_DIGIT
 
 COUNTED = 8  # times the elements of a block: what a block that counts has, which then adds a counter for each digit to those of all
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Axis, Expr, Generate, Item, Load, Reduce, Result, Var, fresh
 from raido.algo.graph.node import with_fields
-from raido.schedule.levels import bound
+from raido.schedule.checks.levels import bound
 from raido.schedule.lower.builder import Builder, as_planned
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.coordinates import Coordinates
@@ -32,7 +32,7 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Work
 from raido.schedule.plan import LoopPlan, Split, StagePlan
-from raido.schedule.strategy_parts import part_name
+from raido.schedule.strategies.parts import part_name
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops

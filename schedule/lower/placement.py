@@ -16,7 +16,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Array, Expr, Node, Result, Var
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import loads_in
-from raido.schedule.branches import takes_copy
+from raido.schedule.checks.branches import takes_copy
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.convert import Storage
 from raido.schedule.lower.jobs import Job, laid_out_shape, parts_of_layout

@@ -33,7 +33,7 @@ from raido.schedule.lower.thread_folds import SHARED_BYTES, is_bound
 from raido.schedule.lower.work import Work
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.stages.stage import Stage, StageFold, initial_values
-from raido.schedule.strategy_parts import part_plan, without_threads
+from raido.schedule.strategies.parts import part_plan, without_threads
 
 if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates

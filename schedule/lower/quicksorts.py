@@ -30,7 +30,7 @@ from raido.schedule.lower.register_folds import fold_into, identity
 from raido.schedule.nest.nodes import Append, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
-from raido.schedule.strategies import numbers_of_sort
+from raido.schedule.strategies.table import numbers_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.sorts import Row

@@ -21,7 +21,7 @@ from raido.schedule.lower.jobs import Job
 from raido.schedule.nest.nodes import Certificate, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
-from raido.schedule.strategies import numbers_of_sort
+from raido.schedule.strategies.table import numbers_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.sorts import Row

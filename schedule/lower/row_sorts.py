@@ -22,7 +22,7 @@ from raido.schedule.lower.radix_sorts import digit_of
 from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import sortable
-from raido.schedule.strategies import BITS_OF_A_DIGIT
+from raido.schedule.strategies.table import BITS_OF_A_DIGIT
 
 
 class RowSort(BlockSort):

@@ -22,7 +22,7 @@ from raido.schedule.lower.chunks import chunks_of
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Certificate, If, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
-from raido.schedule.strategy_parts import part_loop
+from raido.schedule.strategies.parts import part_loop
 
 if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates

@@ -25,7 +25,7 @@ from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Work
 from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr
-from raido.schedule.strategies import numbers_of_sort
+from raido.schedule.strategies.table import numbers_of_sort
 
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops

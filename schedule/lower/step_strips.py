@@ -24,7 +24,7 @@ from raido.schedule.nest.nodes import Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import Split
 from raido.schedule.state import with_loop
-from raido.schedule.strategy_parts import has_values_in_lanes, part_plan
+from raido.schedule.strategies.parts import has_values_in_lanes, part_plan
 
 if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates

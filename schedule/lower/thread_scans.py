@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Op, Reduce, fresh
-from raido.schedule.levels import FEW_GROUPS
+from raido.schedule.checks.levels import FEW_GROUPS
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.thread_folds import ThreadFolds, is_bound, refused
 from raido.schedule.lower.work import Phase, Work

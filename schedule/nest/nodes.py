@@ -317,9 +317,9 @@ class For:
     threads makes, as far as the schedule knows (else 0): where there are more, the threads of a block take them in turn; of a matrix loop:
     how many threads run it together, 0 for a subgroup.
     `stage` says which stage's loop this is and `loop` its name in the schedule (both for printing and features; "" otherwise).
-    `certificates` are what `races` believes of a parallel loop. `alone`: a name, known inside a parallel loop, for whether one thread runs
-    all of its iterations, in order; no results may depend on it. `copied`: whether a code generator may make copies of the body, or of those
-    of loops inside it; a few iterations are as quick without.
+    `certificates` are what `oracles/races` believes of a parallel loop. `alone`: a name, known inside a parallel loop, for whether one thread
+    runs all of its iterations, in order; no results may depend on it. `copied`: whether a code generator may make copies of the body, or of
+    those of loops inside it; a few iterations are as quick without.
     """
 
     var: Var

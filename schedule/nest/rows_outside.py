@@ -6,8 +6,8 @@
           state[y, t + 1] = … state[y, t]            state[y, t + 1] = … state[y, t]
 
 This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It is done where the schedule says so
-(`array_loops`), and it holds where all stages of an iteration run over the same rows, and whatever they change they read and write at
-their own row alone; else it is refused. A loop that goes on as long as any row does (`rd.while_loop` in a map, `rd.loop` of a count for
+(`strategies/array_loops`), and it holds where all stages of an iteration run over the same rows, and whatever they change they read and write
+at their own row alone; else it is refused. A loop that goes on as long as any row does (`rd.while_loop` in a map, `rd.loop` of a count for
 each row) ends for each row by itself (`uneven_rows`), unless its iterations stand inside pieces of rows. How many iterations and rows
 there are may be read from memory that no iteration changes.
 

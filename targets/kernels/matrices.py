@@ -1,7 +1,7 @@
 """Loops over products of matrices as instructions of matrix units, which the 32 threads of a subgroup run together.
 
-A thread has the sums that the instruction gives it (`schedule/matrix_units.py`), so its statements say all that is needed: which rows and
-columns the subgroup has follows from them. `raido_matrix_load` brings 8 × 8 elements of shared memory to each thread's registers, of
+A thread has the sums that the instruction gives it (`schedule/checks/matrix_units.py`), so its statements say all that is needed: which rows
+and columns the subgroup has follows from them. `raido_matrix_load` brings 8 × 8 elements of shared memory to each thread's registers, of
 rows that begin at multiples of 16 bytes; factors that lie otherwise are loaded element by element. Where a loop does not fit, it runs in order.
 
     operation                                                    means, for thread l of a subgroup
@@ -26,7 +26,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i32, i64, u32
 from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
-from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS
+from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS
 from raido.schedule.nest.matrix_loops import Product, products_of
 from raido.schedule.nest.nodes import For, Let
 from raido.schedule.nest.values import Buffer, Read

@@ -1,6 +1,6 @@
 """Loops over products of matrices as instructions of a warpgroup, 128 threads, which read both factors from shared memory.
 
-A schedule has seen to the layout (`schedule/warpgroups.py`): a factor lies in blocks of 8 lines of 16 bytes, one behind the other, and
+A schedule has seen to the layout (`schedule/checks/warpgroups.py`): a factor lies in blocks of 8 lines of 16 bytes, one behind the other, and
 elements side by side are neighbours along the steps, or along the lines (rows of the left factor, columns of the right one). Where it
 begins, and how far apart blocks are, follows from the indices of a thread's statements. Where a loop does not fit, as for the last steps of
 a sum, it runs in order.
@@ -25,12 +25,12 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i32
 from raido.algo.graph.expr import Expr, Var, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
+from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, STEPS
+from raido.schedule.checks.warpgroups import SUBGROUPS
 from raido.schedule.machine import WIDEST_ACCESS
-from raido.schedule.matrix_units import ALONG_X, ALONG_Y, COLUMNS, STEPS
 from raido.schedule.nest.matrix_loops import Product, products_of
 from raido.schedule.nest.nodes import For
 from raido.schedule.nest.values import Buffer
-from raido.schedule.warpgroups import SUBGROUPS
 from raido.targets import tvm_corner as T
 from raido.targets.emit.order import strides_of
 from raido.targets.kernels.unit import load, operation

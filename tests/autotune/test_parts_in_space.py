@@ -13,11 +13,11 @@ from raido.autotune.space import Candidate, Space, key_of
 from raido.autotune.space.choices import KEEPING, LEFT_OUT, OF_GPUS, PLACING, RUNNING
 from raido.autotune.space.space import stage_of
 from raido.schedule.lower import lower
-from raido.schedule.parts import DIRECTIVES
 from raido.schedule.schedule import Schedule
 from raido.schedule.steps import PART
-from raido.schedule.strategies import strategies_of
-from raido.schedule.strategy_parts import OF_BLOCKS
+from raido.schedule.strategies.parts import OF_BLOCKS
+from raido.schedule.strategies.plans_of_parts import DIRECTIVES
+from raido.schedule.strategies.table import strategies_of
 
 WITH_PARTS = ("running", "histogram", "kept", "divided", "row_sums")
 BLOCKS = {"totals": "xo", "count": "xo", "fold": "block", "search": "block"}

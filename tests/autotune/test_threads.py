@@ -13,8 +13,8 @@ from raido.autotune.features import FEATURES, features_of
 from raido.autotune.space import Space
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 
 MACHINE = Machine(task=1 << 10, gpu=Gpu())

@@ -13,7 +13,7 @@ from twin_compiler import executables_of
 
 import raido as rd
 from raido.algo.errors import TargetError
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.targets.cuda.nvrtc import compile_source
 from raido.targets.cuda.program import CudaCompilation
 from raido.targets.target import Target

@@ -16,12 +16,12 @@ from twin_compiler import twin_compiler
 import raido as rd
 from raido.algo.errors import TargetError
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import limits_of
-from raido.schedule.nest.interpret import sizes_of
 from raido.schedule.nest.nodes import For
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.interpret import sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
 from raido.targets.compile import executable_of
 from raido.targets.cuda.nvrtc import compile_source
 from raido.targets.cuda.opened import open_device

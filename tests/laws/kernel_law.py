@@ -11,12 +11,12 @@ from law import difference, outcome, random_schedule, shape_of
 from random_programs import random_program
 
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
 from raido.schedule.nest.nodes import Nest
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 

@@ -30,15 +30,15 @@ from raido.algo.errors import RaidoError, ScheduleError
 from raido.algo.graph.narrow import widen
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
-from raido.schedule.array_loops import row_order
 from raido.schedule.legal import candidates
 from raido.schedule.lower import lower
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.replay import IN_BRANCHES
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import Stage, is_array_loop
+from raido.schedule.strategies.array_loops import row_order
 from raido.targets.compile import Compilation, executable_of
 from raido.targets.executable import Executable
 from raido.targets.native import set_threads

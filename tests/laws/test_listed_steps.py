@@ -21,8 +21,8 @@ from law import CPUS, Completed, difference, outcome, random_schedule  # noqa: E
 
 from raido.algo.graph.program import Program  # noqa: E402
 from raido.algo.interpreter.interpret import interpret  # noqa: E402
-from raido.schedule.nest.checker import check_nest  # noqa: E402
-from raido.schedule.nest.interpret import interpret_nest  # noqa: E402
+from raido.schedule.oracles.checker import check_nest  # noqa: E402
+from raido.schedule.oracles.interpret import interpret_nest  # noqa: E402
 from raido.schedule.schedule import Schedule  # noqa: E402
 from raido.schedule.stages.form_stages import form_stages  # noqa: E402
 from raido.schedule.stages.stage import Stage  # noqa: E402

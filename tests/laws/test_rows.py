@@ -14,7 +14,7 @@ from test_contract_rows import BRANCHES, LOOPS, OPERATORS
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.targets.target import Target
 
 TABLES = {"loop": LOOPS, "operator": OPERATORS, "branch": BRANCHES}

@@ -1,6 +1,6 @@
 """The law of work: no default schedule does asymptotically more than the program says.
 
-A counting interpreter runs the scalar nests of a program's default schedule and of its baseline (`schedule/baseline.py`), under a small
+A counting interpreter runs the scalar nests of a program's default schedule and of its baseline (`schedule/oracles/baseline.py`), under a small
 machine whose blocks and strips are of sizes that an interpreter can run, for arguments of size n and 4n. The work (operations and
 accesses) of the default is at most `MOST_WORK` times the baseline's; where the ratio grows from n to 4n, at 16n as well (stages that go
 over blocks twice, as scans and filters do, reach twice the baseline's work gradually). Its temporary memory grows at most `MOST_MEMORY`
@@ -30,10 +30,10 @@ from random_programs import Grammar, RandomProgram, random_program  # noqa: E402
 from raido.algo.errors import CompileError, RaidoError  # noqa: E402
 from raido.algo.graph.bind_sizes import bind_sizes, evaluate_size  # noqa: E402
 from raido.algo.graph.program import Program  # noqa: E402
-from raido.schedule.baseline import baseline  # noqa: E402
 from raido.schedule.lower import lower  # noqa: E402
 from raido.schedule.machine import Machine  # noqa: E402
-from raido.schedule.nest.count import Work, count_work  # noqa: E402
+from raido.schedule.oracles.baseline import baseline  # noqa: E402
+from raido.schedule.oracles.count import Work, count_work  # noqa: E402
 from raido.schedule.schedule import Schedule  # noqa: E402
 from raido.schedule.stages.form_stages import form_stages  # noqa: E402
 from raido.schedule.stages.stage import StageGraph  # noqa: E402

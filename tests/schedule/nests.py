@@ -9,11 +9,11 @@ import numpy as np
 from raido.algo.graph.dtypes import DType, bool_, f32, i64
 from raido.algo.graph.expr import Const, Op, SizeVar, Var, const, fresh
 from raido.schedule.gang.vectorise import form_gangs
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Nest, Store
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 
 n, w = SizeVar("n"), SizeVar("w")
 zero = const(i64, 0)

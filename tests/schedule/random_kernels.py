@@ -20,12 +20,12 @@ from random_schedules import random_arguments, random_state
 
 from raido.algo.errors import RaidoError
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
 from raido.schedule.nest.nodes import Nest
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
 from raido.schedule.replay import variant_of
 from raido.schedule.stages.form_stages import form_stages
 

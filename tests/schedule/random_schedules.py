@@ -13,15 +13,15 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
+from raido.schedule.checks.levels import PLACES
 from raido.schedule.defaults.array_loops import say_array_loops
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.gang.vectorise import form_gangs
-from raido.schedule.levels import PLACES
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Nest
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.replay import apply_step, variant_of
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import StageGraph

@@ -14,8 +14,8 @@ from raido.algo.errors import ScheduleError
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.printer import print_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.replay import apply_step, variant_of
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.steps import Step

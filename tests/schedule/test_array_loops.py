@@ -10,12 +10,12 @@ import pytest
 
 import raido as rd
 from raido.algo.errors import ScheduleError
-from raido.schedule.array_loops import row_order
 from raido.schedule.lower import lower
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import For
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
+from raido.schedule.strategies.array_loops import row_order
 
 
 @rd.algorithm

@@ -14,10 +14,10 @@ from scheduled_programs import TABLES, trace
 
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.lower import lower
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Alloc, AtomicUpdate, Nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.plan import StagePlan
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages

@@ -22,14 +22,14 @@ from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add, minimum, sub
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.host_plan import Launch, Loop
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.kernel import DeviceProgram
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Alloc, Barrier, Block, For, If, Nest, While
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
+from raido.schedule.oracles.memory import NestError
 
 PRODUCT = ("matmul", *product(4, 6, 5, 2, 6, 2))
 NESTS = [PRODUCT, ("matmul", *product(6, 4, 2, 2, 8, 8)), ("blur", *chain(4, 8, 32, 8)), ("blur", *chain(3, 5, 12, 4))]

@@ -9,9 +9,9 @@ from programs import PROGRAMS
 from test_copies_ahead import factors
 
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.printer import print_program
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
 
 STEPS: Steps = [
     ("c", "split", {"axis": "y", "factor": 8}),

@@ -18,20 +18,20 @@ from scheduled_programs import TABLES
 import raido as rd
 from raido.algo.errors import ScheduleError
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import limits_of
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Barrier, Nest, Publish, Statement
 from raido.schedule.nest.printer import print_nest
-from raido.schedule.nest.races import find_races
 from raido.schedule.nest.walk import map_statements
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
+from raido.schedule.oracles.memory import NestError
+from raido.schedule.oracles.races import find_races
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies.table import strategies_of
 
 GPU = Gpu(threads=8, along=(8, 8, 8), subgroup=2, exchange=2, resident=8, ordered=True)
 MACHINE = Machine(task=64, gpu=GPU)

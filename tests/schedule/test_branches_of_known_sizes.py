@@ -9,10 +9,10 @@ import raido as rd
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import SizeVar, const
 from raido.schedule.lower import lower
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.printer import print_nest
-from raido.schedule.size_texts import decided, fixed_sizes, parse_test
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
+from raido.schedule.text.sizes import decided, fixed_sizes, parse_test
 
 
 @rd.algorithm

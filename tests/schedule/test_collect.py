@@ -18,15 +18,15 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Op, fresh
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import limits_of
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Barrier, Block, Exchange, If, Nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
+from raido.schedule.oracles.memory import NestError
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 

@@ -16,17 +16,17 @@ from test_block_copies import product
 
 from raido.algo.errors import ScheduleError
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.kernel import DeviceProgram
 from raido.schedule.kernels.limits import limits_of
 from raido.schedule.kernels.printer import print_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import AwaitCopies, Barrier, CommitCopies, Nest, Statement, Store, VectorStore
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import map_statements, statements_within
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
+from raido.schedule.oracles.memory import NestError
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 

@@ -14,9 +14,9 @@ from raido.schedule.machine import Machine
 from raido.schedule.nest import effects
 from raido.schedule.nest.effects import binds, reads, touched, writes, written
 from raido.schedule.nest.nodes import Block, Let, Prefetch, Statement
-from raido.schedule.nest.python_source import PythonSource
 from raido.schedule.nest.values import Buffer
 from raido.schedule.nest.walk import blocks_of
+from raido.schedule.oracles.python_source import PythonSource
 
 PROGRAMS = (
     "scans/exclusive_from_five chain",

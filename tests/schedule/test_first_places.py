@@ -12,10 +12,10 @@ from raido.schedule.gang.first_places import keep_first_places
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Fold, Nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 
 

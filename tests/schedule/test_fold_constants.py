@@ -5,10 +5,10 @@ from nests import at, f, hold, loop, n, name, nest, op, parameter, put, scalar_r
 
 from raido.algo.graph.dtypes import f32, f64, i64
 from raido.algo.graph.expr import const, fresh
-from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.fold_constants import fold_constants
 from raido.schedule.nest.nodes import Block, If, While
 from raido.schedule.nest.printer import print_nest
+from raido.schedule.oracles.checker import check_nest
 
 
 def test_operations_on_literals_are_done_and_their_names_vanish():

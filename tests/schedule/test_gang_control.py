@@ -9,9 +9,9 @@ from raido.algo.graph.dtypes import f32, i32, i64
 from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add, sub
 from raido.schedule.gang.vectorise import form_gangs
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Alloc, Block, Check, If, Store, While
 from raido.schedule.nest.values import Read
+from raido.schedule.oracles.interpret import interpret_nest
 
 rng = np.random.default_rng(11)
 LENGTHS = (0, 1, 4, 5, 16, 17, 33, 70)

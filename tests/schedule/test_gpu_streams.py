@@ -11,11 +11,11 @@ import pytest
 import raido as rd
 from raido.algo.graph.expr import Op
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import If, VectorStore
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.interpret_kernels import interpret_program
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 

@@ -8,11 +8,11 @@ from raido.algo.graph.data import Data
 from raido.algo.graph.dtypes import bool_, f32, i32, i64
 from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Alloc, Block, Copy, If, Let, Store, Swap, VectorStore
 from raido.schedule.nest.values import Buffer, Read, VectorRead, VectorVar
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
+from raido.schedule.oracles.memory import NestError
 
 
 def test_out_of_bounds_reads_and_writes_are_found():

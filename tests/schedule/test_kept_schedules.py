@@ -13,7 +13,7 @@ from scheduled_programs import trace
 
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.checker import check_nest
+from raido.schedule.oracles.checker import check_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 

@@ -12,11 +12,11 @@ from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add
 from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.host_plan import Allocate, Launch, ReadBack
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import Limits
-from raido.schedule.nest.interpret import interpret_nest
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Alloc, Check
+from raido.schedule.oracles.interpret import interpret_nest
+from raido.schedule.oracles.interpret_kernels import interpret_program
+from raido.schedule.oracles.memory import NestError
 
 
 def gives_the_same(program, arrays=(), limits=None, **sizes):

@@ -8,9 +8,9 @@ import pytest
 import raido as rd
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.printer import print_nest
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 
 
 @rd.algorithm

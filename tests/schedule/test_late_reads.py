@@ -8,8 +8,8 @@ import pytest
 import raido as rd
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 
 MATRIX = np.arange(42).reshape(6, 7) * 13 % 17
 

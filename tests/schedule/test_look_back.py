@@ -21,21 +21,21 @@ from raido.algo.graph.expr import Op, const
 from raido.algo.graph.index import as_index
 from raido.schedule.kernels.cut import _Cutter as Cutter
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.kernel import DeviceProgram
 from raido.schedule.kernels.limits import limits_of
 from raido.schedule.kernels.printer import print_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
-from raido.schedule.nest.checker import check_nest
 from raido.schedule.nest.effects import buffers_read
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Alloc, Await, Barrier, Carry, Let, Nest, Ordered, Publish, Statement, Store
 from raido.schedule.nest.printer import print_nest
-from raido.schedule.nest.races import find_races
 from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of, map_statements, statements_within
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
+from raido.schedule.oracles.memory import NestError
+from raido.schedule.oracles.races import find_races
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 

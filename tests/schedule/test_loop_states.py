@@ -11,10 +11,10 @@ import pytest
 import raido as rd
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Check, Nest
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.interpret import interpret_nest
 
 SIZE = 9
 

@@ -13,7 +13,7 @@ from random_schedules import check_same, random_arguments
 import raido as rd
 from raido.algo.errors import ScheduleError
 from raido.schedule.lower import lower
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.replay import apply_step, variant_of
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.state import State, initial_state

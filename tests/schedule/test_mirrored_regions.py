@@ -9,8 +9,8 @@ import raido as rd
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.printer import print_nest
+from raido.schedule.oracles.interpret import interpret_nest
 
 
 def chain(boundary: str, reach: int):

@@ -12,7 +12,7 @@ import raido as rd
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.targets.target import Target

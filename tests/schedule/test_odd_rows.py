@@ -12,14 +12,14 @@ from test_copies_ahead import AHEAD, factors, kernels_of
 
 import raido as rd
 from raido.algo.passes.specialise import specialise
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest, sizes_of
 from raido.schedule.nest.nodes import For, Nest
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest, sizes_of
+from raido.schedule.oracles.interpret_kernels import interpret_program
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 

@@ -14,11 +14,11 @@ from raido.algo.graph.expr import fresh
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.checker import NestError, check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Block, For, Nest
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.checker import NestError, check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.targets.native import set_threads
 
 

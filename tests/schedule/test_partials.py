@@ -7,9 +7,9 @@ import numpy as np
 import raido as rd
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Nest
 from raido.schedule.nest.printer import print_nest
+from raido.schedule.oracles.interpret import interpret_nest
 
 
 @rd.algorithm

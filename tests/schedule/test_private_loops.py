@@ -12,12 +12,12 @@ import raido as rd
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import USUAL, Machine
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.count import count_work
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Alloc, For, Nest, While
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.count import count_work
+from raido.schedule.oracles.interpret import interpret_nest
 
 FULL = 31  # five columns
 

@@ -29,8 +29,8 @@ from raido.algo.graph.expr import fresh
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import AtomicUpdate, Block, Certificate, For, If, Let, Nest, Ordered
-from raido.schedule.nest.races import Race, find_races
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.races import Race, find_races
 from raido.schedule.schedule import Schedule
 
 v, x = fresh("v"), fresh("x")

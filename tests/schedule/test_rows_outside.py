@@ -13,9 +13,9 @@ import raido as rd
 from raido.algo.graph import index as ix
 from raido.schedule.lower import lower
 from raido.schedule.machine import USUAL
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import For, Nest, Statement
 from raido.schedule.nest.walk import blocks_of, statements_within
+from raido.schedule.oracles.interpret import interpret_nest
 
 
 def recurrence(u: Any) -> Any:

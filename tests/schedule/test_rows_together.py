@@ -11,10 +11,10 @@ import pytest
 
 import raido as rd
 from raido.schedule.lower import lower
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Nest, Produce
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 
 
 def elimination(m: Any) -> Any:

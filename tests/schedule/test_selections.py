@@ -12,8 +12,8 @@ from raido.algo.graph import index
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.count import count_work
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.count import count_work
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.reads import flatten

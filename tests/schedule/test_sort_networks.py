@@ -14,7 +14,7 @@ from raido.algo.passes.specialise import specialise
 from raido.schedule.defaults.latency import gangs_of_rounds
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.sort_networks import exchanges, ordered

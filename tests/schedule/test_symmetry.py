@@ -10,9 +10,9 @@ import pytest
 import raido as rd
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.count import count_work
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.printer import print_nest
+from raido.schedule.oracles.count import count_work
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.schedule.stages.stage import Stage

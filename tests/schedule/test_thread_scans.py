@@ -17,9 +17,9 @@ from raido.algo.errors import ScheduleError
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.lower import lower
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Nest
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 from raido.targets.target import Target

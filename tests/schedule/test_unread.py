@@ -10,9 +10,9 @@ import pytest
 import raido as rd
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
-from raido.schedule.nest.interpret import interpret_nest
 from raido.schedule.nest.nodes import Alloc, Append, Nest, Store
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.interpret import interpret_nest
 
 
 def starts(a: rd.i32["n"]) -> Any:

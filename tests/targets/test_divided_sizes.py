@@ -13,7 +13,7 @@ import pytest
 
 import raido as rd
 from raido.schedule.lower import lower
-from raido.schedule.nest.interpret import interpret_nest
+from raido.schedule.oracles.interpret import interpret_nest
 
 X = np.arange(6.0)
 

@@ -14,11 +14,11 @@ from nests import add_up, at, loop, op, parameter, put, scratch
 from raido.algo.graph.dtypes import f32
 from raido.algo.graph.expr import Op, fresh
 from raido.schedule.gang.vectorise import form_gangs
-from raido.schedule.nest.checker import check_nest
-from raido.schedule.nest.interpret import interpret_nest
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Ordered, Produce, Store
 from raido.schedule.nest.printer import print_nest
+from raido.schedule.oracles.checker import check_nest
+from raido.schedule.oracles.interpret import interpret_nest
+from raido.schedule.oracles.memory import NestError
 from raido.targets.native import set_threads
 
 BLOCK = 1000

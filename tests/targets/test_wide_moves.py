@@ -13,12 +13,12 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, f32
 from raido.algo.graph.expr import Op, const, fresh
 from raido.schedule.kernels.cut import cut
-from raido.schedule.kernels.interpret import interpret_program
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.wide_moves import move_wide
 from raido.schedule.lower import lower
 from raido.schedule.nest.nodes import Block, For, If, Store
 from raido.schedule.nest.values import Buffer, new_serial
+from raido.schedule.oracles.interpret_kernels import interpret_program
 
 
 @rd.algorithm(a="f32[n]", b="f32[n]")

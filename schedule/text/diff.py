@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from typing import Literal, TypeAlias
 
 from raido.schedule.steps import Step
-from raido.schedule.text import statements
+from raido.schedule.text.steps import statements
 
 Change: TypeAlias = Literal[" ", "-", "+"]
 

@@ -2,7 +2,7 @@
 
 A scan (`schedule/lower/scans.py`) runs one step after the other (`serial`), or in blocks of the scanned axis: `three_phase` and `chain`
 split it, as `split` would, and hand the blocks to threads; `chain` reads memory once. Where sizes decide how many chunks there are, the
-number is a text over sizes (`size_texts`): those of the program, and the stage's own axes, each of which stands for its extent.
+number is a text over sizes (`text/sizes`): those of the program, and the stage's own axes, each of which stands for its extent.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from raido.algo.graph.expr import Axis, Expr, Var
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
-from raido.schedule.atomics import check_atomic
-from raido.schedule.lanes_along_folds import check_lanes_of_operator
-from raido.schedule.levels import has_block_alone, level_of
+from raido.schedule.checks.atomics import check_atomic
+from raido.schedule.checks.lanes_along_folds import check_lanes_of_operator
+from raido.schedule.checks.levels import has_block_alone, level_of
 from raido.schedule.machine import USUAL, Gpu, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from raido.algo.graph.expr import Load, Node, Result
+from raido.schedule.checks.levels import check_levels
 from raido.schedule.directives.placement import check_encloses_readers
-from raido.schedule.levels import check_levels
 from raido.schedule.plan import At, StagePlan
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.stage import Stage

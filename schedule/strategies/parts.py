@@ -25,7 +25,7 @@ from dataclasses import replace
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Axis, fresh
-from raido.schedule.lanes_along_folds import check_lanes_of_operator
+from raido.schedule.checks.lanes_along_folds import check_lanes_of_operator
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes

@@ -18,7 +18,6 @@ from raido.algo.graph.primitives import PRIMITIVES, result_dtype
 from raido.algo.graph.rewrite import free_variables, topological
 from raido.schedule.nest.carry import in_one_word
 from raido.schedule.nest.effects import is_scan, writes
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -64,6 +63,7 @@ from raido.schedule.nest.values import (
     VectorVar,
     lanes_of,
 )
+from raido.schedule.oracles.memory import NestError
 
 _SCALARS = (Const, SizeVar, Var, Op, Read)
 _VECTORS = (

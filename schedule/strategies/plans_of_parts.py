@@ -1,6 +1,6 @@
 """Parts of strategies, which are stages: `s["total"].part("combine")`.
 
-A part (`strategy_parts`) takes loop directives. It exists once the strategy is said; steps name it "total::combine". Nothing else sees
+A part (`parts`) takes loop directives. It exists once the strategy is said; steps name it "total::combine". Nothing else sees
 it: its plan is kept in the plan of the stage that it is a part of.
 """
 
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from raido.schedule.checks.invariants import check_nesting
+from raido.schedule.checks.levels import check_levels
 from raido.schedule.directives.recorder import Rule
-from raido.schedule.invariants import check_nesting
-from raido.schedule.levels import check_levels
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 from raido.schedule.steps import PART
-from raido.schedule.strategies import strategies_of
-from raido.schedule.strategy_parts import check_part_of_blocks, check_parts, part_name, part_plan, part_stage
+from raido.schedule.strategies.parts import check_part_of_blocks, check_parts, part_name, part_plan, part_stage
+from raido.schedule.strategies.table import strategies_of
 
 DIRECTIVES = ("split", "fuse", "reorder", "tile", "tail", "vectorize", "unroll", "parallel", "bind")
 

@@ -18,10 +18,10 @@ from raido.algo.graph.dtypes import DType
 from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.faults import fault_error
 from raido.algo.graph.primitives import evaluate
-from raido.schedule.nest.flight import Flight
-from raido.schedule.nest.memory import Memory, NestError
 from raido.schedule.nest.nodes import Nest
-from raido.schedule.nest.python_source import PythonSource
+from raido.schedule.oracles.flight import Flight
+from raido.schedule.oracles.memory import Memory, NestError
+from raido.schedule.oracles.python_source import PythonSource
 
 
 def interpret_nest(

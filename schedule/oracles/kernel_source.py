@@ -6,8 +6,8 @@ from __future__ import annotations
 from raido.schedule.kernels.kernel import Kernel
 from raido.schedule.nest.effects import writes
 from raido.schedule.nest.nodes import Alloc, Await, Broadcast, Exchange, FirstThread, Publish, Statement, Ticket
-from raido.schedule.nest.python_source import StatementSource
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.python_source import StatementSource
 
 AWAITS = "awaits"
 """What a thread stops with that awaits what another block publishes."""

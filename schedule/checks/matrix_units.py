@@ -16,7 +16,7 @@ from raido.algo.graph.dtypes import f32
 from raido.algo.graph.expr import Expr, Load, Op, Result
 from raido.algo.graph.rewrite import free_variables
 from raido.algo.graph.tf32 import is_rounded
-from raido.schedule.levels import all_loops, launch_of, level_of, threads_of
+from raido.schedule.checks.levels import all_loops, launch_of, level_of, threads_of
 from raido.schedule.plan import LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage

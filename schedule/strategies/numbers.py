@@ -10,14 +10,14 @@ from typing import TypeAlias, cast
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr
-from raido.schedule.lanes_along_folds import is_plain_fold, lanes_of_blocks
+from raido.schedule.checks.lanes_along_folds import is_plain_fold, lanes_of_blocks
 from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import StagePlan
-from raido.schedule.size_texts import parse_number, sizes_of
 from raido.schedule.stages.stage import Stage, is_array_loop
 from raido.schedule.state import State, is_reduction, moves_by, resolve
 from raido.schedule.steps import PART, Arguments, Step, Value
-from raido.schedule.strategies import strategies_of
+from raido.schedule.strategies.table import strategies_of
+from raido.schedule.text.sizes import parse_number, sizes_of
 
 Numbers: TypeAlias = "tuple[tuple[str, int | Expr], ...]"
 OLD_NAMES = {"copies": "replicas"}  # as schedules wrote them before

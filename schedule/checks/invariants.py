@@ -5,13 +5,14 @@ A directive checks what it changes; these checks see what it changes elsewhere (
 
 from __future__ import annotations
 
-from raido.schedule.branches import check_branches
-from raido.schedule.copies_ahead import check_copies_ahead
+from raido.schedule.checks.branches import check_branches
+from raido.schedule.checks.copies_ahead import check_copies_ahead
+from raido.schedule.checks.groups import check_groups
+from raido.schedule.checks.lanes_along_folds import check_lanes
+from raido.schedule.checks.levels import all_loops, check_levels, is_scanned_in_pieces, level_of
+from raido.schedule.checks.matrix_units import check_matrix
+from raido.schedule.checks.warpgroups import check_warpgroup
 from raido.schedule.directives.placement import check_encloses_readers
-from raido.schedule.groups import check_groups
-from raido.schedule.lanes_along_folds import check_lanes
-from raido.schedule.levels import all_loops, check_levels, is_scanned_in_pieces, level_of
-from raido.schedule.matrix_units import check_matrix
 from raido.schedule.plan import At, Fuse, Root, Split
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import (
@@ -25,9 +26,15 @@ from raido.schedule.state import (
     readers_of,
     shared_count,
 )
-from raido.schedule.strategies import check_flat, check_scan, check_sort, check_triangle, check_update, strategy_name
-from raido.schedule.strategy_parts import check_parts
-from raido.schedule.warpgroups import check_warpgroup
+from raido.schedule.strategies.parts import check_parts
+from raido.schedule.strategies.table import (
+    check_flat,
+    check_scan,
+    check_sort,
+    check_triangle,
+    check_update,
+    strategy_name,
+)
 
 INSIDE_NO_OTHERS = (
     ("parallel", "parallel"),

@@ -2,7 +2,7 @@
 
 Blocks of a launch run in shuffled order, and so do the threads of a block between barriers. Blocks that wait for others are in flight
 together, a few at a time: which of them goes on, from barrier to barrier, is drawn. Memory is checked as in the interpreter of nests
-(`schedule/nest/memory.py`), and holds nothing until it is written.
+(`schedule/oracles/memory.py`), and holds nothing until it is written.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from raido.schedule.kernels.host_plan import (
     While,
 )
 from raido.schedule.kernels.kernel import DeviceArray, DeviceProgram, Kernel
-from raido.schedule.kernels.kernel_source import AWAITS, KernelSource
 from raido.schedule.kernels.numbers import number_of
-from raido.schedule.kernels.watched_memory import Clock, WatchedMemory
 from raido.schedule.nest.effects import writes
-from raido.schedule.nest.interpret import compile_lines
-from raido.schedule.nest.memory import Memory, NestError
 from raido.schedule.nest.values import contents
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.interpret import compile_lines
+from raido.schedule.oracles.kernel_source import AWAITS, KernelSource
+from raido.schedule.oracles.memory import Memory, NestError
+from raido.schedule.oracles.watched_memory import Clock, WatchedMemory
 
 _MOST_ITERATIONS = 1_000_000
 _IN_FLIGHT = 4  # blocks beside one another …

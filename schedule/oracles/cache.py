@@ -13,7 +13,7 @@ from typing import Any
 
 from raido.algo.graph.dtypes import DType
 from raido.schedule.machine import LINE
-from raido.schedule.nest.memory import Memory
+from raido.schedule.oracles.memory import Memory
 
 
 class Cache:

@@ -20,7 +20,7 @@ from raido.schedule.plan import LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.state import State, no_loops_of
-from raido.schedule.strategies import Strategy
+from raido.schedule.strategies.table import Strategy
 
 DIRECTIVES = ("strategy", "split", "reorder", "parallel")
 ITERATIONS = "t"

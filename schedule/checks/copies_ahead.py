@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raido.algo.graph.expr import Load
-from raido.schedule.levels import all_loops, level_of
+from raido.schedule.checks.levels import all_loops, level_of
 from raido.schedule.plan import At
 from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, enclosing, is_inlined

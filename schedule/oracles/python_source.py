@@ -19,7 +19,6 @@ from raido.algo.graph.rewrite import children
 from raido.schedule.nest.carry import carried_in_order
 from raido.schedule.nest.collect import collected_in_order
 from raido.schedule.nest.effects import goes_in_order
-from raido.schedule.nest.memory import NestError
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -67,6 +66,7 @@ from raido.schedule.nest.values import (
     lanes_of,
 )
 from raido.schedule.nest.walk import constants_of
+from raido.schedule.oracles.memory import NestError
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}

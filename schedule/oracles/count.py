@@ -21,9 +21,6 @@ from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Op, Var
 from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import children, topological
-from raido.schedule.nest.cache import Cache, CachedMemory
-from raido.schedule.nest.interpret import compile_nest, sizes_of
-from raido.schedule.nest.memory import Memory
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -40,9 +37,12 @@ from raido.schedule.nest.nodes import (
     Store,
     While,
 )
-from raido.schedule.nest.python_source import PythonSource
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.nest.walk import statements_within
+from raido.schedule.oracles.cache import Cache, CachedMemory
+from raido.schedule.oracles.interpret import compile_nest, sizes_of
+from raido.schedule.oracles.memory import Memory
+from raido.schedule.oracles.python_source import PythonSource
 
 
 @dataclass(slots=True)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from raido.algo.graph.expr import Axis, Load, Result
 from raido.algo.graph.rewrite import free_variables
+from raido.schedule.checks.matrix_units import ROWS, WARPGROUP, factors_of, matrix_loop, shape_of_loop, type_of_factors
 from raido.schedule.machine import WIDEST_ACCESS
-from raido.schedule.matrix_units import ROWS, WARPGROUP, factors_of, matrix_loop, shape_of_loop, type_of_factors
 from raido.schedule.plan import LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.stage import Stage

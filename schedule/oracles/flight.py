@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from raido.schedule.nest.memory import Memory
+from raido.schedule.oracles.memory import Memory
 
 
 class Flight:

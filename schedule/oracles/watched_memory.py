@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from raido.schedule.nest.memory import Memory, NestError
+from raido.schedule.oracles.memory import Memory, NestError
 
 Moment: TypeAlias = tuple[Any, Any, int]
 """A thread of a block, and the barriers that its block has passed."""

@@ -1,0 +1,1 @@
+"""What holds of a schedule whatever else is said: refusals that no single directive can make."""

@@ -1,0 +1,1 @@
+"""Schedules as text: Python, JSON, differences, and sizes in tests."""
