@@ -27,6 +27,13 @@ def contracted_product(reduce: Reduce, contract: bool = True) -> tuple[Expr, Exp
     return None
 
 
+def monoids(fold: Reduce) -> tuple[str, ...]:
+    """The name of the operator of each value, "" where it has none."""
+    if "," in fold.monoid:
+        return tuple(fold.monoid.split(","))
+    return (fold.monoid, *[""] * (len(fold.left) - 1))
+
+
 def is_arithmetic(*expressions: Expr) -> bool:
     """Whether expressions have no branches, loops or reads, and cannot fault."""
     plain = all(isinstance(node, Const | SizeVar | Var | Op) for node in scalar_nodes(*expressions))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from raido.algo.graph.expr import Const, Op, Reduce, Var
 from raido.algo.graph.faults import operator_can_fault
+from raido.algo.graph.reduction import monoids
 from raido.algo.graph.rewrite import free_variables, scalar_nodes
 from raido.schedule.refusal import Refusal
 
@@ -37,10 +38,3 @@ def check_atomic(name: str, fold: Reduce, reproducible: bool, remedy: str = 'str
             f"the order in which {rounded[0]} values are combined shows in the last bits, and threads would choose it",
             f'{remedy}, or strategy("atomic", reproducible=False)',
         )
-
-
-def monoids(fold: Reduce) -> tuple[str, ...]:
-    """The name of the operator of each value, "" where it has none."""
-    if "," in fold.monoid:
-        return tuple(fold.monoid.split(","))
-    return (fold.monoid, *[""] * (len(fold.left) - 1))

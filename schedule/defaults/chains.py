@@ -19,7 +19,7 @@ from raido.schedule.defaults.facts import longest_chunk, whole_cost
 from raido.schedule.defaults.joins import moves
 from raido.schedule.defaults.planes import planes_of, strip_axis
 from raido.schedule.defaults.row_reads import RowReads, row_reads
-from raido.schedule.defaults.short import is_small
+from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
@@ -223,4 +223,4 @@ def fits_strips(draft: Draft, stage: Stage) -> bool:
 def is_line_of_folds(stage: Stage) -> bool:
     """Whether a stage is a line of reductions that are not known to be short: made whole, in loops of their own, they read far more than
     they write, and strips of the line would leave few threads, or read columns in pieces."""
-    return is_plain_fold(stage) and len(stage.axes) == 1 and not all(is_small(a.extent) for a in stage.reduction_axes)
+    return is_plain_fold(stage) and len(stage.axes) == 1 and not all(is_short(a.extent) for a in stage.reduction_axes)

@@ -17,9 +17,9 @@ from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import guests_of, moves
-from raido.schedule.defaults.short import SMALL, is_small
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.plan import At
+from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import Stage
 
@@ -41,7 +41,7 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
         candidates += stage.reduction_axes
     taken = function_axes(draft, stage) | axes_of_private_loops(stage)
     candidates = [axis for axis in candidates if axis.name not in taken]
-    large = [axis for axis in candidates if extent(draft, axis.extent) >= SMALL]
+    large = [axis for axis in candidates if extent(draft, axis.extent) >= SHORT]
     candidates = large or candidates
     stored: Point = tuple(axis.var for axis in stage.axes)
     scores = {axis: sum(contiguity(axis.var, point) for point in (*points, stored)) for axis in candidates}
@@ -70,7 +70,7 @@ def accesses_of(draft: Draft, stage: Stage) -> list[Point]:
 def is_made_for_elements(draft: Draft, stage: Stage, points: Collection[Point]) -> bool:
     """Whether a stage is a short fold, written out, each of whose elements its one reader, which reads it there, needs once: it is made in
     a register, for each element of the reader."""
-    short = stage.reduction is not None and all(is_small(axis.extent) for axis in stage.reduction_axes)
+    short = stage.reduction is not None and all(is_short(axis.extent) for axis in stage.reduction_axes)
     readers = draft.demand.readers(stage.name)
     if not short or not stage.axes or len(readers) != 1 or len(points) != 1:
         return False
@@ -100,10 +100,10 @@ def short_row(draft: Draft, stage: Stage, points: Sequence[Point]) -> Axis | Non
     *others, last = stage.axes or (None,)
     row = 1
     for axis in reversed(stage.axes):
-        if not is_small(axis.extent):
+        if not is_short(axis.extent):
             break
         row *= extent(draft, axis.extent)
-    if last is None or not others or row <= SHUFFLED or not is_small(last.extent):
+    if last is None or not others or row <= SHUFFLED or not is_short(last.extent):
         return None
     bits = extent(draft, last.extent) * max(body.dtype.bits for body in stage.bodies)
     return last if bits > SCALAR_BITS and all(contiguity(last.var, point) >= 0 for point in points) else None
@@ -132,7 +132,7 @@ def function_axes(draft: Draft, stage: Stage) -> set[str]:
     found: set[str] = set()
     for array in draft.demand.reads(stage.name):
         inner = None if array in draft.demand.inlined else draft.state.uses.stages.get(array)
-        if isinstance(inner, Stage) and any(extent(draft, axis.extent) > SMALL for axis in inner.axes[inner.outer :]):
+        if isinstance(inner, Stage) and any(extent(draft, axis.extent) > SHORT for axis in inner.axes[inner.outer :]):
             chosen = outer_axes(draft, inner, stage.name)
             found.update(takewhile(chosen.__contains__, (axis.name for axis in stage.all_axes)))
     return found
@@ -177,7 +177,7 @@ def moving_axes(draft: Draft, stage: Stage, reader: str) -> dict[str, str]:
 def row_axis(stage: Stage) -> Axis | None:
     """The axis that rows are counted along: the outermost one that is not small (planes of an image come before its rows)."""
     axes = stage.axes or stage.all_axes
-    large = [axis for axis in axes if not is_small(axis.extent)]
+    large = [axis for axis in axes if not is_short(axis.extent)]
     return (large or list(axes) or [None])[0]
 
 
@@ -194,7 +194,7 @@ def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
     """
     if stage.reduction is None or len(stage.axes) < 2 or len(stage.bodies) > 1:
         return None
-    if prod(extent(draft, axis.extent) for axis in stage.reduction_axes) < 2 * SMALL:
+    if prod(extent(draft, axis.extent) for axis in stage.reduction_axes) < 2 * SHORT:
         return None
     points = draft.demand.points_read(stage.name)
     if any(e is None for point in points for e in point) or not draft.state.plan(stage.name).loops:
@@ -217,7 +217,7 @@ def shares_functions(draft: Draft, stage: Stage, along: Sequence[Axis]) -> bool:
 
     They take longer than what is done with them: the more results are made at a time, the better.
     """
-    if stage.reduction is None or not along or min(extent(draft, axis.extent) for axis in along) < SMALL:
+    if stage.reduction is None or not along or min(extent(draft, axis.extent) for axis in along) < SHORT:
         return False
     results, iterations = {axis.var for axis in along}, {axis.var for axis in stage.reduction_axes}
     functions = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Op) and node.name not in CHEAP]

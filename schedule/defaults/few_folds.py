@@ -15,7 +15,8 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.chains import MOST_ROWS
 from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.latency import gangs_of_sums
-from raido.schedule.defaults.short import WRITTEN_OUT, is_small
+from raido.schedule.defaults.short import WRITTEN_OUT
+from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.stage import Stage
 
 
@@ -24,8 +25,8 @@ def are_few_folds(stage: Stage, vector: Axis) -> bool:
     if stage.reduction is None or stage.outer or not stage.axes or vector is not stage.reduction_axes[-1]:
         return False
     plain = stage.reduction.commutative and bool(stage.reduction.monoid) and len(stage.bodies) == 1
-    few = all(is_small(axis.extent) for axis in stage.axes) and _count(stage) <= WRITTEN_OUT // 2
-    return plain and few and not any(is_small(axis.extent) for axis in stage.reduction_axes)
+    few = all(is_short(axis.extent) for axis in stage.axes) and _count(stage) <= WRITTEN_OUT // 2
+    return plain and few and not any(is_short(axis.extent) for axis in stage.reduction_axes)
 
 
 def say_few_folds(draft: Draft, stage: Stage, vector: Axis) -> None:

@@ -36,10 +36,11 @@ from raido.schedule.defaults.gpu_updates import (
 )
 from raido.schedule.defaults.long_folds import is_often_few, say_long_columns, say_long_rows
 from raido.schedule.defaults.matrix_products import say_matrix_products
-from raido.schedule.defaults.short import WRITTEN_OUT, is_small
+from raido.schedule.defaults.short import WRITTEN_OUT
 from raido.schedule.defaults.streams import elements_of_fold, elements_of_scan, elements_of_thread
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import At
+from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined, placed_at
@@ -122,7 +123,7 @@ def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> N
     bind_planes(draft, name, planes)
     bind(draft, name, outer, "block")
     bind(draft, name, inner, "thread")
-    short = [axis for axis in stage.all_axes if axis.name in inside and is_small(axis.extent)]
+    short = [axis for axis in stage.all_axes if axis.name in inside and is_short(axis.extent)]
     if stage.scan is None and prod(extent(draft, axis.extent) for axis in short) <= WRITTEN_OUT:
         for axis in short:
             draft.say(name, "unroll", axis=axis.name)
@@ -155,7 +156,7 @@ def bindable_axes(draft: Draft, stage: Stage) -> list[Axis]:
     made = function_axes(draft, stage) or axes_of_private_loops(stage)
     if made:
         return list(takewhile(lambda axis: axis.name in made, stage.axes))
-    return [axis for axis in stage.axes if not is_small(axis.extent)] or list(stage.axes[:1])
+    return [axis for axis in stage.axes if not is_short(axis.extent)] or list(stage.axes[:1])
 
 
 def line_axis(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> Axis:
@@ -419,7 +420,7 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
     whole = [axis for axis in stage.axes if axis in stage.whole_axes]
     rows = [axis for axis in stage.axes if axis not in stage.whole_axes]
     if atomic or stage.update.mode == "unique":
-        say_threads(draft, stage, [*steps, *(axis for axis in rows if not is_small(axis.extent))], gpu)
+        say_threads(draft, stage, [*steps, *(axis for axis in rows if not is_short(axis.extent))], gpu)
     elif rows:
         say_steps_of_elements(draft, stage, rows, whole, gpu)
         say_threads(draft, stage, rows, gpu)  # each of which takes all steps, in order

@@ -29,7 +29,7 @@ from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_pa
 from raido.schedule.defaults.recurrences import gangs_of_states, is_recurrent
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
-from raido.schedule.defaults.short import SMALL, WRITTEN_OUT, is_small
+from raido.schedule.defaults.short import WRITTEN_OUT
 from raido.schedule.defaults.short_iterations import say_short_iterations
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.defaults.short_stages import say_short_loops
@@ -37,6 +37,7 @@ from raido.schedule.defaults.transposes import say_turned_loops
 from raido.schedule.defaults.updates import say_update_loops
 from raido.schedule.machine import UNKNOWN_GRAIN
 from raido.schedule.plan import At, Split
+from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.stage import Stage
 
 FEWEST_ELEMENTS = 16
@@ -128,7 +129,7 @@ def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     if vector is None or vector is not stage.axes[-1]:
         return False
     (reduced,) = stage.reduction_axes
-    if extent(draft, reduced.extent) < 2 * SMALL or has_chain(draft, stage):
+    if extent(draft, reduced.extent) < 2 * SHORT or has_chain(draft, stage):
         return False
     points = draft.demand.points_read(stage.name)
     down = [point for point in points if contiguity(reduced.var, point) < 0]
@@ -218,7 +219,7 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         for array in read_by_planes(draft, stage):
             draft.say(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
     say_written_out(draft, stage, vector, rows)
-    if vector in stage.axes and folds_short_rows(draft, stage) and not is_small(stage.reduction_axes[0].extent):
+    if vector in stage.axes and folds_short_rows(draft, stage) and not is_short(stage.reduction_axes[0].extent):
         draft.say(name, "unroll", axis=stage.reduction_axes[0].name)
 
 
@@ -226,7 +227,7 @@ def say_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis 
     """Short axes of known length are written out, but those of lanes and of rows, where that makes few bodies: what is stored along them
     is interleaved."""
     loops = {loop.name for loop in draft.state.plan(stage.name).loops}
-    short = [axis for axis in stage.all_axes if axis is not vector and is_small(axis.extent)]
+    short = [axis for axis in stage.all_axes if axis is not vector and is_short(axis.extent)]
     if prod(extent(draft, axis.extent) for axis in short) <= WRITTEN_OUT:
         for axis in short:
             if axis is not rows and axis.name in loops:
@@ -307,14 +308,14 @@ def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | Non
     if len(plan.loops) < 3 or plan.loops[0].name != loop or loop not in axes or draft.machine.gpu is not None:
         return None
     count, name = known_extent(draft, axes[loop].extent), plan.loops[1].name
-    if (count is not None and count >= ENOUGH_TASKS) or is_small(axes[loop].extent):
+    if (count is not None and count >= ENOUGH_TASKS) or is_short(axes[loop].extent):
         return None
     made = draft.demand.reads(stage.name).keys() & draft.state.uses.stages.keys() - draft.demand.inlined
     if made or stage.name in draft.demand.hosts.values() or read_by_planes(draft, stage):
         return None
     split = next((r for r in plan.relations if isinstance(r, Split) and r.outer == name), None)
     axis = axes.get(split.parent if split is not None else name)
-    if axis is None or axis is vector or is_small(axis.extent):
+    if axis is None or axis is vector or is_short(axis.extent):
         return None
     return axis, name, split.factor if split is not None else 1
 
@@ -354,7 +355,7 @@ def say_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     """Gangs side by side, to hide the latency of accumulating and of iterations that wait for the one before."""
     across = vector in stage.axes and folds_short_rows(draft, stage)  # whose steps are written out, too
-    written_out = across or all(is_small(axis.extent) for axis in stage.reduction_axes)
+    written_out = across or all(is_short(axis.extent) for axis in stage.reduction_axes)
     few = prod(extent(draft, axis.extent) for axis in stage.reduction_axes) if written_out else WRITTEN_OUT + 1
     gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
     gangs = max(gangs, gangs_of_states(draft.state.graph, stage, draft.machine))

@@ -14,7 +14,7 @@ from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point, meets_boundary
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.joins import moves
-from raido.schedule.defaults.short import is_small
+from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 
@@ -24,7 +24,7 @@ def joins_colours(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     if stage.reduction is not None or len(stage.axes) < 2 or len(stage.all_axes) > len(stage.axes):
         return False
     pixels, colours = stage.axes[-2:]
-    if vector is not pixels or not is_small(colours.extent) or stage.outer or stage.whole_axes:
+    if vector is not pixels or not is_short(colours.extent) or stage.outer or stage.whole_axes:
         return False
     if len(stage.axes) == 2 and (has_chain(draft, stage) or meets_boundary(draft.state, draft.demand, stage.name)):
         return False

@@ -17,9 +17,9 @@ from raido.algo.graph.reduction import is_exact
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known, known_extent
-from raido.schedule.defaults.short import is_small
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
+from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.runs import runs_of
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
@@ -238,7 +238,7 @@ def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None
         draft.say(name, "parallel", axis=others[0].name)
         draft.say(name, "vectorize", axis=axis.name, **wide(draft, stage))
         return
-    inside = [each for each in others[others.index(across) + 1 :] if is_small(each.extent)]
+    inside = [each for each in others[others.index(across) + 1 :] if is_short(each.extent)]
     size = sum(body.dtype.itemsize for body in stage.bodies) * prod(extent(draft, each.extent) for each in inside)
     strip = max(16, min(STRIP_BYTES, draft.machine.l1 // 8) // size)
     outer, inner = across.name + "o", across.name + "i"

@@ -5,24 +5,18 @@ from __future__ import annotations
 from math import prod
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, Expr
-from raido.schedule.stages.inline import SHORT as SMALL
+from raido.algo.graph.expr import Axis
+from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.stage import Stage
 
 WRITTEN_OUT = 32  # bodies of short axes, at most: as many values as the largest files of vector registers hold, or half of a thread's
-
-
-def is_small(e: Expr) -> bool:
-    """Whether a size is a constant of a few."""
-    value = index.constant_value(e)
-    return value is not None and value < SMALL
 
 
 def written_out_axes(stage: Stage) -> tuple[Axis, ...]:
     """The short axes of a stage that is elements side by side: copies for each of their indices share what they have in common."""
     if stage.reduction is not None or stage.scan or stage.filter or stage.sort or stage.update:
         return ()
-    short = tuple(axis for axis in stage.axes if is_small(axis.extent))
+    short = tuple(axis for axis in stage.axes if is_short(axis.extent))
     few = prod(index.constant_value(axis.extent) or 1 for axis in short) <= WRITTEN_OUT
     return short if few and len(short) < len(stage.axes) else ()
 
@@ -31,7 +25,7 @@ def shared_axes(stage: Stage) -> tuple[Axis, ...]:
     """The short axes that are written out of a stage of elements, or of folds along others: sums side by side share what an iteration makes."""
     if stage.reduction is None or not stage.reduction.commutative:
         return written_out_axes(stage)
-    short = tuple(axis for axis in stage.all_axes if is_small(axis.extent))
+    short = tuple(axis for axis in stage.all_axes if is_short(axis.extent))
     few = prod(index.constant_value(axis.extent) or 1 for axis in short) <= WRITTEN_OUT
     long = any(axis not in short for axis in stage.reduction_axes)
     return tuple(axis for axis in short if axis in stage.axes) if few and long else ()

@@ -15,7 +15,7 @@ from raido.schedule.defaults.chains import chain, is_line_of_folds
 from raido.schedule.defaults.demand import is_dependent
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import is_made_for_elements
-from raido.schedule.defaults.short import SMALL, is_small
+from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.stage import ControlStage, Stage, is_array_loop
 
 
@@ -26,14 +26,14 @@ def say_short_iterations(draft: Draft, stage: Stage, vector: Axis | None, chunk:
     open_ = [axis for axis in axes if index.constant_value(known(draft, axis.extent)) is None]
     others = [axis for axis in axes if axis not in open_]
     names = [axis.name for axis in axes]
-    if not open_ or not all(is_small(axis.extent) for axis in others) or not all(map(str.isidentifier, names)):
+    if not open_ or not all(is_short(axis.extent) for axis in others) or not all(map(str.isidentifier, names)):
         return
     if not is_in_iterations(draft, stage) or not may_branch(draft, stage):
         return
     branch = draft.branch()
     said = branch.say(stage.name, "vectorize", axis=vector.name) if chunk and vector is not None else False
     if said or branch.say(stage.name, "reorder", axes=tuple(names)):
-        most = chunk if said else SMALL
+        most = chunk if said else SHORT
         draft.accept(branch.when(stage.name, " and ".join(f"{axis.name} <= {most}" for axis in open_)))
 
 

@@ -16,7 +16,8 @@ from raido.schedule.defaults.demand import has_ragged_folds
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.defaults.facts import accesses_of, contiguity, vector_axis
 from raido.schedule.defaults.joins import moves
-from raido.schedule.defaults.short import WRITTEN_OUT, is_small
+from raido.schedule.defaults.short import WRITTEN_OUT
+from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.reads import scalars_of
 from raido.schedule.stages.stage import Stage
 
@@ -26,7 +27,7 @@ def say_short_loops(draft: Draft, stage: Stage) -> bool:
     straight = not any(isinstance(node, Loop | While | Cond) for node in scalars_of(stage)) and not has_ragged_folds(
         stage
     )
-    if not straight or not all(is_small(axis.extent) for axis in stage.all_axes):
+    if not straight or not all(is_short(axis.extent) for axis in stage.all_axes):
         return False
     vector = full_lanes(draft, stage)
     written_out = [axis for axis in stage.all_axes if axis is not vector]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Expr, Op, Var
 from raido.algo.graph.rewrite import rebuild
-from raido.schedule.nest.values import Buffer, NestExpr
+from raido.schedule.nest.values import NestExpr
 
 Linear = tuple[int, dict[Expr, int]]
 
@@ -90,17 +90,6 @@ def is_multiple_throughout(e: Expr, count: int) -> bool:
     if isinstance(e, Op) and e.name in ("minimum", "maximum"):
         return all(is_multiple_throughout(each, count) for each in e.args)
     return ix.is_multiple(e, count)
-
-
-def constant_strides(buffer: Buffer) -> list[int | None]:
-    """How far apart neighbours along each dimension are, in elements; None where that is not a constant."""
-    if buffer.strides:
-        return [ix.constant_value(stride) for stride in buffer.strides]
-    found: list[int | None] = [1]
-    for extent in reversed(buffer.shape[1:]):
-        count = ix.constant_value(extent)
-        found.append(None if count is None or found[-1] is None else found[-1] * count)
-    return found[::-1]
 
 
 def _divisor(e: NestExpr) -> int:

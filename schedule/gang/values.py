@@ -17,11 +17,22 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Op, Var, const
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask, Vectors, both, choose, lane_mask, negation
-from raido.schedule.gang.quotients import Meanings, constant_strides, is_multiple_throughout
+from raido.schedule.gang.quotients import Meanings, is_multiple_throughout
 from raido.schedule.gang.registers import NotRegisters, Registers, Span
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.nodes import For
-from raido.schedule.nest.values import Buffer, Gather, LaneFold, LaneShuffle, NestExpr, Ramp, Read, Splat, VectorRead
+from raido.schedule.nest.values import (
+    Buffer,
+    Gather,
+    LaneFold,
+    LaneShuffle,
+    NestExpr,
+    Ramp,
+    Read,
+    Splat,
+    VectorRead,
+    strides_of,
+)
 from raido.schedule.stages.boundary_rules import clamped_index
 
 Motion = tuple[tuple[Expr, ...], int]
@@ -88,25 +99,18 @@ class GangValues:
         motions = [self.motion(i) for i in indices]
         if None in motions:
             return self._regrouped_motion(buffer, indices)
-        total, step = 0, 1
-        for dimension in reversed(range(len(motions))):
-            motion = motions[dimension]
-            assert motion is not None
-            stride: int | None = step
-            if buffer.strides:
-                stride = ix.constant_value(buffer.strides[dimension])
-            if motion[1]:
-                if stride is None:
+        total = 0
+        for motion, stride in zip(motions, strides_of(buffer), strict=True):
+            if motion is not None and motion[1]:
+                if (step := ix.constant_value(stride)) is None:
                     return None
-                total += motion[1] * stride
-            extent = ix.constant_value(buffer.shape[dimension])
-            step = step * extent if step is not None and extent is not None else None
+                total += motion[1] * step
         starts = [tuple(m[0][g] for m in motions if m is not None) for g in range(self.gangs)]
         return FlatMotion(starts, total, False)
 
     def _regrouped_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
         """The same where quotients and remainders in the indices cancel in memory."""
-        strides = constant_strides(buffer)
+        strides = [ix.constant_value(stride) for stride in strides_of(buffer)]
         moving = {d: stride for d, stride in enumerate(strides) if self.info.varies(indices[d])}
         known = [stride for stride in moving.values() if stride is not None]
         if len(known) < len(moving):

@@ -29,7 +29,7 @@ from raido.algo.graph.rewrite import substitute, topological
 from raido.schedule.machine import WIDEST_ACCESS
 from raido.schedule.nest.effects import buffers_read, loads, reads_memory, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
-from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial
+from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial, strides_of
 from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
 
 LEAST_COPIED = 4
@@ -365,7 +365,7 @@ def _lengths_to_ask(buffer: Buffer, first: Sequence[NestExpr], together: int) ->
     if not any(n % together for n in (constant, *terms.values())):
         return ()
     asked: dict[Expr, None] = {}
-    for index, stride in zip(first, _strides(buffer), strict=True):
+    for index, stride in zip(first, strides_of(buffer), strict=True):
         length = ix.canonical(stride)
         by_known = ix.canonical(ix.mul(index, ix.constant_value(length) or 1))
         if (needed := _multiples(by_known, together)) is not None:
@@ -400,14 +400,6 @@ def _multiples(e: Expr, together: int) -> list[Expr] | None:
     return needed
 
 
-def _strides(buffer: Buffer) -> list[Expr]:
-    """The elements from one index of each dimension to the next."""
-    found: list[Expr] = [ix.as_index(1)]
-    for extent in reversed(buffer.shape[1:]):
-        found.append(ix.mul(found[-1], extent))
-    return list(buffer.strides) or found[::-1]
-
-
 def _offset(buffer: Buffer, indices: Sequence[NestExpr]) -> Expr:
     """The elements before one, in memory."""
-    return reduce(ix.add, (ix.mul(i, by) for i, by in zip(indices, _strides(buffer), strict=False)), ix.as_index(0))
+    return reduce(ix.add, (ix.mul(i, by) for i, by in zip(indices, strides_of(buffer), strict=False)), ix.as_index(0))

@@ -10,9 +10,8 @@ from typing import Any
 
 from raido.algo.graph.expr import Expr, Node, Reduce, Var, fresh
 from raido.algo.graph.node import with_fields
-from raido.algo.graph.reduction import is_arithmetic
+from raido.algo.graph.reduction import is_arithmetic, monoids
 from raido.algo.graph.rewrite import transform
-from raido.schedule.checks.atomics import monoids
 from raido.schedule.lower.dag import count_uses
 from raido.schedule.lower.emit_values import ValueEmitter
 from raido.schedule.lower.steps import Operator, operand_uses, operator_of, single_monoid, step, step_operands

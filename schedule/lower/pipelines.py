@@ -37,7 +37,7 @@ from raido.schedule.nest.nodes import (
 )
 from raido.schedule.nest.replace_buffers import map_expressions
 from raido.schedule.nest.uses import Uses
-from raido.schedule.nest.values import Buffer, Read, new_serial, replaced
+from raido.schedule.nest.values import Buffer, Read, new_serial, replaced, strides_of
 from raido.schedule.nest.walk import with_blocks
 
 
@@ -142,11 +142,7 @@ class _Pipeline:
 
 def _memory(buffer: Buffer, count: int) -> Buffer:
     """Memory for several iterations; each begins at a multiple of what moves at once."""
-    strides = list(buffer.strides)
-    if not strides:
-        strides = [ix.as_index(1)]
-        for extent in reversed(buffer.shape[1:]):
-            strides.insert(0, ix.mul(strides[0], extent))
+    strides = strides_of(buffer)
     size = 1 + sum((_number(n) - 1) * _number(by) for n, by in zip(buffer.shape, strides, strict=True))
     together = WIDEST_ACCESS // buffer.dtype.itemsize
     apart = -(-size // together) * together

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from raido.algo.graph.expr import Expr, Node, Op, Reduce, Var
-from raido.algo.graph.reduction import contracted_product, is_arithmetic
+from raido.algo.graph.reduction import is_arithmetic, monoids
 from raido.algo.graph.rewrite import children, substitute
 from raido.schedule.lower.dag import scalar_order
 from raido.schedule.nest.values import NestExpr
@@ -19,14 +19,10 @@ def is_plain_operator(form: Reduce) -> bool:
 
 def products(form: Reduce, contract: bool) -> list[bool]:
     """For each value: whether its step is a fused multiply-add."""
-    monoids = form.monoid.split(",") if "," in form.monoid else [form.monoid] + [""] * (len(form.left) - 1)
-    flags = []
-    for value, monoid in zip(form.values, monoids, strict=True):
-        is_product = isinstance(value, Op) and value.name == "mul" and value.dtype.is_float
-        flags.append(contract and monoid == "add" and is_product)
-    if len(flags) == 1:
-        flags = [contracted_product(form, contract) is not None]
-    return flags
+    added = (
+        value if contract and name == "add" else None for value, name in zip(form.values, monoids(form), strict=True)
+    )
+    return [isinstance(value, Op) and value.name == "mul" and value.dtype.is_float for value in added]
 
 
 def step_operands(form: Reduce, contract: bool) -> tuple[Expr, ...]:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, i64
 from raido.algo.graph.expr import Const, Expr, Op, Parameter
 from raido.algo.graph.node import Node, Opaque, node
@@ -227,6 +228,14 @@ NestExpr: TypeAlias = (
     | LaneCompress
     | LaneCount
 )
+
+
+def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
+    """The elements from one index of each dimension to the next: the buffer's own, or those of row-major order."""
+    strides: list[Expr] = [ix.as_index(1)]
+    for extent in reversed(buffer.shape[1:]):
+        strides.append(ix.mul(strides[-1], extent))
+    return buffer.strides or tuple(reversed(strides[: len(buffer.shape)]))
 
 
 def lanes_of(e: NestExpr) -> int:

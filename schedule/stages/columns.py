@@ -33,7 +33,7 @@ from raido.algo.graph.faults import can_fault
 from raido.algo.graph.rewrite import children, evaluated_nodes, free_variables, rewritten, scalar_nodes, topological
 from raido.algo.recipes import FUNCTIONS
 from raido.schedule.machine import LINE
-from raido.schedule.stages.inline import SHORT
+from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.reads_before import with_early_reads
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import host_variables
@@ -67,7 +67,7 @@ def _made_first(
 
 def _functions(form: Generate | Update, hosts: Set[Var]) -> set[Node]:
     """The largest values of floats with functions in them that depend on the last axis of a map, and not on all others."""
-    if not isinstance(form, Generate) or len(form.axes) < 2 or _is_short(form.axes[-1].extent):
+    if not isinstance(form, Generate) or len(form.axes) < 2 or is_short(form.axes[-1].extent):
         return set()
     own = {axis.var for axis in form.axes}
     found: set[Node] = set()
@@ -91,7 +91,7 @@ def _is_function_of_last(node: Node, form: Generate, own: Set[Var], hosts: Set[V
         return False
     used = free_variables(node)
     others = [axis.extent for axis in form.axes if axis.var not in used]
-    if form.axes[-1].var not in used or used - own - hosts or all(map(_is_short, others)):
+    if form.axes[-1].var not in used or used - own - hosts or all(map(is_short, others)):
         return False
     inside = scalar_nodes(node)
     return any(isinstance(e, Op) and e.name in FUNCTIONS for e in inside) and not any(map(_may_not_come_first, inside))
@@ -104,7 +104,7 @@ def _may_not_come_first(node: Node) -> bool:
 
 def _columns(form: Generate | Update, hosts: Set[Var]) -> set[Node]:
     """The reads of columns along the last axis of a form that do not depend on all of its axes."""
-    if len(form.axes) < 2 or _is_short(form.axes[-1].extent):
+    if len(form.axes) < 2 or is_short(form.axes[-1].extent):
         return set()
     values = (*form.values, *form.indices) if isinstance(form, Update) else form.bodies
     return {node for node in evaluated_nodes(values) if isinstance(node, Load) and _is_column(node, form, hosts)}
@@ -117,12 +117,7 @@ def _is_column(load: Load, form: Generate | Update, hosts: Set[Var]) -> bool:
     if along in free_variables(column) or not any(along in free_variables(e) for e in rows):
         return False
     others = [axis.extent for axis in form.axes if axis.var not in free_variables(load)]
-    if all(map(_is_short, others)) or free_variables(load) - own - hosts:
+    if all(map(is_short, others)) or free_variables(load) - own - hosts:
         return False
     width = ix.constant_value(load.array.shape[-1])
     return width is None or width * load.dtype.itemsize > LINE
-
-
-def _is_short(extent: Node) -> bool:
-    known = ix.constant_value(extent)  # type: ignore[arg-type]
-    return known is not None and known < SHORT

@@ -54,6 +54,12 @@ SHORT = 8  # elements along an axis that are written out by default
 FEW = 16  # elements of a fold whose values stay in registers
 
 
+def is_short(extent: Node) -> bool:
+    """Whether a size is a constant of a few."""
+    known = index.constant_value(extent)  # type: ignore[arg-type]
+    return known is not None and known < SHORT
+
+
 def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Index moves without a name, and scalars (rank 0) of mapped functions, substituted where they are read.
 
@@ -200,9 +206,8 @@ def _is_short_fold(form: Generate) -> bool:
     folds = [node for node in nodes if isinstance(node, Reduce)]
     if len(form.bodies) != 1 or len(folds) != 1 or any(isinstance(node, Cond | Loop | While) for node in nodes):
         return False
-    extents = [index.constant_value(axis.extent) for axis in folds[0].axes]
-    short = all(extent is not None and 0 < extent < SHORT for extent in extents)
-    return short and prod(extent or 1 for extent in extents) <= FEW
+    extents = [axis.extent for axis in folds[0].axes]
+    return all(map(is_short, extents)) and 0 < prod(index.constant_value(extent) or 0 for extent in extents) <= FEW
 
 
 def _takes_fold(reader: Node, folds: dict[Node, int], tables: Tables) -> bool:

@@ -15,8 +15,8 @@ from raido.algo.graph.index import constant_value, difference
 from raido.algo.graph.rewrite import topological
 from raido.schedule.machine import INTERLEAVED
 from raido.schedule.nest.nodes import VectorStore
-from raido.schedule.nest.values import lanes_of
-from raido.targets.emit.order import distance, strides_of
+from raido.schedule.nest.values import lanes_of, strides_of
+from raido.targets.emit.order import distance
 
 
 def find_interleaved(statements: Sequence[Any], position: int) -> list[VectorStore]:

@@ -1,4 +1,4 @@
-"""Expressions of nests in the order in which code is made for them, how often each is used, and the strides of buffers."""
+"""Expressions of nests in the order in which code is made for them, and how often each is used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from raido.algo.graph.expr import Const, Op, SizeVar, Var
 from raido.algo.graph.index import add, as_index, constant_value, mul, sub
 from raido.schedule.nest.values import (
-    Buffer,
     Extract,
     Gather,
     LaneCompress,
@@ -21,6 +20,7 @@ from raido.schedule.nest.values import (
     Splat,
     VectorRead,
     VectorVar,
+    strides_of,
 )
 
 
@@ -40,18 +40,6 @@ _OPERANDS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     **dict.fromkeys((Splat, LaneFold, Extract, LaneShift), lambda e: (e.value,)),
     LaneShuffle: lambda e: (e.first, e.second),
 }
-
-
-def strides_of(buffer: Buffer) -> tuple[Any, ...]:
-    """The element strides of a buffer: its own, or row-major ones."""
-    if buffer.strides:
-        return buffer.strides
-    strides: list[Any] = []
-    step: Any = 1
-    for extent in reversed(buffer.shape):
-        strides.append(step)
-        step = mul(step, extent)
-    return tuple(reversed(strides))
 
 
 def distance(access: Any, first: Any) -> int | None:

@@ -32,11 +32,12 @@ from raido.schedule.nest.values import (
     VectorRead,
     VectorVar,
     lanes_of,
+    strides_of,
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.deinterleave import Place
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
-from raido.targets.emit.order import is_leaf, order_of, strides_of
+from raido.targets.emit.order import is_leaf, order_of
 from raido.targets.emit.terms import Term, fits_i32, index_product, index_sum, tir
 from raido.targets.emit.unit import Unit, data_of, is_heavy
 from raido.targets.llvm.memory import most_apart

@@ -29,9 +29,8 @@ from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS
 from raido.schedule.nest.matrix_loops import Product, products_of
 from raido.schedule.nest.nodes import For, Let
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Buffer, Read, strides_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.order import strides_of
 from raido.targets.emit.terms import tir
 from raido.targets.kernels.unit import condition, load, operation
 from raido.targets.kernels.values import to_word

@@ -14,9 +14,9 @@ from raido.algo.graph.dtypes import DType, bool_, i64, u32, unsigned
 from raido.algo.graph.expr import Const, Expr, Node, Op, SizeVar, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.nest.values import Buffer, Read
+from raido.schedule.nest.values import Buffer, Read, strides_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.order import is_leaf, order_of, strides_of
+from raido.targets.emit.order import is_leaf, order_of
 from raido.targets.emit.terms import Term, index_product, index_sum, tir
 from raido.targets.kernels.literals import known_term, literal
 from raido.targets.kernels.operations import emit_operation

@@ -30,9 +30,8 @@ from raido.schedule.checks.warpgroups import SUBGROUPS
 from raido.schedule.machine import WIDEST_ACCESS
 from raido.schedule.nest.matrix_loops import Product, products_of
 from raido.schedule.nest.nodes import For
-from raido.schedule.nest.values import Buffer
+from raido.schedule.nest.values import Buffer, strides_of
 from raido.targets import tvm_corner as T
-from raido.targets.emit.order import strides_of
 from raido.targets.kernels.unit import load, operation
 
 if TYPE_CHECKING:
