@@ -250,6 +250,9 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
     def run(self, *arrays: Any, out: Any = None, **static: Any) -> Any:
         """The result for arrays: compiled on first use, with the default schedule, for the device that they are on."""
         on_host = not static and (out is None or type(out) is np.ndarray)
+        found = self._by_kinds.get(tuple(map(type, arrays))) if on_host else None
+        if found is not None:
+            return found(*arrays) if out is None else found(*arrays, out=out)
         kinds = self._kinds_of(arrays) if on_host else None
         found = None if kinds is None else self._by_kinds.get(kinds)
         if found is None:
@@ -262,8 +265,9 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return found(*arrays, out=out)
 
     def _kinds_of(self, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The kinds of arguments on the CPU, which decide the executable, if they are seen at a glance: the dtype and rank of each array whose
-        parameter has no type. None for other arguments than plain arrays and numbers, and for static parameters of other values."""
+        """The kinds of arguments on the CPU, which decide the executable, if they are seen at a glance: their classes where all parameters have
+        types, else the dtype and rank of each array whose parameter has none. None for other arguments than plain arrays and numbers, and for
+        static parameters of other values."""
         # No property: a type that there is not is an AttributeError, which a property would swallow.
         if "has_type" not in self.__dict__:
             self.__dict__["has_type"] = self._look_for_types()
@@ -278,7 +282,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
                 kinds.append(None)
             else:
                 return None
-        return tuple(kinds)
+        return tuple(map(type, arrays)) if all(has_type) else tuple(kinds)
 
     @functools.cached_property
     def _by_kinds(self) -> dict[tuple[Any, ...], Executable]:

@@ -27,6 +27,7 @@ from raido.targets.signature import (
     Value,
     evaluate_size,
     leaf_paths,
+    size_line,
     size_names,
 )
 
@@ -85,10 +86,9 @@ def _write_code(
     are all that says how large a result is that the program allocates. `release`: where the function is that frees it."""
     dimensions = [size for value in signature.inputs for size in value.shape]
     ghosts = [existential.name for existential in signature.existentials]
-    places: dict[SizeExpr, int] = {
-        size: place for place, size in reversed([*enumerate(dimensions)]) if isinstance(size, str)
-    }
-    places |= {name: place for place, name in enumerate((*explicit, *ghosts), start=len(dimensions))}
+    places: dict[SizeExpr, list[int]] = _solved(dimensions)
+    places |= {size: [1, place] for place, size in reversed([*enumerate(dimensions)]) if isinstance(size, str)}
+    places |= {name: [1, place] for place, name in enumerate((*explicit, *ghosts), start=len(dimensions))}
     made = [v for v, is_made in zip(signature.outputs, signature.made, strict=True) if is_made]
     cut = [v for v, is_made in zip(signature.outputs, signature.made, strict=True) if not is_made]
     whole = [size for v in cut for k, size in enumerate(v.shape) if k or isinstance(size, tuple)]
@@ -102,7 +102,7 @@ def _write_code(
         or len(dimensions) + len(explicit) + len(ghosts) > 4 * _MOST
     ):
         return None
-    agree = [(place, size) for place, size in enumerate(dimensions) if places.get(size) != place]
+    agree = [(place, size) for place, size in enumerate(dimensions) if places.get(size) != [1, place]]
     tests = [[1, place, *_write_size(size, places)] for place, size in agree]
     tests += [[*_write_size(check.left, places), *_write_size(check.right, places)] for check in signature.checks]
     code = [[len(value.shape)] for value in signature.inputs] + tests
@@ -114,10 +114,22 @@ def _write_code(
     return tests, [number for part in code for number in part]
 
 
-def _write_size(size: SizeExpr, places: Mapping[SizeExpr, int]) -> list[int]:
+def _solved(dimensions: Sequence[SizeExpr]) -> dict[SizeExpr, list[int]]:
+    """The names that stand alone in a dimension like `n + 1` or `2*n`, as what follows from it. A division declines what is negative, and
+    that nothing is left over is one of the tests: the dimension must be what its formula gives."""
+    found: dict[SizeExpr, list[int]] = {}
+    for place, size in enumerate(dimensions):
+        names = size_names(size)
+        line = size_line(size, names[0], {}) if len(names) == 1 else None
+        if line is not None and line[1] > 0:
+            found.setdefault(names[0], [_NUMBERS["//"], _NUMBERS["-"], 1, place, 0, line[0], 0, line[1]])
+    return found
+
+
+def _write_size(size: SizeExpr, places: Mapping[SizeExpr, list[int]]) -> list[int]:
     if isinstance(size, tuple):
         return [_NUMBERS[size[0]], *_write_size(size[1], places), *_write_size(size[2], places)]
-    return [1, places[size]] if isinstance(size, str) else [0, size]
+    return places[size] if isinstance(size, str) else [0, size]
 
 
 def _finisher(signature: Signature, calls: RuntimeCalls) -> Callable[[tuple[Any, ...]], Any] | None:

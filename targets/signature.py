@@ -202,19 +202,19 @@ def evaluate_size(size: SizeExpr, sizes: Mapping[str, int]) -> int:
 def solve_size(size: SizeExpr, actual: int, sizes: Mapping[str, int]) -> dict[str, int]:
     """The value of the one unknown name in `size`, if it enters linearly; empty if no integer solves it."""
     unknown = [name for name in size_names(size) if name not in sizes]
-    line = _line(size, unknown[0], sizes) if len(unknown) == 1 else None
+    line = size_line(size, unknown[0], sizes) if len(unknown) == 1 else None
     if line is None or not line[1] or (actual - line[0]) % line[1] or (actual - line[0]) // line[1] < 0:
         return {}
     return {unknown[0]: (actual - line[0]) // line[1]}
 
 
-def _line(size: SizeExpr, name: str, sizes: Mapping[str, int]) -> tuple[int, int] | None:
+def size_line(size: SizeExpr, name: str, sizes: Mapping[str, int]) -> tuple[int, int] | None:
     """a, b of `size` = a + b·name; None where it is not of that form."""
     if size == name:
         return 0, 1
     if not isinstance(size, tuple) or name not in size_names(size):
         return evaluate_size(size, sizes), 0
-    left, right = _line(size[1], name, sizes), _line(size[2], name, sizes)
+    left, right = size_line(size[1], name, sizes), size_line(size[2], name, sizes)
     if left is None or right is None or size[0] not in ("+", "-", "*"):
         return None
     if size[0] == "*":

@@ -16,13 +16,19 @@ from raido.algo.language import reductions, ufuncs
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.complexes import Complex
 from raido.algo.language.control import while_loop
+from raido.algo.language.indexing import gather
+from raido.algo.language.making import iota
 from raido.algo.language.moves import astype, flatten
 from raido.algo.language.sorting import sort
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import elementwise
+from raido.algo.trace.context import current
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.value import Array
+
+BLOCK = 256  # values: less than 1 % of all searches are for the first ones of blocks
+NEAR = 8  # of the array's parts: to search one of them is three iterations shorter
 
 
 def real_of(value: Any, what: str) -> Array:
@@ -47,8 +53,13 @@ def below(x: Array, y: Array) -> Array:
     return less | (ufuncs.isnan(y) & ~ufuncs.isnan(x)) if x.dtype.is_float else less
 
 
-def search(read: Callable[[Array], Array], size: Any, goes_right: Callable[[Array], Array]) -> Array:
-    """The first index in 0 … size whose element does not lie to the left, by halving."""
+def search(
+    read: Callable[[Array], Array],
+    size: Any,
+    goes_right: Callable[[Array], Array],
+    within: tuple[Array, Array] | None = None,
+) -> Array:
+    """The first index in 0 … size, or between two others, whose element does not lie to the left, by halving."""
 
     def halve(state: Any) -> Any:
         low, high = state
@@ -56,8 +67,38 @@ def search(read: Callable[[Array], Array], size: Any, goes_right: Callable[[Arra
         right = goes_right(read(middle))
         return ufuncs.where(right, middle + 1, low), ufuncs.where(right, high, middle)
 
-    start = (i64(0), astype(lift(size), i64))
+    start = within or (i64(0), astype(lift(size), i64))
     return while_loop(lambda state: state[0] < state[1], halve, start)[0]
+
+
+def search_each(
+    read: Callable[[Array], Array],
+    size: Any,
+    goes_right: Callable[[Array, Array], Array],
+    values: Array,
+    use: Callable[[Array, Array], Array] = lambda value, place: place,
+    name: str | None = None,
+) -> Array:
+    """What `use` makes of each value and its place, which is the first index in 0 … size whose element does not lie to its left.
+
+    Values of one dimension are often in order, at least in part. So the first of each block of values is searched before, and a value between
+    the first of its block and of the next one is searched between their places, where these are near. Values in any order are none the slower.
+    """
+    whole = lambda value: search(read, size, lambda element: goes_right(element, value))
+    count = values.shape[0] if values.ndim == 1 else 0
+    if current().depth or (isinstance(count, int) and count < 2 * BLOCK) or (isinstance(size, int) and size < NEAR):
+        return elementwise(lambda value: use(value, whole(value)), [values], name=name)
+    first = lambda block: gather(values, block * BLOCK, mode="clamp")
+    places = tabulate(count // BLOCK + 2, lambda block: whole(first(block)))
+
+    def find(value: Array, i: Array) -> Array:
+        block = i // BLOCK
+        low, high = (ufuncs.clip(place, 0, size) for place in (places[block], places[block + 1]))
+        ordered = (first(block) <= value) & (value <= first(block + 1)) & ((high - low) * NEAR <= size)
+        within = ufuncs.where(ordered, low, 0), ufuncs.where(ordered, high, size)
+        return use(value, search(read, size, lambda element: goes_right(element, value), within))
+
+    return elementwise(find, [values, iota(count)], name=name)
 
 
 def together(*arrays: Array) -> list[Array]:
@@ -94,7 +135,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, name
     def read(i: Array) -> Array:
         return table[i] if order is None else table[order[i]]
 
-    return elementwise(lambda x: search(read, table.shape[0], lambda e: left_of(e, x)), [values], name=name)
+    return search_each(read, table.shape[0], left_of, values, name=name)
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None) -> Array:
@@ -184,9 +225,8 @@ def interp(
     last = starts.shape[0] - 1
     before, after = (values[k] if given is None else astype(lift(given), f64) for given, k in ((left, 0), (right, -1)))
 
-    def at(p: Array, low: Array, high: Array) -> Array:
-        k = search(lambda i: starts[i], starts.shape[0], lambda e: e <= p) - 1
-        i = ufuncs.clip(k, 0, last)
+    def at(p: Array, place: Array) -> Array:
+        i = ufuncs.clip(place - 1, 0, last)
         j = ufuncs.minimum(i + 1, last)
         x0, x1, y0, y1 = starts[i], starts[j], values[i], values[j]
         slope = (y1 - y0) / (x1 - x0)
@@ -194,10 +234,10 @@ def interp(
         other = slope * (p - x1) + y1
         line = ufuncs.where(ufuncs.isnan(line), ufuncs.where(ufuncs.isnan(other) & (y0 == y1), y0, other), line)
         inside = ufuncs.where((p == x0) | (i == last), y0, line)
-        inside = ufuncs.where(p > starts[-1], high, ufuncs.where(p < starts[0], low, inside))
+        inside = ufuncs.where(p > starts[-1], after, ufuncs.where(p < starts[0], before, inside))
         return ufuncs.where(ufuncs.isnan(p), p, inside)
 
-    return elementwise(at, [places, before, after], name=name)
+    return search_each(lambda i: starts[i], starts.shape[0], ufuncs.less_equal, places, at, name)
 
 
 def _repeated(starts: Array, values: Array, places: Array, period: Any) -> tuple[Array, Array, Array]:

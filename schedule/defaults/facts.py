@@ -292,8 +292,13 @@ def is_little_work(draft: Draft, stage: Stage) -> bool:
 
 def whole_cost(draft: Draft, stage: Stage) -> int:
     """Operations for one element, those of the stages inlined into it included."""
-    inlined = [(name, draft.demand.readers(name).get(stage.name, ())) for name in draft.demand.inlined]
-    return cost(stage) + sum(cost(draft.state.stage(name)) * len(points) for name, points in inlined)
+    return cost(stage) + sum(cost(made) * len(points) for made, points in inlined_into(draft, stage))
+
+
+def inlined_into(draft: Draft, stage: Stage) -> list[tuple[Stage, set[Point]]]:
+    """The stages that are inlined into one, and the indices at which it needs their elements."""
+    inlined = ((name, draft.demand.readers(name).get(stage.name, set())) for name in draft.demand.inlined)
+    return [(draft.state.stage(name), points) for name, points in inlined if points]
 
 
 def array_of(draft: Draft, name: str) -> Array:

@@ -161,14 +161,16 @@ def is_joinable(state: State, name: str) -> bool:
 
 
 def is_gather(state: State, name: str) -> bool:
-    """Whether a stage reads elements that others choose, besides those at its own index, and nothing was said of its loops and its place:
-    of a scan that chooses them (a forward fill, `rd.repeat`), each as it is made."""
+    """Whether a stage reads elements that others choose, or one for all of its own, besides those at its own index, and nothing was said of its
+    loops and its place: of a scan that chooses them (a forward fill, `rd.repeat`), each as it is made."""
     stage = state.uses.stages[name]
     if not isinstance(stage, Stage) or not is_open(state, stage):
         return False
     variables = {axis.var for axis in stage.axes}
     return all(
-        i in variables or index.constant_value(i) is not None or any(isinstance(node, Load) for node in scalar_nodes(i))
+        i in variables
+        or variables.isdisjoint(scalar_nodes(i))
+        or any(isinstance(node, Load) for node in scalar_nodes(i))
         for load in loads_of(stage)
         for i in load.indices
     )

@@ -21,7 +21,7 @@ from raido.schedule.cost.private_loops import each_time
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
-from raido.schedule.defaults.facts import whole_cost
+from raido.schedule.defaults.facts import inlined_into, whole_cost
 from raido.schedule.defaults.neighbours import reads_rows
 from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import loads_of, stage_roots
@@ -79,11 +79,31 @@ def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine, beside: int = 0)
     return _fitting(machine, len(stage.bodies) + beside + len(held) + 2)
 
 
-def gangs_of_rounds(stage: Stage, vector: Axis, machine: Machine) -> int:
-    """Gangs side by side for the innermost of the loops that every element of a stage runs; 1 where there are none."""
+def gangs_of_iterations(draft: Draft, stage: Stage, vector: Axis) -> int:
+    """Gangs side by side for the innermost of the loops that every element of a stage runs, those of stages inlined into it included; 1 where
+    there are none."""
+    counts = [
+        _gangs(node, along.var, draft.machine)
+        for each, along in ((stage, vector), *_inlined_along(draft, stage, vector))
+        for node in _innermost_loops(each)
+    ]
+    return min(counts, default=1)
+
+
+def _inlined_along(draft: Draft, stage: Stage, vector: Axis) -> list[tuple[Stage, Axis]]:
+    """The stages inlined into one whose elements differ between lanes along an axis, and the axes of theirs along which they do."""
+    return [
+        (made, axis)
+        for made, points in inlined_into(draft, stage)
+        for point in points
+        for axis, e in zip(made.axes, point, strict=True)
+        if e is not None and vector.var in free_variables(e)
+    ]
+
+
+def _innermost_loops(stage: Stage) -> list[Loop | While]:
     loops = [node for node in unconditional_nodes(*stage_roots(stage)) if isinstance(node, (Loop, While))]
-    inner = [node for node in loops if not any(other in loops for other in scalar_nodes(*each_time(node)))]
-    return min((_gangs(node, vector.var, machine) for node in inner), default=1)
+    return [node for node in loops if not any(other in loops for other in scalar_nodes(*each_time(node)))]
 
 
 def _gangs(loop: Loop | While, lane: Var, machine: Machine) -> int:
@@ -116,16 +136,8 @@ def _wanted(operations: int, longest: int) -> int:
 
 def are_elements_faster_alone(draft: Draft, stage: Stage, vector: Axis) -> bool:
     """Whether lanes along an axis would make loops of different lengths slower: the stage's own, or those of a map that is inlined."""
-    if is_faster_alone(stage, vector.var, draft.machine):
-        return True
-    return any(
-        e is not None and vector.var in free_variables(e) and is_faster_alone(made, axis.var, draft.machine)
-        for array, points in draft.demand.reads(stage.name).items()
-        if array in draft.demand.inlined
-        for made in (draft.state.stage(array),)
-        for point in points
-        for axis, e in zip(made.axes, point, strict=True)
-    )
+    lanes = ((stage, vector), *_inlined_along(draft, stage, vector))
+    return any(is_faster_alone(each, along.var, draft.machine) for each, along in lanes)
 
 
 def _fitting(machine: Machine, each: int, most: int = MOST) -> int:

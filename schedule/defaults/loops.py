@@ -10,13 +10,21 @@ from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import chain_rows, chain_work, fits_strips, has_chain
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import ENOUGH_TASKS, contiguity, is_little_work, longest_chunk, row_axis, vector_axis
+from raido.schedule.defaults.facts import (
+    ENOUGH_TASKS,
+    contiguity,
+    inlined_into,
+    is_little_work,
+    longest_chunk,
+    row_axis,
+    vector_axis,
+)
 from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import (
     are_elements_faster_alone,
     gangs_of_elements,
-    gangs_of_rounds,
+    gangs_of_iterations,
     gangs_of_sums,
     sums_in_pairs,
 )
@@ -254,7 +262,7 @@ def say_line_chunks(draft: Draft, stage: Stage, line: Axis, loop: str, planes: l
         return loop
     if planes:
         draft.say(stage.name, "reorder", axes=(loop + "o", *planes, loop + "i"))
-    draft.say(stage.name, "parallel", axis=loop + "o", **dynamic(stage))
+    draft.say(stage.name, "parallel", axis=loop + "o", **dynamic(draft, stage))
     return loop + "i"
 
 
@@ -294,10 +302,10 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Axis 
         axis, name, rows = inner
         each //= extent(draft, axis.extent)
         loop = draft.fuse(stage.name, (loop, name))
-    long = any(
+    unknown = any(
         known_extent(draft, axis.extent) is None for axis in stage.reduction_axes
     )  # a few elements may be long sums
-    draft.parallel(stage.name, loop, each * rows, UNKNOWN_GRAIN if long else None, **dynamic(stage))
+    draft.parallel(stage.name, loop, each * rows, UNKNOWN_GRAIN if unknown else None, **dynamic(draft, stage))
 
 
 def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | None) -> tuple[Axis, str, int] | None:
@@ -320,9 +328,10 @@ def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | Non
     return axis, name, split.factor if split is not None else 1
 
 
-def dynamic(stage: Stage) -> dict[str, bool]:
-    """Iterations that take differently long are handed out one by one."""
-    return {"dynamic": True} if is_divergent(stage) else {}
+def dynamic(draft: Draft, stage: Stage) -> dict[str, bool]:
+    """Iterations that take differently long, by what is inlined into them as well, are handed out one by one."""
+    whole = (stage, *(made for made, _ in inlined_into(draft, stage)))
+    return {"dynamic": True} if any(map(is_divergent, whole)) else {}
 
 
 def chain_chunk(draft: Draft, stage: Stage) -> int:
@@ -334,7 +343,7 @@ def chain_chunk(draft: Draft, stage: Stage) -> int:
 
 def line_chunk(draft: Draft, stage: Stage) -> int:
     """Elements of a chunk of a one-dimensional stage: a power of two, fewer when each takes long."""
-    each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
+    each = max(1, whole_cost(draft, stage)) * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
     most = longest_chunk(draft)
     return min(most, max(most >> 6, 1 << (32 * most // each).bit_length()))
 
@@ -357,7 +366,7 @@ def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     across = vector in stage.axes and folds_short_rows(draft, stage)  # whose steps are written out, too
     written_out = across or all(is_short(axis.extent) for axis in stage.reduction_axes)
     few = prod(extent(draft, axis.extent) for axis in stage.reduction_axes) if written_out else WRITTEN_OUT + 1
-    gangs = max(gangs_of_elements(stage), gangs_of_rounds(stage, vector, draft.machine))
+    gangs = max(gangs_of_elements(stage), gangs_of_iterations(draft, stage, vector))
     gangs = max(gangs, gangs_of_states(draft.state.graph, stage, draft.machine))
     if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:
         beside = sum(len(draft.state.stage(name).bodies) for name in guests_of(draft.demand, stage.name))

@@ -16,7 +16,7 @@ from raido.algo.graph.reduction import identities_of
 from raido.schedule.cost.values_of_steps import is_faster_in_strips
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, known_extent
-from raido.schedule.defaults.latency import gangs_of_rounds
+from raido.schedule.defaults.latency import gangs_of_iterations
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, enclosing, is_inlined, is_reduction, loop_of
@@ -49,7 +49,7 @@ def say_parts(draft: Draft, name: str) -> None:
             draft.say(whole, "parallel", axis=axes[0])
         elif part == "values":
             if are_values_sooner_in_lanes(draft, stage):
-                gangs = max(GANGS_OF_VALUES, gangs_of_rounds(stage, stage.reduction_axes[-1], draft.machine))
+                gangs = max(GANGS_OF_VALUES, gangs_of_iterations(draft, stage, stage.reduction_axes[-1]))
                 draft.say(whole, "split", axis=axes[0], factor=strip_of_steps(draft))
                 draft.say(whole, "vectorize", axis=axes[0] + "i", interleave=gangs)
         elif part == "copy":

@@ -2,10 +2,10 @@
 
 Many updates, side by side, are parallel over the outermost of the axes that steps share with the results. One update folds into bins
 of its own, chunk by chunk: into four sets in turn where the bins are few (one for eight bytes of L1). Where they are too many for half of
-the last-level cache, its steps are sorted instead. Where sizes are not known before the call, so they are in a branch: where bins fill
-some ranges of `sorted` (those that follow each other are seldom in one cache) and steps are many, but few for each bin. Indivisible
-steps are for threads. What is set, and rows, run in lanes; long rows in strips for threads. Values and indices that take operations are
-made in lanes before the steps, strip by strip, where they are made sooner so (`cost/values_of_steps`).
+the last-level cache, its steps are sorted instead, unless they are known to be in order. Where sizes are not known before the call, so they
+are in a branch: where bins fill some ranges of `sorted` (those that follow each other are seldom in one cache) and steps are many, but few
+for each bin. Indivisible steps are for threads. What is set, and rows, run in lanes; long rows in strips for threads. Values and indices
+that take operations are made in lanes before the steps, strip by strip, where they are made sooner so (`cost/values_of_steps`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from raido.schedule.defaults.parts import are_values_sooner_in_lanes, say_parts
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.dependence import place_of
+from raido.schedule.stages.runs import steps_are_in_order
 from raido.schedule.stages.stage import Stage, initial_values
 from raido.schedule.steps import Step
 from raido.schedule.strategies.table import STEPS_FOR_A_BIN, block_of
@@ -107,11 +108,12 @@ def say_strips(draft: Draft, stage: Stage, strip: int) -> bool:
 
 
 def say_strategy(draft: Draft, stage: Stage) -> None:
-    """Bins for each chunk of steps, or steps sorted by their bins."""
+    """Bins for each chunk of steps, or steps sorted by their bins, where they are not in their order."""
+    in_order = steps_are_in_order(stage)
     beyond = bins_of(draft, stage) * sum(body.dtype.itemsize for body in stage.bodies) > draft.machine.l3 // 2
-    if beyond and draft.say(stage.name, "strategy", name="sorted", bins=range_of(draft, stage)):
+    if beyond and not in_order and draft.say(stage.name, "strategy", name="sorted", bins=range_of(draft, stage)):
         return
-    far = sorted_where_far(draft, stage)
+    far = None if in_order else sorted_where_far(draft, stage)
     if far is not None:
         draft.accept(far)
     draft.say(stage.name, "strategy", name="private", replicas=turns(draft, stage))

@@ -154,8 +154,7 @@ class _Guessing:
     def _guesses(self) -> list[Bound]:
         lows: list[Expr] = [ix.as_index(0), ix.as_index(-1)]
         highs: list[Expr] = []
-        for k in _counters(self.loop):
-            init = self.loop.init[k]
+        for init in (part for k in _counters(self.loop) for part in _chosen_among(self.loop.init[k])):
             if _is_index(init):
                 lows.append(_plain(init, self.values))
                 highs.append(lows[-1])
@@ -230,6 +229,13 @@ class _Guessing:
         sides = [{var for var, _, least in bounds if least == side} for side in (True, False)]
         both = sides[0] & sides[1]
         return [bound for bound in bounds if bound[0] in both]
+
+
+def _chosen_among(e: Expr) -> list[Expr]:
+    """The values that a choice chooses among; a value itself, which is none."""
+    if isinstance(e, Op) and e.name == "select":
+        return [part for each in e.args[1:] for part in _chosen_among(each)]
+    return [e]
 
 
 def _steps(var: Var, e: Expr) -> list[int]:

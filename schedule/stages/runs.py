@@ -4,6 +4,8 @@
 
 `rd.repeat` finds its elements so, and whoever expands rows of different lengths. Where the ends are known to be in order, number k stands
 from ends[k - 1] to before ends[k], and nobody needs the marks. They are in order where they are sums of numbers that are not negative.
+
+Steps of an update whose places are in order (`steps_are_in_order`) come back to no element that they have left.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from raido.algo.graph.expr import (
     Reduce,
     Result,
     Scan,
+    Sort,
     Update,
+    Var,
     const,
     fresh,
 )
@@ -63,9 +67,7 @@ def runs_of(stage: Stage) -> Runs | None:
     if not isinstance(value, Load) or value.indices != (stage.axes[0].var,) or not isinstance(value.array, Result):
         return None
     marks = value.array.form
-    if not isinstance(marks, Update) or marks.monoid != "add" or marks.mode != "combine" or marks.checked:
-        return None
-    if marks.values != (ONE,) or len(marks.axes) != 1 or not _is_zero(marks.dest[0]):
+    if not isinstance(marks, Update) or marks.checked or len(marks.axes) != 1 or not _are_marks(marks):
         return None
     (place,) = marks.indices
     if not isinstance(place, Load) or place.indices != (marks.axes[0].var,) or not _never_falls(place.array):
@@ -91,6 +93,30 @@ def without_marks(stage: Stage, runs: Runs, marks: Stage) -> Stage:
     return replace(stage, reduction=new, bodies=(Item(new, 0),), scan=replace(stage.scan, ends=runs.ends))
 
 
+def steps_are_in_order(stage: Stage) -> bool:
+    """Whether the steps of an update along one axis change one element after the other, and none that steps before have left: by sums of what
+    is not negative, numbers that are sorted, or either shifted by a constant."""
+    if stage.update is None or stage.reduction is None or len(stage.reduction_axes) != 1 or len(stage.axes) != 1:
+        return False
+    (number,) = stage.update.places
+    return number is not None and _rises(stage.reduction.values[number], stage.reduction_axes[0].var)
+
+
+def _rises(e: Expr, var: Var) -> bool:
+    if isinstance(e, Load) and e.indices == (var,) and isinstance(e.array, Result):
+        form = e.array.form
+        is_first_key = isinstance(form, Sort) and e.array.index == 0 and len(form.axes) == 1
+        return is_first_key or _never_falls(e.array)
+    if isinstance(e, Op) and e.name == "cast":
+        return e.args[0].dtype.bits <= FEW_BITS and _rises(e.args[0], var)
+    return isinstance(e, Op) and e.name in ("add", "sub") and isinstance(e.args[1], Const) and _rises(e.args[0], var)
+
+
+def _are_marks(form: Update) -> bool:
+    """Whether an update counts, from 0 on, how many of its steps name an element."""
+    return form.monoid == "add" and form.mode == "combine" and form.values == (ONE,) and _is_zero(form.dest[0])
+
+
 def _is_zero(array: Array) -> bool:
     """Whether all elements of an array are made as 0."""
     return isinstance(array, Result) and isinstance(array.form, Generate) and array.form.bodies[array.index] == ZERO
@@ -101,7 +127,7 @@ def _never_falls(array: Array) -> bool:
     if not isinstance(array, Result) or not isinstance(array.form, Scan):
         return False
     form = array.form
-    sums = form.monoid == "add" and len(form.values) == 1 and form.values[0].dtype is i64 and not form.exclusive
+    sums = form.monoid == "add" and len(form.values) == 1 and form.values[0].dtype is i64
     return sums and form.neutral == (ZERO,) and len(form.axes) == 1 and _is_count(form.values[0])
 
 
@@ -115,6 +141,8 @@ def _is_count(e: Expr) -> bool:
         return tests or _is_count(e.value)
     if isinstance(e, Load) and isinstance(e.array, Result) and isinstance(e.array.form, Generate):
         return _is_count(e.array.form.bodies[e.array.index])
+    if isinstance(e, Load) and isinstance(e.array, Result) and isinstance(e.array.form, Update):
+        return _are_marks(e.array.form)
     if isinstance(e, Op) and e.name == "cast":
         return e.args[0].dtype is bool_ or (e.args[0].dtype.kind == "u" and e.args[0].dtype.bits <= FEW_BITS)
     return isinstance(e, Op) and e.name == "select" and all(map(_is_count, e.args[1:]))

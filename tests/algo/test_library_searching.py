@@ -166,3 +166,32 @@ def test_compiled_code_agrees() -> None:
     algorithm = rd.algorithm(program)
     for ours, reference in zip(algorithm(a, v), algorithm.interpret(a, v), strict=True):
         np.testing.assert_array_equal(ours, reference)
+
+
+@pytest.mark.parametrize("order", ["sorted", "falling", "random", "mostly sorted", "with NaN"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_many_values_in_any_order(order: str, side: Any) -> None:
+    """The first values of blocks say where the others are searched, wherever they are in order."""
+    program = rd.algorithm(a="f64[n]", v="f64[m]")(lambda a, v: rd.searchsorted(a, v, side))
+    compiled, random = program.compile(), np.random.default_rng(5)
+    for n, m in ((0, 600), (1, 600), (500, 1), (500, 255), (500, 256), (500, 257), (40, 1300), (3000, 1000)):
+        a, v = np.sort(random.integers(0, 300, n) / 2), random.integers(-9, 309, m) / 2
+        if order != "random":
+            v.sort()
+        if order == "falling":
+            v = v[::-1].copy()
+        if order == "mostly sorted":
+            v[:: 1 + m // 5] = 77
+        if order == "with NaN":
+            v[:: 1 + m // 3], a[n - n // 10 :] = np.nan, np.nan
+        expected = np.searchsorted(a, v, side)
+        np.testing.assert_array_equal(compiled(a, v), expected)
+        np.testing.assert_array_equal(program.interpret(a, v), expected)
+
+
+def test_values_in_order_are_searched_between_the_first_ones_of_blocks() -> None:
+    searched = rd.algorithm(a="f32[n]", v="f32[m]")(lambda a, v: rd.searchsorted(a, v))
+    source = searched.compile().source("nest")
+    assert "tabulate_1[row + 1]" in source and "check" not in source.split("produce tabulate_1")[1]
+    few = rd.algorithm(a="f32[n]", v="f32[300]")(lambda a, v: rd.searchsorted(a, v))
+    assert few.schedule().stages == ("elementwise_1",)

@@ -143,3 +143,20 @@ def test_calls_of_known_kinds_find_their_executable_at_once(monkeypatch: pytest.
     assert scaled(one, 2.0).tolist() == [4, 4, 4]
     with pytest.raises(rd.ArgumentError, match="scaled takes 2 arguments"):
         scaled(one)
+
+
+def test_an_executable_that_is_known_is_found_by_the_classes_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    @rd.algorithm
+    def scaled(x: rd.f32["n"], by: rd.f32):
+        return x * by
+
+    x = np.ones(3, np.float32)
+    assert scaled(x, 2.0).tolist() == [2, 2, 2]
+    with monkeypatch.context() as patch:
+        patch.setattr(type(scaled), "_kinds_of", None)
+        out = np.empty_like(x)
+        assert scaled(x, 3.0, out=out) is out
+        assert out.tolist() == [3, 3, 3]
+    assert scaled([1, 2], 2).tolist() == [2, 4]  # other classes, other ways
+    with pytest.raises(rd.ArgumentError):
+        scaled(x.astype(np.float64), "2")

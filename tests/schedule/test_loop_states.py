@@ -29,7 +29,7 @@ def of_rows(one: Callable[[Any, Any, Any], Any]) -> Any:
     return program
 
 
-def halved(x: Any, row: Any, shared: Any) -> Any:
+def halved(x: Any, row: Any, shared: Any, low: Any = 0, high: Any = None) -> Any:
     """A binary search: the middle lies between the ends."""
 
     def step(s: Any) -> Any:
@@ -37,7 +37,14 @@ def halved(x: Any, row: Any, shared: Any) -> Any:
         below = shared[middle] < x
         return rd.where(below, middle + 1, s[0]), rd.where(below, s[1], middle)
 
-    return rd.while_loop(lambda s: s[0] < s[1], step, (0, shared.shape[0]))[0]
+    return rd.while_loop(lambda s: s[0] < s[1], step, (low, shared.shape[0] if high is None else high))[0]
+
+
+def halved_in_part(x: Any, row: Any, shared: Any) -> Any:
+    """The same from ends that a choice gives: all numbers that it chooses among lie within the array."""
+    size = shared.shape[0]
+    low, high = rd.where(x > 2, rd.clip(x, 0, size), 0), rd.where(x > 2, size, rd.clip(x + 9, 0, size))
+    return halved(x, row, shared, low, high)
 
 
 def inserted(x: Any, row: Any, shared: Any) -> Any:
@@ -87,6 +94,7 @@ def counted(start: Any, goes_on: Any, step: Any, index: Any = lambda k: k) -> An
 
 BOUNDED = {
     "halved": halved,
+    "halved in part": halved_in_part,
     "inserted": inserted,
     "divided": divided,
     "gathered": gathered,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,3 +77,20 @@ def test_what_a_scan_hands_on_is_refused_elsewhere():
     u = rd.algorithm(total).schedule()
     with pytest.raises(rd.ScheduleError, match="owns its loops"):
         u["out"].compute_with("sums", "x")
+
+
+def test_a_reader_shares_the_loops_although_it_reads_one_element_for_all_of_its_own() -> None:
+    """The elements of a segmented scan look where the first segment begins and the last one ends."""
+
+    @rd.algorithm
+    def in_segments(values: rd.f64["n"], offsets: rd.i64["s + 1"]):
+        return rd.segmented_scan(rd.add, 0.0, values, offsets)
+
+    assert "compute_with(" in str(in_segments.schedule().complete(Machine()))
+    assert len(arrays_of(nest_of(in_segments))) == 1  # where segments begin
+    values = np.arange(9.0)
+    for offsets in ([0, 4, 4, 9], [2, 5, 7], [3, 3]):
+        expected = np.zeros(9)
+        for a, b in pairwise(offsets):
+            expected[a:b] = np.cumsum(values[a:b])
+        np.testing.assert_array_equal(in_segments(values, np.array(offsets)), expected)

@@ -145,3 +145,34 @@ def test_a_branch_of_the_scan_does_not_change_what_it_reads():
     with pytest.raises(rd.ScheduleError, match="both branches are of one stage"):
         schedule["scan_2"].when("x > 100").strategy("runs", block=64)
         schedule.complete()
+
+
+def test_runs_may_end_where_sums_without_the_last_number_say():
+    @rd.algorithm
+    def owners(counts: rd.u8["n"], size: rd.size):
+        starts = rd.scan(rd.add, 0, rd.i64(counts), exclusive=True)
+        return rd.cumsum(rd.reduce_by_index(rd.zeros(size, rd.i64), rd.add, 0, starts, 1)) - 1
+
+    counts = np.random.default_rng(2).integers(0, 30, 300).astype("u1")
+    assert '"runs"' in str(owners.schedule().complete())
+    np.testing.assert_array_equal(owners(counts, counts.sum()), np.repeat(np.arange(300), counts))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_steps_that_are_in_order_are_not_sorted(ordered: bool):
+    @rd.algorithm
+    def totals(keys: rd.i32["n"], values: rd.f64["n"]):
+        n = keys.shape[0]
+        keys = rd.sort(keys) if ordered else keys
+        new = rd.tabulate(n, lambda i: (i == 0) | (keys[i] != keys[rd.maximum(i - 1, 0)]))
+        by_group = rd.zeros(n, rd.f64).at[rd.cumsum(new) - 1].add(values)
+        return by_group, rd.reduce_by_index(rd.zeros(n, rd.f64), rd.add, 0.0, keys, values, name="by_key")
+
+    schedule = str(totals.schedule().complete())
+    assert ('strategy("sorted"' in schedule) != ordered
+    random = np.random.default_rng(3)
+    keys, values = random.integers(0, 200, 1000).astype("i4"), random.integers(0, 9, 1000) * 1.0
+    by_group, by_key = totals(keys, values)
+    np.testing.assert_array_equal(by_key, np.bincount(np.sort(keys) if ordered else keys, values, 1000))
+    if ordered:
+        np.testing.assert_array_equal(by_group[:150], by_key[np.unique(keys)][:150])
