@@ -86,7 +86,7 @@ def test_rounds_of_a_row_stay_together(function: Callable[[Any], Any], how: str)
     assert kind_of(nest) == how, complete.nest_text()
     want = algorithm.interpret(u)
     np.testing.assert_allclose(interpret_nest(nest, [u], seed=3)[0], want, rtol=1e-5)
-    for rows in (u, u[:1], u[:0], np.tile(u, (300, 1))):
+    for rows in (u, u[:1], u[:0], u[:, :3], np.tile(u, (1, 300) if how == PIECES else (300, 1))):
         np.testing.assert_allclose(algorithm(rows), algorithm.interpret(rows), rtol=1e-5)
 
 
@@ -153,7 +153,13 @@ def kind_of(nest: Nest) -> str:
                 return LANES if around[-1].kind == "vector" else PIECES if inside and around[-1].step > 1 else ROWS
             around.append(statement)
         found = next(
-            (kind for block in blocks_of(statement) for s in block.statements if (kind := find(s)) is not None), None
+            (
+                kind
+                for block in reversed(tuple(blocks_of(statement)))
+                for s in block.statements
+                if (kind := find(s)) is not None
+            ),
+            None,
         )
         if isinstance(statement, For):
             around.pop()
