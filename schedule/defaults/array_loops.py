@@ -68,7 +68,7 @@ def _is_apart(e: Node) -> bool:
 def _say_order(draft: Draft, name: str, order: RowOrder) -> None:
     """The directives that make an order."""
     outermost, *_ = order.loops
-    draft.say(name, "strategy", name="rows", depth=order.depth)
+    draft.say(name, "strategy", name="rows", depth=order.depth, **({"alone": order.alone} if order.alone else {}))
     if order.piece:
         draft.say(name, "split", axis=row_axes(1)[0], factor=order.piece)
     if order.between:

@@ -18,6 +18,7 @@ from raido.schedule.defaults.facts import (
     longest_chunk,
     row_axis,
     vector_axis,
+    whole_cost,
 )
 from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
 from raido.schedule.defaults.joins import guests_of

@@ -49,7 +49,7 @@ class StrategyDirectives(Recorder):
         than `counted` above the least; on a GPU "three_phase" and "chain" go by digits, too, in blocks of `block` elements of `threads`
         threads, `subgroup` of which hand each other values, with elements `staged` in shared memory; "quickselect", where stages read some
         places alone, sorts no part that holds none of them. An array loop's "rows" has the loop over rows outside its iterations; `depth`
-        axes say which row.
+        axes say which row, and pieces of at most `alone` rows with iterations around them go row by row.
         A reduction's "triangle" makes the lower triangle of a result that is a symmetric matrix, and copies the other.
         "gather" makes a map of an update that sets a box: it has the axes of the result, and takes the directives of maps.
         Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:

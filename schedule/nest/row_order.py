@@ -13,12 +13,14 @@ class RowOrder:
     """How rows go through the iterations of an array loop.
 
     `loops`: those over rows, outermost first, as many as say which row; or one over pieces of `piece` rows (0: there are none) and one
-    over the rows of a piece. `between`: iterations stand between these two. No loops: rows stay inside the iterations.
+    over the rows of a piece. `between`: iterations stand between these two; pieces of at most `alone` rows go through them row by row.
+    No loops: rows stay inside the iterations.
     """
 
     loops: tuple[LoopPlan, ...] = ()
     piece: int = 0
     between: bool = False
+    alone: int = 0
 
     @property
     def depth(self) -> int:

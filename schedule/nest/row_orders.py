@@ -2,8 +2,8 @@
 
 Where every iteration keeps to rows (`rows_outside`), the loop over rows goes outside, for threads. Rows in lanes make their iterations as
 many at a time as the first-level cache holds with 128 bytes of each; rows that lie side by side, whose iterations lie apart, with 32 bytes
-of each, and the iterations inside. Of rows inside rows (`rd.map` in a map) the inner ones go through an iteration together where the cache
-holds all that they change.
+of each, and the iterations inside, unless there are `ALONE` rows at most, as of two channels of a signal: these go one by one. Of rows inside
+rows (`rd.map` in a map) the inner ones go through an iteration together where the cache holds all that they change.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from raido.schedule.nest.rows_outside import (
 PIECES = ("rowo", "rowi")
 SIDE_BY_SIDE = 32  # bytes of a row that an iteration needs, where neighbours lie side by side …
 IN_LANES = 128  # … and where lanes make rows that each keep what they have
+ALONE = 4  # rows: what lanes store under a mask, loads wait for as long as for as many operations
 
 
 def choose_row_orders(
@@ -74,7 +75,7 @@ def _order_at(iterations: Iterations, depth: int, machine: Machine) -> RowOrder 
         return None
     in_pieces = rows.in_lanes and depth == 1
     if rows.apart:
-        return RowOrder(in_threads(PIECES), _in_l1(machine, SIDE_BY_SIDE), True) if in_pieces else None
+        return RowOrder(in_threads(PIECES), _in_l1(machine, SIDE_BY_SIDE), True, ALONE) if in_pieces else None
     loops = in_threads(PIECES if in_pieces else row_axes(depth), UNKNOWN_GRAIN, rows.end is not None)
     return RowOrder(loops, _in_l1(machine, IN_LANES) if in_pieces else 0)
 

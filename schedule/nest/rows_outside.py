@@ -88,6 +88,8 @@ def in_order(loop: For | While, order: RowOrder) -> list[Statement]:
     rows = None if iterations is None else by_rows(iterations, order.depth, uneven=not order.between)
     if rows is None or (order.between and isinstance(loop, While)):
         raise Refusal(f'iterations of "{loop.stage}" do not keep to rows', 'strategy("whole")')
+    if order.alone and not order.between:
+        raise Refusal(f'rows of "{loop.stage}" go one by one as it is', 'reorder("t", "rowi"), or no `alone`')
     outer, parallel = rows.first.loops[0], order.loops[0].kind == "parallel"
     if rows.in_lanes and parallel and not order.piece and order.depth == 1:
         row = order.loops[0].name
@@ -100,6 +102,10 @@ def in_order(loop: For | While, order: RowOrder) -> list[Statement]:
         inside: Statement = replace(
             loop, body=Block((rows.of_a_piece(rows.body.statements, piece := _piece(outer), order.piece),))
         )
+        if order.alone:
+            few = Op("le", bool_, (outer.high, ix.add(piece, order.alone)))  # type: ignore[arg-type]
+            alone = replace(rows.of_a_piece(rows.iterations(loop).statements, piece, order.alone), kind="serial")
+            inside = If(few, Block((alone,)), Block((inside,)))
         over: Statement = For(piece, outer.low, outer.high, order.piece, Block((inside,)), **how)
     elif order.piece:
         inside = rows.of_a_piece(rows.iterations(loop).statements, piece := _piece(outer), order.piece)

@@ -3,7 +3,12 @@
     map(i: loop(n, row -> f(row), a[i]))   →   loop(n, A -> map(i: f(A[i])), a)
 
 The state of all elements stands in one array with the maps' axes in front, so that the loop is closed and its body is stages like any
-other. Where elements take different numbers of iterations the loop goes on as long as one of them does; those that are done keep
+other. Where the loop goes down columns, a state of which an iteration changes one element, the same one for all, has the innermost of these
+axes behind: what all columns read and change in an iteration lies side by side, for lanes.
+
+    map(i: loop(n, k, o -> o with [k + 1] = f(o[k]), a[:, i]))   →   loop(n, k, O -> O with [k + 1, i] = f(O[k, i]) for all i, a)
+
+Where elements take different numbers of iterations the loop goes on as long as one of them does; those that are done keep
 their state, and nothing of their iteration is evaluated. Outer loops go first: what stands in their body is then open in fresh axes.
 Where the size of a state differs from element to element the array is as long as the longest; if it changes, that size is a state of the
 loop of its own.
@@ -11,10 +16,11 @@ loop of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, TypeVar
 
 from raido.algo.errors import CompileError, explain
+from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import (
     Array,
@@ -40,11 +46,16 @@ from raido.algo.graph.expr import (
     if_else,
     zeros,
 )
+from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.guard import guard_branches
-from raido.schedule.stages.inline import inline_moves
+from raido.schedule.stages.inline import go_down_columns, inline_moves, inline_turned
+from raido.schedule.stages.partial import updates_of
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
+
+_LOOPS = (ArrayLoop, ArrayWhile)
+T = TypeVar("T")
 
 
 def distribute_loops(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -61,7 +72,7 @@ def distribute_loops(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
         changed = True
         roots = _exchange(found[-1], free_variables(found[-1]) - hosts, roots, tables)
         nodes = topological(*roots)
-    return guard_branches(inline_moves(roots, tables), tables) if changed else roots
+    return guard_branches(inline_turned(inline_moves(roots, tables), tables), tables) if changed else roots
 
 
 def _exchange(
@@ -72,7 +83,11 @@ def _exchange(
     if not outside <= axes_of.keys():
         raise CompileError("a loop over arrays inside an operator or a loop of scalars")
     outer = [axes_of[v] for v in sorted(outside, key=order.__getitem__)]
-    exchange = _Exchange(form, outer, tables)
+    loops = (node for node in topological(*roots) if isinstance(node, _LOOPS) and node is not form)
+    behind = (
+        set() if any(form in topological(*n.results) for n in loops) else _changed_at_one_place(form, outer, tables)
+    )
+    exchange = _Exchange(form, outer, tables, behind)
     closed = exchange.closed()
     if free_variables(closed) & outside:
         head = "a loop over arrays inside functions of rows of different sizes has no machine code yet"
@@ -86,7 +101,7 @@ def _exchange(
     sizes: dict[Any, Expr] = {}
     for k, state in sorted(enumerate(form.state), key=lambda pair: len(pair[1].shape)):
         own = fresh_axes(_with_counts(state.shape, sizes))
-        body = Load(Result(closed, k), (*places, *(axis.var for axis in own)), False)
+        body = Load(Result(closed, k), exchange.indices(state, places, own), False)
         elements[Result(form, k)] = made = _move(own, body, tables)
         if state in exchange.sizes:
             longest = Count(Result(closed, exchange.longest_at[state]), None)
@@ -97,8 +112,10 @@ def _exchange(
 class _Exchange:
     """One loop, with the axes of the maps around it."""
 
-    def __init__(self, form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables) -> None:
-        self.form, self.outer, self.tables = form, outer, tables
+    def __init__(
+        self, form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables, behind: set[Parameter]
+    ) -> None:
+        self.form, self.outer, self.tables, self.behind = form, outer, tables, behind
         self.extents = [axis.extent for axis in outer]
         self.axes = axes_like(outer)
         self.places = tuple(axis.var for axis in self.axes)
@@ -113,7 +130,8 @@ class _Exchange:
         most = {p: Count(longest, None) for p, longest in self.longest.items()}
         most |= {array: Count(longest, None) for array, (_, longest) in self.private.items()}
         self.state = tuple(
-            fresh_parameter(p.name, p.dtype, (*self.extents, *_with_counts(p.shape, most))) for p in form.state
+            fresh_parameter(p.name, p.dtype, self._joined(p, self.extents, _with_counts(p.shape, most)))
+            for p in form.state
         )
         for old, new in zip(form.state, self.state, strict=True):
             tables.carry(old, new)
@@ -125,10 +143,18 @@ class _Exchange:
         }
         for old, new in sorted(zip(form.state, self.state, strict=True), key=lambda pair: len(pair[0].shape)):
             own = fresh_axes(_with_counts(old.shape, own_sizes))
-            body = Load(new, (*self.places, *(axis.var for axis in own)), False)
+            body = Load(new, self.indices(old, self.places, own), False)
             self.values[old] = made = _move(own, body, tables)
             if old in self.sizes:
                 self.values[Count(old, None)] = own_sizes[old] = Count(made, most[old])
+
+    def _joined(self, state: Parameter, outer: Sequence[T], own: Sequence[T]) -> tuple[T, ...]:
+        """What is said of the dimensions of a state's maps and of its own, in their order."""
+        return (*outer[:-1], *own, *outer[-1:]) if state in self.behind else (*outer, *own)
+
+    def indices(self, state: Parameter, outer: Sequence[Expr], own: Sequence[Axis]) -> tuple[Expr, ...]:
+        """Where an element of a state stands."""
+        return self._joined(state, outer, [axis.var for axis in own])
 
     def _private_sizes(self) -> dict[Any, tuple[Result, Result]]:
         """Sizes of states that stay, and differ from element to element: those of all elements, and the longest."""
@@ -180,15 +206,15 @@ class _Exchange:
     def _all(self, arrays: Sequence[Array], values: Mapping[Any, Node], active: Expr | None) -> tuple[Array, ...]:
         """The states of all elements, those of one shape in one form, and last the sizes of the longest ones."""
         form = self.form
-        groups: dict[tuple[Expr, ...], list[int]] = {}
+        groups: dict[tuple[tuple[Expr, ...], bool], list[int]] = {}
         for k, state in enumerate(form.state):
-            groups.setdefault(state.shape, []).append(k)
+            groups.setdefault((state.shape, state in self.behind), []).append(k)
         results: dict[int, Array] = {}
         longest: dict[Any, Array] = {}
-        for shape, positions in sorted(groups.items(), key=lambda pair: len(pair[0])):
+        for (shape, _), positions in sorted(groups.items(), key=lambda pair: len(pair[0][0])):
             chosen = [arrays[k] for k in positions]
             sizes = {p: results[s] for p, s in self.sizes.items()} if shape else {}
-            made = self._spread(chosen, values, active, [self.state[k] for k in positions], shape, sizes, longest)
+            made = self._spread(chosen, values, active, positions, sizes, longest)
             results |= dict(zip(positions, made, strict=True))
             if not shape:
                 for p, s in self.sizes.items():
@@ -202,30 +228,56 @@ class _Exchange:
         arrays: Sequence[Array],
         values: Mapping[Any, Node],
         active: Expr | None,
-        old: Sequence[Parameter],
-        shape: tuple[Expr, ...],
+        positions: Sequence[int],
         sizes: Mapping[Any, Array],
         longest: Mapping[Any, Array],
     ) -> list[Result]:
-        """Arrays of one element each as arrays over the outer axes; `old` where an element is not active.
+        """Arrays of one element each, for the states at some positions, as arrays over the outer axes; the old ones where an element
+        is not active.
 
         Where `sizes` of the elements differ they are as long as the longest, and hold 0 beyond their own size.
         """
+        state = self.form.state[positions[0]]
+        shape = state.shape
         longest = {**longest, **{array: most for array, (_, most) in self.private.items()}}
         sizes = {**sizes, **{array: each for array, (each, _) in self.private.items()}}
         own = fresh_axes(_with_counts(shape, {p: Count(array, None) for p, array in longest.items()}))
         inner = tuple(axis.var for axis in own)
         bodies = self.tables.rewrite(tuple(Load(a, inner, False) for a in arrays), lambda node: node, values)
         if active is not None:
-            kept = tuple(Load(p, (*self.places, *inner), False) for p in old)
+            kept = tuple(Load(self.state[k], self._joined(state, self.places, inner), False) for k in positions)
             bodies = if_else(active, bodies, kept)
         limits = _with_counts(shape, {p: Load(array, self.places, False) for p, array in sizes.items()})
         for axis, extent, limit in zip(own, shape, limits, strict=True):
             if limit is not extent:
                 bodies = if_else(Op("lt", bool_, (axis.var, limit)), bodies, zeros(bodies))
-        made = Generate((*self.axes, *own), bodies)
+        made = Generate(self._joined(state, self.axes, own), bodies)
         self.tables.kinds[made] = "map"
         return [Result(made, k) for k in range(len(bodies))]
+
+
+def _changed_at_one_place(form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables) -> set[Parameter]:
+    """The states of a loop down columns of which an iteration changes one element alone, the same one for all columns."""
+    outside = {axis.var for axis in outer}
+    if not isinstance(form, ArrayLoop) or free_variables(form.count) & outside:
+        return set()
+    if not go_down_columns(topological(*form.init, *form.results), outer[-1].var, form.state):
+        return set()
+    pairs = zip(form.state, form.results, strict=True)
+    return {state for state, after in pairs if _is_changed_at_one_place(after, state, outside, tables)}
+
+
+def _is_changed_at_one_place(after: Array, state: Parameter, outside: Set[Var], tables: Tables) -> bool:
+    """Whether a state of the next iteration is this one's with such elements changed."""
+    array: Array | None = after
+    while isinstance(array, Result) and isinstance(array.form, Generate):
+        change = updates_of(array.form, tables, Facts()).get(array.index)
+        if change is None or any(ix.constant_value(axis.extent) != 1 for axis in change.update.axes):
+            return False
+        if any(free_variables(e) & outside for e in (*change.update.indices, *state.shape)):
+            return False
+        array = change.update.dest[change.index]
+    return array is state and array is not after
 
 
 def _with_counts(shape: Sequence[Expr], values: Mapping[Any, Expr]) -> tuple[Expr, ...]:

@@ -98,6 +98,30 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     return tables.rewrite(roots, change)
 
 
+def inline_turned(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """Maps that only give the axes of loops or scans in another order are moves: down columns, arrays have the maps' axes behind."""
+    for node in topological(*roots):
+        if isinstance(node, Generate) and all(_is_turned(body, node) for body in node.bodies):
+            tables.kinds[node] = "move"
+    return inline_moves(roots, tables)
+
+
+def _is_turned(body: Expr, form: Generate) -> bool:
+    if not isinstance(body, Load) or not isinstance(body.array, Result):
+        return False
+    own = tuple(axis.var for axis in form.axes)
+    owner = isinstance(body.array.form, (ArrayLoop, ArrayWhile, Scan))
+    return owner and not body.checked and body.indices != own and set(body.indices) == set(own)
+
+
+def go_down_columns(nodes: Collection[Node], column: Var, but: Collection[Array] = ()) -> bool:
+    """Whether a variable says which column of arrays is read, and of none which row; arrays left out are those of a loop that has it."""
+    reads = [
+        node.indices for node in nodes if isinstance(node, Load) and node.array not in but and len(node.indices) > 1
+    ]
+    return any(e[-1] is column for e in reads) and not any(column in free_variables(e) for r in reads for e in r[:-1])
+
+
 def _moved_checked(load: Load, form: Generate, position: int, tables: Tables) -> Expr:
     """The element that a move reads where its indices are checked: those that it reads by, and those that it repeats elements along."""
     shape = load.array.shape

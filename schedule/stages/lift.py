@@ -2,7 +2,8 @@
 
 Arrays made inside mapped functions are lifted, with the axes they depend on in front; reductions are brought to the top of their
 stage (one `Reduce` a stage), others are lifted to stages of their own or stay as loops inside. That is the inverse of
-beta-reduction, so no value changes: afterwards every `Generate` (and every form of `dependent`) is closed and is one stage.
+beta-reduction, so no value changes. A scan that goes down columns has the innermost of these axes behind. Afterwards every `Generate` (and
+every form of `dependent`) is closed and is one stage.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from raido.algo.errors import CompileError
+from raido.algo.graph import index as ix
 from raido.algo.graph.expr import (
     Array,
     Axis,
@@ -34,7 +36,7 @@ from raido.algo.graph.node import Node, with_fields
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
-from raido.schedule.stages.inline import _has_reduce
+from raido.schedule.stages.inline import SHORT, _has_reduce, go_down_columns, inline_turned
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
 
@@ -65,9 +67,12 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
             closed = tables.closed.get((form, *axes))
             if closed is None:
                 closed = _closed(_from_copies(form, lifted, tables) if isinstance(form, Update) else form, axes, tables)
+                closed = _down_columns(closed, tables) if isinstance(closed, Scan) else closed
                 tables.closed[(form, *axes)] = closed
             tables.parents.setdefault(closed, owner[outer[0]])
-            new = Load(Result(closed, array.index), (*outer, *load.indices), load.checked)
+            behind = 1 if isinstance(closed, Scan) and closed.along < len(outer) else 0
+            first, last = outer[: len(outer) - behind], outer[len(outer) - behind :]
+            new = Load(Result(closed, array.index), (*first, *load.indices, *last), load.checked)
         elif not isinstance(form, Generate):
             raise CompileError(
                 f"a {type(form).__name__.lower()} inside a scalar loop that depends on the loop's state is not supported"
@@ -83,7 +88,7 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
         if new is not node:
             tables.carry(node, new)
         memo[node] = lifted(new) if isinstance(new, Load) else new
-    return rewritten(roots, memo)
+    return inline_turned(rewritten(roots, memo), tables)
 
 
 def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -> Update:
@@ -96,6 +101,18 @@ def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -
     new = with_fields(form, dest=tuple(Result(start, k) for k in range(len(form.dest))))
     tables.carry(form, new)
     return new
+
+
+def _down_columns(form: Scan, tables: Tables) -> Scan:
+    """A scan with maps around it; down more than a few columns, the innermost of them is behind: lanes run over neighbours."""
+    *outer, column, own = form.axes
+    few = (ix.constant_value(column.extent) or SHORT) < SHORT
+    if few or form.along < len(form.axes) - 1 or not go_down_columns(scalar_nodes(*form.values), column.var):
+        return form
+    turned = with_fields(form, axes=(*outer, own, column), along=form.along - 1)
+    tables.carry(form, turned)
+    tables.outer[turned] = len(outer)
+    return turned
 
 
 _OPEN = (Generate, *DEPENDENT)

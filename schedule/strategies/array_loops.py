@@ -1,7 +1,8 @@
 """Array loops (`rd.loop`, `rd.while_loop` over whole arrays), of which a schedule says in which order iterations and rows run.
 
     whole    every iteration goes through all rows, one stage after the other
-    rows     a row goes through all iterations while it is in the cache; `depth` loops of each stage of the body say which row
+    rows     a row goes through all iterations while it is in the cache; `depth` loops of each stage of the body say which row;
+             pieces of at most `alone` rows whose iterations stand around them go row by row
 
 By rows, a loop has axes, `row` (of several, `row0`, `row1`, …) and `t`, its iterations, and takes `split` of its row, `reorder` and
 `parallel`. Whether its iterations keep to rows depends on the loops of its stages, and is asked when the program is lowered.
@@ -29,7 +30,10 @@ MOST_AXES = 8  # of rows
 
 def strategies_of_loop(depth: int = 1) -> dict[str, Strategy]:
     """The strategies of an array loop by name; by rows, with so many axes of them."""
-    return {"whole": Strategy({}, (ITERATIONS,)), "rows": Strategy({"depth": 1}, (*row_axes(depth), ITERATIONS))}
+    return {
+        "whole": Strategy({}, (ITERATIONS,)),
+        "rows": Strategy({"depth": 1, "alone": 0}, (*row_axes(depth), ITERATIONS)),
+    }
 
 
 def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, object]) -> State:
@@ -54,7 +58,8 @@ def row_order(plan: StagePlan) -> RowOrder:
         return RowOrder()
     rows = tuple(loop for loop in plan.loops if loop.name != ITERATIONS)
     piece = next((relation.factor for relation in plan.relations if isinstance(relation, Split)), 0)
-    return RowOrder(rows, piece, plan.loops[-1].name != ITERATIONS)
+    alone = int(str(dict(plan.strategy[1]).get("alone", 0)))
+    return RowOrder(rows, piece, plan.loops[-1].name != ITERATIONS, alone)
 
 
 def row_orders(plans: Iterable[StagePlan]) -> dict[str, RowOrder]:
@@ -64,19 +69,22 @@ def row_orders(plans: Iterable[StagePlan]) -> dict[str, RowOrder]:
 
 def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
     """The state after the strategy of an array loop."""
-    chosen, depth = arguments.pop("name", None), arguments.pop("depth", 1)
+    chosen = arguments.pop("name", None)
     found = strategies_of_loop()
     if chosen not in found:
         raise Refusal(f'there is no strategy "{chosen}" for it', strategies=listed(found))
     allowed = found[str(chosen)].numbers
-    unknown = next(iter(arguments), "depth" if "depth" not in allowed and depth != 1 else None)
+    unknown = next(
+        (key for key, value in arguments.items() if key not in allowed and (key, value) != ("depth", 1)), None
+    )
     if unknown is not None:
         raise Refusal(f'"{chosen}" has no number "{unknown}"', numbers=listed(allowed) or "none")
     if (name, "strategy") in state.asked:
         raise Refusal("its strategy has been said", "say it once")
     if chosen == "rows" and state.gpu is not None:
         raise Refusal("on a GPU rows are threads of one launch for each iteration", 'strategy("whole")')
-    numbers = (("depth", positive(depth, "`depth`", 1, MOST_AXES)),) if allowed else ()
+    numbers = (("depth", positive(arguments.get("depth", 1), "`depth`", 1, MOST_AXES)),) if allowed else ()
+    numbers += (("alone", positive(arguments["alone"], "`alone`")),) if arguments.get("alone") else ()
     axes = strategies_of_loop(dict(numbers).get("depth", 1))[str(chosen)].axes
     plan = StagePlan(name, loops=tuple(map(LoopPlan, axes)), strategy=(str(chosen), numbers))
     asked = state.asked | {(name, "strategy")}

@@ -13,7 +13,7 @@ import raido as rd
 from raido.algo.graph import index as ix
 from raido.schedule.lower import lower
 from raido.schedule.machine import USUAL
-from raido.schedule.nest.nodes import For, Nest, Statement
+from raido.schedule.nest.nodes import Alloc, For, Nest, Statement
 from raido.schedule.nest.walk import blocks_of, statements_within
 from raido.schedule.oracles.interpret import interpret_nest
 
@@ -35,6 +35,16 @@ def neighbouring_rows(u: Any) -> Any:
 def columns(u: Any) -> Any:
     """Each iteration changes another row, and keeps to columns, which lie side by side."""
     return rd.loop(u.shape[0] - 1, lambda i, y: y.at[i + 1].set(y[i] * 0.5 + y[i + 1]), u)
+
+
+def down_columns(u: Any) -> Any:
+    """The same of every column by itself, with a number that goes along."""
+
+    def column(v: Any) -> Any:
+        step = lambda i, s: (v[i], s[1].at[i + 1].set(s[1][i] * 0.5 + v[i + 1] - s[0]))
+        return rd.loop(v.shape[0] - 1, step, (rd.f32(0), v))[1]
+
+    return rd.map(column, u.T).T
 
 
 def halved_rows(u: Any) -> Any:
@@ -73,6 +83,7 @@ ROWS, LANES, PIECES = "parallel row", "lanes of rows", "pieces of rows"
         (prefix_sums, ROWS),
         (neighbouring_rows, ""),
         (columns, PIECES),
+        (down_columns, PIECES),
         (halved_rows, ""),
         (elements, LANES),
         (series, LANES),
@@ -86,8 +97,33 @@ def test_rounds_of_a_row_stay_together(function: Callable[[Any], Any], how: str)
     assert kind_of(nest) == how, complete.nest_text()
     want = algorithm.interpret(u)
     np.testing.assert_allclose(interpret_nest(nest, [u], seed=3)[0], want, rtol=1e-5)
-    for rows in (u, u[:1], u[:0], np.tile(u, (300, 1))):
+    for rows in (u, u[:1], u[:0], u[:, :3], np.tile(u, (1, 300) if how == PIECES else (300, 1))):
         np.testing.assert_allclose(algorithm(rows), algorithm.interpret(rows), rtol=1e-5)
+
+
+def sums_down_columns(u: Any) -> Any:
+    return rd.map(lambda v: rd.cumsum(v * v[0]), u.T).T
+
+
+def in_planes(u: Any) -> Any:
+    return rd.map(down_columns, rd.map(sums_down_columns, u))
+
+
+@pytest.mark.parametrize("function", [down_columns, sums_down_columns, in_planes])
+def test_maps_down_columns_turn_nothing(function: Callable[[Any], Any]) -> None:
+    """Lanes make neighbouring columns, in arrays that have their rows."""
+    algorithm = rd.algorithm(function)
+    shape = ("k", "n", "m") if function is in_planes else ("n", "m")
+    complete = algorithm.schedule(rd.f32[shape]).complete()
+    assert "transpose" not in complete.nest_text() and "xii" not in str(complete), complete
+    allocated = [
+        s.buffer for s in statements_within(lower(complete.graph, complete.variants()).body) if isinstance(s, Alloc)
+    ]
+    sizes = [str(extent) for extent in complete.graph.program.parameters[0].shape]
+    assert [str(e) for b in allocated if len(b.shape) == len(sizes) for e in b.shape] in ([], sizes)
+    u = np.arange(np.prod(range(5, 5 + len(shape)))).reshape(range(5, 5 + len(shape))).astype(np.float32) % 7
+    for values in (u, u[..., :3], u[..., :0]):
+        np.testing.assert_allclose(algorithm(values), algorithm.interpret(values), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("l1", "extents"), [(1 << 13, [39, 20]), (1 << 12, [20, 39])])
@@ -153,7 +189,13 @@ def kind_of(nest: Nest) -> str:
                 return LANES if around[-1].kind == "vector" else PIECES if inside and around[-1].step > 1 else ROWS
             around.append(statement)
         found = next(
-            (kind for block in blocks_of(statement) for s in block.statements if (kind := find(s)) is not None), None
+            (
+                kind
+                for block in reversed(tuple(blocks_of(statement)))
+                for s in block.statements
+                if (kind := find(s)) is not None
+            ),
+            None,
         )
         if isinstance(statement, For):
             around.pop()
