@@ -18,6 +18,7 @@ from raido.algo.graph.expr import Op
 from raido.algo.graph.facts import Facts
 from raido.algo.graph.index import add, as_index, canonical, constant_value, sub
 from raido.algo.graph.rewrite import substitute
+from raido.schedule.machine import LINE
 from raido.schedule.nest.nodes import (
     Alloc,
     Append,
@@ -57,6 +58,7 @@ from raido.targets.llvm.runtime_helpers import LARGEST
 from raido.targets.llvm.text import memory_dtype
 
 FRAME = 256  # bytes: a few numbers, which a loop that makes them in every iteration need not ask the runtime for
+_REGISTERS = 32 * 64  # bytes: what registers hold at the most, so that larger arrays stay in memory
 _SHORT = 4  # iterations
 _LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs registers and brings nothing
 
@@ -277,9 +279,21 @@ class Statements:
                 raise CompileError(f"internal: stack buffer {buffer.name} has strides that are not constant")
             last = sum((n - 1) * int(stride or 0) for n, stride in zip(extents, strides, strict=True))
             count = (last + 1) * buffer.lanes
-        made = T.flat_buffer(unit.fresh_name(buffer.name), memory, max(count, 1), alignment=64)
+        in_memory = count * memory.itemsize > _REGISTERS
+        made = T.flat_buffer(
+            unit.fresh_name(buffer.name),
+            memory,
+            count + LINE // memory.itemsize if in_memory else max(count, 1),
+            alignment=64,
+        )
         unit.out.append(T.AllocBuffer(made))
         unit.memory[buffer] = made
+        if in_memory:
+            pointer = T.pointer(unit.fresh_name(buffer.name), memory)
+            unit.out.append(
+                T.Bind(pointer, T.call(unit.helpers.runtime.aligned(), T.pointer_type(memory), data_of(made)))
+            )
+            unit.declare(buffer, pointer)
 
     # --- control
 

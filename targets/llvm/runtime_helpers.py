@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raido.algo.graph.dtypes import bool_, i32, i64
+from raido.schedule.machine import LINE
 from raido.targets.faults import FAULT_CODES
 from raido.targets.llvm.helper_texts import HelperTexts, Shape
 from raido.targets.llvm.operations import write_operation
@@ -195,6 +196,17 @@ class RuntimeHelpers:
             return "%held"
 
         return self._texts.write("rd.held", "ptr", ["ptr"], body)
+
+    def aligned(self) -> str:
+        """(pointer) -> the first multiple of a cache line that is not before it."""
+
+        def body(b: TextBuilder, pointer: str) -> str:
+            b.declarations.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
+            b.line(f"%last = getelementptr i8, ptr {pointer}, i64 {LINE - 1}")
+            b.line(f"%first = call align {LINE} ptr @llvm.ptrmask.p0.i64(ptr %last, i64 -{LINE})")
+            return "%first"
+
+        return self._texts.write("rd.aligned", "ptr", ["ptr"], body)
 
     def store_pointer(self) -> str:
         """(slot, pointer) -> 0."""
