@@ -3,7 +3,7 @@
 One long scan is chained: blocks that the cache holds, by threads, lanes along the axis; so are a few side by side, of rows that are
 scanned as elements. Many scans, side by side, are parallel over the outermost of the other axes; lanes run along the scanned axis where
 that is the contiguous one, else across scans, in strips of a few cache lines so that their running values stay close, narrower ones
-where there would be fewer than cores, with short axes whose elements share those lines inside.
+where there would be fewer than cores, with short axes whose elements share those lines inside. A branch has the few that fill no vector.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from raido.algo.graph.reduction import is_exact
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import is_long_scan
 from raido.schedule.defaults.draft import Draft, extent, known, known_extent
+from raido.schedule.defaults.short_iterations import may_branch
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
-from raido.schedule.stages.inline import is_short
+from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.runs import runs_of
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
@@ -67,6 +68,8 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     if isinstance(draft.state.plan(name).compute, At):
         strips = False
     elif others and all(loop.kind == "serial" for loop in draft.state.plan(name).loops):
+        if strips and vector is not None and others == [vector]:
+            say_few_columns(draft, stage, vector)
         say_rows(draft, stage, others, vector if strips else None)
         return
     if vector is axis and not others:
@@ -75,6 +78,18 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         inner = loops_from(draft.state.plan(name), vector.name)[-1]
         by_runs = strategy_name(draft.state, name) == "runs"
         draft.say(name, "vectorize", axis=inner, **(wide(draft, stage) if vector is axis and not by_runs else {}))
+
+
+def say_few_columns(draft: Draft, stage: Stage, column: Axis) -> None:
+    """The branch of scans side by side for columns that fill no vector: lanes that stored some numbers wait for all of them in the next step,
+    so they run along each column."""
+    name, along = stage.name, stage.reduction_axes[0]
+    if column.name.isidentifier() and known_extent(draft, column.extent) is None and may_branch(draft, stage):
+        few = draft.branch()
+        few.say(name, "reorder", axes=(column.name, along.name))
+        few.say(name, "parallel", axis=column.name)
+        if few.say(name, "vectorize", axis=along.name, **wide(draft, stage)):
+            draft.accept(few.when(name, f"{column.name} <= {SHORT // 2}"))
 
 
 def say_parts_of_blocks(draft: Draft, stage: Stage) -> None:

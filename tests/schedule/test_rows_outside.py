@@ -102,6 +102,7 @@ def test_rounds_of_a_row_stay_together(function: Callable[[Any], Any], how: str)
 
 
 def sums_down_columns(u: Any) -> Any:
+    """Beside this, scans of few columns go along each of them."""
     return rd.map(lambda v: rd.cumsum(v * v[0]), u.T).T
 
 
@@ -122,6 +123,7 @@ def test_maps_down_columns_turn_nothing(function: Callable[[Any], Any]) -> None:
     sizes = [str(extent) for extent in complete.graph.program.parameters[0].shape]
     assert [str(e) for b in allocated if len(b.shape) == len(sizes) for e in b.shape] in ([], sizes)
     u = np.arange(np.prod(range(5, 5 + len(shape)))).reshape(range(5, 5 + len(shape))).astype(np.float32) % 7
+    assert ('when("x <= 4")' in str(complete)) == (function is sums_down_columns)
     for values in (u, u[..., :3], u[..., :0]):
         np.testing.assert_allclose(algorithm(values), algorithm.interpret(values), rtol=1e-5)
 
