@@ -131,3 +131,21 @@ def test_bins_of_one_width_hold_what_their_edges_say():
             bins_of = np.searchsorted(edges, inside, "right") - 1
             bins_of[inside == edges[-1]] = bins - 1
             np.testing.assert_array_equal(counts, np.bincount(bins_of, minlength=bins))
+
+
+@pytest.mark.parametrize("cpu", [needs("x86-64-v4")])
+def test_scans_down_columns_keep_running_values_in_whole_lines(cpu):
+    """Arrays in a frame that registers cannot hold begin with a line: no vector of theirs lies in two."""
+    prefix = rd.algorithm(lambda a: rd.cumsum(a, axis=0), a="f32[n, m]").compile(rd.Target("llvm", cpu=cpu))
+    assert "running" in prefix.source("gang") and "load <16 x float>, ptr" in prefix.source("llvm")
+    loads = [line for line in prefix.source("llvm").splitlines() if "load <16 x float>" in line]
+    assert any("align 64" in line for line in loads)
+
+
+def test_scans_down_columns_take_some_rows_at_a_time():
+    rng = np.random.default_rng(6)
+    prefix = rd.algorithm(lambda a: rd.cumsum(a, axis=0), a="f64[n, m]")
+    assert '"y", 4)' in str(prefix.schedule().complete()) and 'unroll("yi")' in str(prefix.schedule().complete())
+    for shape in ((0, 3), (3, 0), (1, 1), (3, 40), (4, 520), (13, 1030)):
+        a = numbers(rng, "f64", *shape)
+        np.testing.assert_array_equal(prefix(a), np.cumsum(a, axis=0))
