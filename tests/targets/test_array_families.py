@@ -149,3 +149,21 @@ def test_scans_down_columns_take_some_rows_at_a_time():
     for shape in ((0, 3), (3, 0), (1, 1), (3, 40), (4, 520), (13, 1030)):
         a = numbers(rng, "f64", *shape)
         np.testing.assert_array_equal(prefix(a), np.cumsum(a, axis=0))
+
+
+def test_small_recurrences_of_folds_have_gangs_side_by_side():
+    """Each fold waits for itself: one gang of few sums is slower than several."""
+
+    def scores(a, b):
+        return rd.loop(b.shape[0], lambda t, d: rd.max(d[:, None] + a, axis=0) + b[t], rd.zeros(a.shape[0], "f32"))
+
+    viterbi = rd.algorithm(scores, a="f32[s, s]", b="f32[t, s]")
+    small = [line for line in str(viterbi.schedule().complete()).splitlines() if line.startswith("sw.vectorize")]
+    assert small and all("interleave" in line for line in small)
+    rng = np.random.default_rng(7)
+    for s in (1, 15, 16, 40, 64, 100):
+        a, b = numbers(rng, "f32", s, s), numbers(rng, "f32", 7, s)
+        d = np.zeros(s, "f4")
+        for row in b:
+            d = (d[:, None] + a).max(0) + row
+        np.testing.assert_array_equal(viterbi(a, b), d)
