@@ -10,7 +10,7 @@ from raido.schedule.cost.streams import PAGE
 from raido.schedule.defaults.chains import chain_rows, chain_work, fits_strips, has_chain
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import ENOUGH_TASKS, contiguity, longest_chunk, row_axis, vector_axis
+from raido.schedule.defaults.facts import ENOUGH_TASKS, array_of, contiguity, longest_chunk, row_axis, vector_axis
 from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
 from raido.schedule.defaults.joins import guests_of
 from raido.schedule.defaults.latency import (
@@ -146,7 +146,7 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     """
     name, last = stage.name, stage.axes[-1]
     held = draft.machine.l1 // 4 // sum(body.dtype.itemsize for body in stage.bodies)  # beside as much of what is read
-    page = PAGE // max(body.dtype.itemsize for body in stage.bodies)
+    page = PAGE // max(array_of(draft, array).dtype.itemsize for array in draft.demand.reads(name))
     length = known_extent(draft, last.extent)
     if length is not None and page <= length <= held:
         return say_rows_of_columns(draft, stage, 1)

@@ -108,6 +108,36 @@ def test_first_extremes(dtype, which):
             assert whole == of_numpy(data)
 
 
+@pytest.mark.parametrize("dtype", ("u8", "i16"))
+def test_sums_of_narrow_integers_never_overflow(dtype):
+    """Along lanes, down columns and through planes, of the least and of the greatest elements, in more iterations than narrow sums take."""
+    own = np.dtype(getattr(rd, dtype).numpy)
+    wide = rd.algorithm(lambda a: (rd.sum(a), rd.mean(a), rd.sum(a > 0), rd.sum(a - 1)), a=f"{dtype}[n]")
+    axes = rd.algorithm(lambda a: tuple(f(a, axis=k) for f in (rd.sum, rd.mean) for k in (0, 1)), a=f"{dtype}[n, m]")
+    floats = rd.algorithm(lambda a: rd.sum(a.astype("f32"), axis=0), a=f"{dtype}[n, m]")
+    planes = rd.algorithm(lambda a: rd.sum(a, axis=0, dtype="i32"), a=f"{dtype}[k, n, m]")
+    for end in (np.iinfo(own).min, np.iinfo(own).max):
+        for n in (0, 1, 70, 70_001, 131_073):
+            a = np.full(n, end, own)
+            found = wide(a)
+            assert found[0] == a.sum() and found[2] == (a > 0).sum() and found[3] == (a - own.type(1)).sum()
+            assert n == 0 or found[1] == end
+        for shape in ((1, 1), (300, 70), (9, 70_001), (66_000, 3)):
+            a = np.full(shape, end, own)
+            for found, want in zip(axes(a), (a.sum(0), a.sum(1), a.mean(0), a.mean(1)), strict=True):
+                np.testing.assert_array_equal(found, want)
+        a = np.full((257, 70), end, own)
+        np.testing.assert_array_equal(floats(a), a.astype("f4").sum(0))
+        a = np.full((600, 3, 70), end, own)
+        np.testing.assert_array_equal(planes(a), a.sum(0, dtype="i4"))
+
+
+@pytest.mark.parametrize("cpu", [needs("x86-64-v4")])
+def test_sums_of_bytes_have_lanes_of_16_bits_down_columns(cpu):
+    mean = rd.algorithm(lambda a: rd.mean(a, axis=0), a="u8[n, m]")
+    assert "few_0: u16x32 register" in mean.compile(rd.Target("llvm", cpu=cpu)).source("gang")
+
+
 @pytest.mark.parametrize("cpu", [needs("znver4")])
 def test_extremes_are_found_by_lanes_as_narrow_as_elements(cpu):
     place = rd.algorithm(lambda a: rd.argmax(a), a="u8[n]")
