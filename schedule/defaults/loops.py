@@ -29,7 +29,7 @@ from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_pa
 from raido.schedule.defaults.recurrences import gangs_of_states, is_recurrent
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
-from raido.schedule.defaults.short import SMALL, WRITTEN_OUT, is_small
+from raido.schedule.defaults.short import SMALL, WRITTEN_OUT, is_small, is_stacked
 from raido.schedule.defaults.short_iterations import say_short_iterations
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.defaults.short_stages import say_short_loops
@@ -224,9 +224,10 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
 
 def say_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis | None = None) -> None:
     """Short axes of known length are written out, but those of lanes and of rows, where that makes few bodies: what is stored along them
-    is interleaved."""
+    is interleaved. So are those along which elements are chosen one by one: each body then has its own."""
     loops = {loop.name for loop in draft.state.plan(stage.name).loops}
-    short = [axis for axis in stage.all_axes if axis is not vector and is_small(axis.extent)]
+    inside = [axis for axis in stage.all_axes if axis is not vector]
+    short = [axis for axis in inside if is_small(axis.extent) or is_stacked(stage, axis)]
     if prod(extent(draft, axis.extent) for axis in short) <= WRITTEN_OUT:
         for axis in short:
             if axis is not rows and axis.name in loops:

@@ -197,3 +197,13 @@ def test_small_recurrences_of_folds_have_gangs_side_by_side():
         for row in b:
             d = (d[:, None] + a).max(0) + row
         np.testing.assert_array_equal(viterbi(a, b), d)
+
+
+def test_stacked_elements_are_folded_without_choices():
+    def spread(x):
+        return rd.std(rd.stack([x[k : x.shape[0] - 9 + k] for k in range(10)], axis=0), axis=0)
+
+    rolling = rd.algorithm(spread, x="f64[n]")
+    assert 'unroll("r")' in str(rolling.schedule().complete())
+    x = np.random.default_rng(9).random(100)
+    np.testing.assert_allclose(rolling(x), np.lib.stride_tricks.sliding_window_view(x, 10).std(1))
