@@ -207,3 +207,9 @@ def test_stacked_elements_are_folded_without_choices():
     assert 'unroll("r")' in str(rolling.schedule().complete())
     x = np.random.default_rng(9).random(100)
     np.testing.assert_allclose(rolling(x), np.lib.stride_tricks.sliding_window_view(x, 10).std(1))
+
+
+def test_tests_of_the_border_are_not_made_inside():
+    text = rd.algorithm(lambda a: rd.gradient(a, axis=1), a="f32[h, w]").compile().source("nest")
+    inside = [line for line in text.splitlines() if "/ 2.0" in line and "clamp" not in line and "if" not in line]
+    assert len(inside) == 2
