@@ -212,6 +212,11 @@ def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) 
     apart = _in_parts(old, new)
     if apart is not None:
         return tuple(e for run, n in zip(apart, old, strict=True) for e in _regroup(places[run], new[run], [n]))
+    joined = _in_parts(new, old)
+    if joined is not None:
+        return tuple(
+            e for place, n, run in zip(places, new, joined, strict=True) for e in _regroup([place], [n], old[run])
+        )
     i = j = 0
     while i < len(new) or j < len(old):
         a, b = i, j

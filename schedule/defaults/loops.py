@@ -12,6 +12,7 @@ from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.facts import (
     ENOUGH_TASKS,
+    array_of,
     contiguity,
     inlined_into,
     is_little_work,
@@ -38,7 +39,7 @@ from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_pa
 from raido.schedule.defaults.recurrences import gangs_of_states, is_recurrent
 from raido.schedule.defaults.rows import jammed_rows
 from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
-from raido.schedule.defaults.short import WRITTEN_OUT
+from raido.schedule.defaults.short import WRITTEN_OUT, is_stacked
 from raido.schedule.defaults.short_iterations import say_short_iterations
 from raido.schedule.defaults.short_rows import folds_short_rows
 from raido.schedule.defaults.short_stages import say_short_loops
@@ -156,7 +157,7 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     """
     name, last = stage.name, stage.axes[-1]
     held = draft.machine.l1 // 4 // sum(body.dtype.itemsize for body in stage.bodies)  # beside as much of what is read
-    page = PAGE // max(body.dtype.itemsize for body in stage.bodies)
+    page = PAGE // max(array_of(draft, array).dtype.itemsize for array in draft.demand.reads(name))
     length = known_extent(draft, last.extent)
     if length is not None and page <= length <= held:
         return say_rows_of_columns(draft, stage, 1)
@@ -234,9 +235,10 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
 
 def say_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis | None = None) -> None:
     """Short axes of known length are written out, but those of lanes and of rows, where that makes few bodies: what is stored along them
-    is interleaved."""
+    is interleaved. So are those along which elements are chosen one by one: each body then has its own."""
     loops = {loop.name for loop in draft.state.plan(stage.name).loops}
-    short = [axis for axis in stage.all_axes if axis is not vector and is_short(axis.extent)]
+    inside = [axis for axis in stage.all_axes if axis is not vector]
+    short = [axis for axis in inside if is_short(axis.extent) or is_stacked(stage, axis)]
     if prod(extent(draft, axis.extent) for axis in short) <= WRITTEN_OUT:
         for axis in short:
             if axis is not rows and axis.name in loops:

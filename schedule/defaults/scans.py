@@ -3,7 +3,8 @@
 One long scan is chained: blocks that the cache holds, by threads, lanes along the axis; so are a few side by side, of rows that are
 scanned as elements. Many scans, side by side, are parallel over the outermost of the other axes; lanes run along the scanned axis where
 that is the contiguous one, else across scans, in strips of a few cache lines so that their running values stay close, narrower ones
-where there would be fewer than cores, with short axes whose elements share those lines inside. A branch has the few that fill no vector.
+where there would be fewer than cores, with short axes whose elements share those lines inside, or else some rows at a time. A branch has the
+few that fill no vector.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from raido.schedule.strategies.table import (
 )
 
 STRIP_BYTES = 1 << 12
+ROWS = 4  # that lanes go down before they move on: running values stay in registers, four rows read and four written are streams
 MANY_BLOCKS = 64
 LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave few blocks for many cores
 SELECTED = 8  # elements for each place that is read, or more: parts between pivots are then mostly left as they are
@@ -263,8 +265,10 @@ def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None
         line = max(16, 2 * LINE // size)
         strip = min(strip, max(line, width // draft.machine.cores // line * line))
     if draft.say(name, "split", axis=across.name, factor=strip):
-        draft.say(name, "reorder", axes=(*before, outer, axis.name, inner, *(each.name for each in inside)))
+        rows = not inside and draft.say(name, "split", axis=axis.name, factor=ROWS)
+        along = (axis.name + "o", inner, axis.name + "i") if rows else (axis.name, inner)
+        draft.say(name, "reorder", axes=(*before, outer, *along, *(each.name for each in inside)))
         draft.say(name, "parallel", axis=before[0] if before else outer)
-        draft.say(name, "vectorize", axis=inner)
-        if inside:
-            draft.say(name, "unroll", axis=inside[-1].name)
+        draft.say(name, "vectorize", axis=inner, **(wide(draft, stage) if rows else {}))
+        if rows or inside:
+            draft.say(name, "unroll", axis=inside[-1].name if inside else along[-1])

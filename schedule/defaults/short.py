@@ -5,11 +5,27 @@ from __future__ import annotations
 from math import prod
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis
+from raido.algo.graph.expr import Axis, Const, Op
+from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.stages.inline import is_short
+from raido.schedule.stages.reads import stage_roots
 from raido.schedule.stages.stage import Stage
 
 WRITTEN_OUT = 32  # bodies of short axes, at most: as many values as the largest files of vector registers hold, or half of a thread's
+
+
+def is_stacked(stage: Stage, axis: Axis) -> bool:
+    """Whether a stage chooses by the index along an axis of known length among as many expressions as there are indices (`rd.stack`)."""
+    count = index.constant_value(axis.extent)
+    if count is None or count > WRITTEN_OUT:
+        return False
+    chosen = [
+        node.args[0] for node in scalar_nodes(*stage_roots(stage)) if isinstance(node, Op) and node.name == "select"
+    ]
+    tests = {
+        e for e in chosen if isinstance(e, Op) and axis.var in e.args and any(isinstance(a, Const) for a in e.args)
+    }
+    return len(tests) >= count - 1
 
 
 def written_out_axes(stage: Stage) -> tuple[Axis, ...]:

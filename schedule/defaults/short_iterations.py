@@ -15,6 +15,7 @@ from raido.schedule.defaults.chains import chain, is_line_of_folds
 from raido.schedule.defaults.demand import is_dependent
 from raido.schedule.defaults.draft import Draft, known
 from raido.schedule.defaults.facts import is_made_for_elements
+from raido.schedule.defaults.latency import gangs_of_sums
 from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.stage import ControlStage, Stage, is_array_loop
 
@@ -31,7 +32,10 @@ def say_short_iterations(draft: Draft, stage: Stage, vector: Axis | None, chunk:
     if not is_in_iterations(draft, stage) or not may_branch(draft, stage):
         return
     branch = draft.branch()
-    said = branch.say(stage.name, "vectorize", axis=vector.name) if chunk and vector is not None else False
+    said = False
+    if chunk and vector is not None:
+        gangs = gangs_of_sums(stage, vector, draft.machine)
+        said = branch.say(stage.name, "vectorize", axis=vector.name, interleave=gangs)
     if said or branch.say(stage.name, "reorder", axes=tuple(names)):
         most = chunk if said else SHORT
         draft.accept(branch.when(stage.name, " and ".join(f"{axis.name} <= {most}" for axis in open_)))

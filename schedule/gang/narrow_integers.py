@@ -112,7 +112,7 @@ class Narrowing(IntegerRanges):
         """A comparison of integers in the narrowest type that holds both."""
         ranges = [self.range_of(a) for a in e.args]
         for bits in (16, 32):
-            dtype = _type_of(ranges, bits) if bits < e.args[0].dtype.bits else None
+            dtype = type_of(ranges, bits) if bits < e.args[0].dtype.bits else None
             sides = [] if dtype is None else [self.narrow(a, dtype, bits) for a in e.args]
             if dtype is not None and None not in sides:
                 return Op(e.name, bool_, tuple(sides))  # type: ignore[arg-type]
@@ -149,14 +149,14 @@ class Narrowing(IntegerRanges):
             return _built(e.name, dtype, [self.narrow(e.args[0], dtype, below), const(dtype, distance)])
         if e.name not in WHOLE or (e.name in ("shr", "floordiv", "floormod") and not is_divisor(e, dtype.bits)):
             return None
-        own = _type_of([self.range_of(a) for a in (*e.args, e)], dtype.bits)
+        own = type_of([self.range_of(a) for a in (*e.args, e)], dtype.bits)
         if own is None:
             return None
         result = _built(e.name, own, [self.narrow(a, own, own.bits) for a in e.args])
         return None if result is None else _cast(result, dtype)
 
 
-def _type_of(ranges: list[Range | None], bits: int) -> DType | None:
+def type_of(ranges: list[Range | None], bits: int) -> DType | None:
     """The type of so many bits that holds all of these."""
     for dtype in (u16, i16) if bits == 16 else (i32, u32):
         low, high = whole_range(dtype)

@@ -1,4 +1,5 @@
-"""Register promotion of sums that lanes add to in memory, for loops under a mask (Cooper & Lu: Register promotion in C programs, 1997).
+"""Register promotion of sums, and of running values, that lanes add to in memory, for loops under a mask (Cooper & Lu: Register promotion in C
+programs, 1997).
 
     for r in 0..8: sum[x +: 16] = sum[x +: 16] + a[r, x +: 16] where on
 
@@ -12,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.lanes import Mask
-from raido.schedule.nest.effects import bound_within, is_scan, loads, reads, writes
+from raido.schedule.nest.effects import bound_within, loads, reads, writes
 from raido.schedule.nest.nodes import Fold, For
 from raido.schedule.nest.values import Buffer, NestExpr
 from raido.schedule.nest.walk import statements_within
@@ -40,7 +41,7 @@ def sums_to_promote(loop: For) -> list[Fold]:
             places.setdefault(access.buffer, set()).add(None)
         for access in writes(s):
             places.setdefault(access.buffer, set()).add(access.indices if isinstance(s, Fold) else None)
-        if isinstance(s, Fold) and not is_scan(s):
+        if isinstance(s, Fold):
             folds.setdefault(s.buffers, s)
     return [
         fold

@@ -90,8 +90,9 @@ class GangSteps(GangStores):
         """Loads the sums under a mask that all iterations of a loop add to, before it."""
         made: dict[Place, Promoted] = {}
         for fold in sums_to_promote(loop) if self.mask is not None else ():
-            mine = any(b in self.info.private or b.scope == "register" or b in self.partials for b in fold.buffers)
-            if mine or (fold.buffers, fold.indices) in self.promoted or not self.info.varies(*fold.indices):
+            kept = [b for b in fold.buffers if b.scope == "register" and b not in self.registers.memory]
+            mine = any(b in self.info.private or b in self.partials for b in fold.buffers)
+            if kept or mine or (fold.buffers, fold.indices) in self.promoted or not self.info.varies(*fold.indices):
                 continue
             flat = [self._flat_motion(b, fold.indices) for b in fold.buffers]
             if any(motion is None or motion.stride != 1 for motion in flat):
@@ -118,11 +119,14 @@ class GangSteps(GangStores):
 
     def _fold_promoted(self, s: Fold, promoted: Promoted) -> None:
         """A step of a fold whose sums are in registers; lanes that were off before the loop may have anything."""
-        held = [tuple(Read(r, (), None) for r in registers) for registers in promoted.registers]
-        for registers, old, new in zip(promoted.registers, held, self._steps(s, held), strict=True):
+        held: list[Vectors] = [tuple(Read(r, (), None) for r in registers) for registers in promoted.registers]
+        held = [self._name("held", values) for values in held] if is_scan(s) else held
+        steps = self._steps(s, held)
+        for registers, old, new in zip(promoted.registers, held, steps, strict=True):
             for g, register in enumerate(registers):
                 on = None if self.mask is promoted.mask else lane_mask(self.mask, g)
                 self.out.append(Store(register, (), new[g] if on is None else choose(on, new[g], old[g])))
+        self.vectors.update((*zip(s.before, held, strict=False), *zip(s.after, steps, strict=False)))
 
     def _fold_each_lane(self, s: Fold) -> None:
         """One lane after the other folds into shared memory: for places that only the data knows."""

@@ -35,6 +35,7 @@ from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, ma
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.large_streams import part_large_streams
 from raido.schedule.gang.narrow_integers import narrow_integers
+from raido.schedule.gang.narrow_sums import narrow_sums
 from raido.schedule.gang.near_uses import name_near_uses
 from raido.schedule.gang.registers import LanesSeen, NotRegisters, Registers
 from raido.schedule.gang.values import Partial
@@ -69,7 +70,8 @@ _LARGE_BODY = 60
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """The nest with every vector loop turned into code for gangs of lanes."""
     nest = read_where_chosen(fold_constants(nest))
-    nest = part_large_streams(narrow_integers(find_extremes_first(keep_first_places(nest))))
+    nest = narrow_sums(find_extremes_first(keep_first_places(nest)), vector_bits)
+    nest = part_large_streams(narrow_integers(nest))
     memory: set[Buffer] = set()
     keep: set[Buffer] = set()
     while True:

@@ -49,7 +49,6 @@ _DECIDED = frozenset(  # operations that are looked at, which ranges or literals
 )
 _QUOTIENTS = {"floordiv": ix.floordiv, "mod": ix.mod, "floormod": ix.mod}
 
-
 Part = tuple[int, tuple[tuple[str, int], ...]]
 
 
@@ -280,8 +279,10 @@ class Converter:
                     return settled
             elif node.name in ("select", "logical_and", "logical_or"):
                 return fold_choice(node, args)  # type: ignore[arg-type]
-            elif node.name in ("eq", "ne") and all(isinstance(a, Const) and a.dtype is i64 for a in args):
-                return const(bool_, (args[0] is args[1]) == (node.name == "eq"))
+            elif node.name in ("eq", "ne") and node.args[0].dtype is i64:
+                same = _are_equal(args, facts)  # type: ignore[arg-type]
+                if same is not None:
+                    return const(bool_, same == (node.name == "eq"))
             return node if all(map(is_, args, node.args)) else Op(node.name, node.dtype, args)
         if isinstance(node, (Const, SizeVar, Var)):
             return node
@@ -431,6 +432,15 @@ class Converter:
         due = self._needed(holds, args, facts)
         self.faults.setdefault(safe, (Fault(due, "power", self.sites.number(node), (shown,)),))
         return safe
+
+
+def _are_equal(sides: tuple[Expr, Expr], facts: Facts) -> bool | None:
+    """Whether two indices are equal, if known."""
+    a, b = (as_state(ix.canonical(e)) for e in sides)
+    if a is b:
+        return True
+    apart = is_affine(a) and is_affine(b) and (facts.less(a, b) or facts.less(b, a))
+    return False if apart else None
 
 
 def fold_choice(node: Op, args: tuple[Expr, ...]) -> Node:

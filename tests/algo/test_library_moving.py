@@ -75,6 +75,17 @@ def test_one_dimension(shape: tuple[int, ...]) -> None:
     )
 
 
+def test_reshape_joins_axes_apart_where_sizes_are_rounded_down() -> None:
+    """Channels in groups and back: indices of rows and columns stay what they are, whatever the number of channels."""
+    groups = rd.algorithm(x="f32[n, c, h, w]")(
+        lambda x: (x.reshape(x.shape[0], 4, x.shape[1] // 4, *x.shape[2:]) * 2).reshape(*x.shape)
+    )
+    same(groups, lambda x: x * 2, sample((3, 8, 2, 5), np.float32), compiled=True)
+    assert groups.compile().source("nest").count("//h") == groups.compile().source("nest").count("//w") == 0
+    with pytest.raises(rd.SizeMismatch):
+        groups(sample((3, 9, 2, 5), np.float32))
+
+
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (3, 2, 4)], ids=ids)
 def test_reshape_in_column_major_order(shape: tuple[int, ...]) -> None:
     same(

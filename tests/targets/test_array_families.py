@@ -108,6 +108,36 @@ def test_first_extremes(dtype, which):
             assert whole == of_numpy(data)
 
 
+@pytest.mark.parametrize("dtype", ("u8", "i16"))
+def test_sums_of_narrow_integers_never_overflow(dtype):
+    """Along lanes, down columns and through planes, of the least and of the greatest elements, in more iterations than narrow sums take."""
+    own = np.dtype(getattr(rd, dtype).numpy)
+    wide = rd.algorithm(lambda a: (rd.sum(a), rd.mean(a), rd.sum(a > 0), rd.sum(a - 1)), a=f"{dtype}[n]")
+    axes = rd.algorithm(lambda a: tuple(f(a, axis=k) for f in (rd.sum, rd.mean) for k in (0, 1)), a=f"{dtype}[n, m]")
+    floats = rd.algorithm(lambda a: rd.sum(a.astype("f32"), axis=0), a=f"{dtype}[n, m]")
+    planes = rd.algorithm(lambda a: rd.sum(a, axis=0, dtype="i32"), a=f"{dtype}[k, n, m]")
+    for end in (np.iinfo(own).min, np.iinfo(own).max):
+        for n in (0, 1, 70, 70_001, 131_073):
+            a = np.full(n, end, own)
+            found = wide(a)
+            assert found[0] == a.sum() and found[2] == (a > 0).sum() and found[3] == (a - own.type(1)).sum()
+            assert n == 0 or found[1] == end
+        for shape in ((1, 1), (300, 70), (9, 70_001), (66_000, 3)):
+            a = np.full(shape, end, own)
+            for found, want in zip(axes(a), (a.sum(0), a.sum(1), a.mean(0), a.mean(1)), strict=True):
+                np.testing.assert_array_equal(found, want)
+        a = np.full((257, 70), end, own)
+        np.testing.assert_array_equal(floats(a), a.astype("f4").sum(0))
+        a = np.full((600, 3, 70), end, own)
+        np.testing.assert_array_equal(planes(a), a.sum(0, dtype="i4"))
+
+
+@pytest.mark.parametrize("cpu", [needs("x86-64-v4")])
+def test_sums_of_bytes_have_lanes_of_16_bits_down_columns(cpu):
+    mean = rd.algorithm(lambda a: rd.mean(a, axis=0), a="u8[n, m]")
+    assert "few_0: u16x32 register" in mean.compile(rd.Target("llvm", cpu=cpu)).source("gang")
+
+
 @pytest.mark.parametrize("cpu", [needs("znver4")])
 def test_extremes_are_found_by_lanes_as_narrow_as_elements(cpu):
     place = rd.algorithm(lambda a: rd.argmax(a), a="u8[n]")
@@ -131,3 +161,55 @@ def test_bins_of_one_width_hold_what_their_edges_say():
             bins_of = np.searchsorted(edges, inside, "right") - 1
             bins_of[inside == edges[-1]] = bins - 1
             np.testing.assert_array_equal(counts, np.bincount(bins_of, minlength=bins))
+
+
+@pytest.mark.parametrize("cpu", [needs("x86-64-v4")])
+def test_scans_down_columns_keep_running_values_in_whole_lines(cpu):
+    """Arrays in a frame that registers cannot hold begin with a line: no vector of theirs lies in two."""
+    prefix = rd.algorithm(lambda a: rd.cumsum(a, axis=0), a="f32[n, m]").compile(rd.Target("llvm", cpu=cpu))
+    assert "running" in prefix.source("gang") and "load <16 x float>, ptr" in prefix.source("llvm")
+    loads = [line for line in prefix.source("llvm").splitlines() if "load <16 x float>" in line]
+    assert any("align 64" in line for line in loads)
+
+
+def test_scans_down_columns_take_some_rows_at_a_time():
+    rng = np.random.default_rng(6)
+    prefix = rd.algorithm(lambda a: rd.cumsum(a, axis=0), a="f64[n, m]")
+    assert '"y", 4)' in str(prefix.schedule().complete()) and 'unroll("yi")' in str(prefix.schedule().complete())
+    for shape in ((0, 3), (3, 0), (1, 1), (3, 40), (4, 520), (13, 1030)):
+        a = numbers(rng, "f64", *shape)
+        np.testing.assert_array_equal(prefix(a), np.cumsum(a, axis=0))
+
+
+def test_small_recurrences_of_folds_have_gangs_side_by_side():
+    """Each fold waits for itself: one gang of few sums is slower than several."""
+
+    def scores(a, b):
+        return rd.loop(b.shape[0], lambda t, d: rd.max(d[:, None] + a, axis=0) + b[t], rd.zeros(a.shape[0], "f32"))
+
+    viterbi = rd.algorithm(scores, a="f32[s, s]", b="f32[t, s]")
+    small = [line for line in str(viterbi.schedule().complete()).splitlines() if line.startswith("sw.vectorize")]
+    assert small and all("interleave" in line for line in small)
+    rng = np.random.default_rng(7)
+    for s in (1, 15, 16, 40, 64, 100):
+        a, b = numbers(rng, "f32", s, s), numbers(rng, "f32", 7, s)
+        d = np.zeros(s, "f4")
+        for row in b:
+            d = (d[:, None] + a).max(0) + row
+        np.testing.assert_array_equal(viterbi(a, b), d)
+
+
+def test_stacked_elements_are_folded_without_choices():
+    def spread(x):
+        return rd.std(rd.stack([x[k : x.shape[0] - 9 + k] for k in range(10)], axis=0), axis=0)
+
+    rolling = rd.algorithm(spread, x="f64[n]")
+    assert 'unroll("r")' in str(rolling.schedule().complete())
+    x = np.random.default_rng(9).random(100)
+    np.testing.assert_allclose(rolling(x), np.lib.stride_tricks.sliding_window_view(x, 10).std(1))
+
+
+def test_tests_of_the_border_are_not_made_inside():
+    text = rd.algorithm(lambda a: rd.gradient(a, axis=1), a="f32[h, w]").compile().source("nest")
+    inside = [line for line in text.splitlines() if "/ 2.0" in line and "clamp" not in line and "if" not in line]
+    assert len(inside) == 2

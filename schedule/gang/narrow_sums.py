@@ -1,0 +1,147 @@
+"""Sums of narrow integers, added up in 16 or 32 bits for as many iterations as cannot overflow: more lanes, and fewer conversions.
+
+    before   for rii in rio..rio + 8: fold sum[x] = sum[x] + f64(a[rii, x])
+    after    few: u16 = 0; for rii in rio..rio + 8: fold few = few + u16(a[rii, x])
+             fold sum[x] = sum[x] + f64(few)
+
+A sum of floats is added up so where each sum of a few integers is one of its numbers: nothing is rounded. Loops of more iterations go through
+as many at a time. Where each lane has a loop, lanes are as many as narrow sums fill a register.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import f32, f64
+from raido.algo.graph.expr import Expr, Node, Op, const, fresh
+from raido.algo.graph.facts import greatest
+from raido.algo.graph.rewrite import free_variables
+from raido.schedule.gang.narrow_integers import Narrowing, type_of
+from raido.schedule.gang.variability import Variability
+from raido.schedule.nest.effects import buffers_read, is_scan, written
+from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Nest, Statement, Store
+from raido.schedule.nest.values import Buffer, Read, new_serial
+from raido.schedule.nest.walk import map_block, statements_within, with_blocks
+
+BYTES = 1 << 8  # elements of 8 bits, whose sum has 16
+BLOCK = 1 << 16  # elements of 16 bits, whose sum has 32; so many of 8 bits have a sum that is an f32
+EXACT = {f32: 1 << 24, f64: 1 << 53}  # integers up to here are floats
+
+Few = tuple[Alloc, Store, Fold, Fold]
+
+
+def narrow_sums(nest: Nest, vector_bits: int) -> Nest:
+    """The nest whose vector loops add narrow integers up in few bits."""
+
+    def inside(block: Block) -> Block:
+        return map_block(block, statement)
+
+    def statement(s: Statement) -> Statement:
+        if isinstance(s, For) and s.kind == "vector":
+            return _over_lanes(s) or _in_lanes(s, vector_bits)
+        return with_blocks(s, inside, setups=False)
+
+    body = inside(nest.body)
+    return nest if body is nest.body else replace(nest, body=body)
+
+
+def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statement, int] | None:
+    """A loop with narrow sums, and how many bits the widest of them has; in blocks of so many iterations where it may have more."""
+    low, high = ix.as_index(loop.low), ix.as_index(loop.high)
+    most = greatest(ix.sub(high, low))
+    for block in blocks:
+        few = most is not None and most <= block
+        if not few and lanes is not loop and Variability(lanes).varies(low, high):
+            return None
+        first = fresh("block")
+        part = loop if few else replace(loop, low=first, high=ix.minimum(ix.add(first, block), high))
+        made = _narrowed(part, lanes, most if few and most is not None else block)
+        bits = 0 if made is None else max(s.buffer.dtype.bits for s in made.statements if isinstance(s, Alloc))
+        if made is not None and (bits == 16 or block == blocks[-1]):
+            return made if few else For(first, low, high, block, made, "serial", stage=loop.stage, loop=loop.loop), bits
+    return None
+
+
+def _over_lanes(loop: For) -> Statement | None:
+    """A loop whose lanes add to one sum."""
+    made = _in_blocks(loop, loop, (BLOCK,))
+    return None if made is None else made[0]
+
+
+def _in_lanes(loop: For, vector_bits: int) -> For:
+    """A loop whose lanes have loops of their own, which add to a sum each."""
+    widest = 0
+
+    def inside(block: Block) -> Block:
+        return map_block(block, narrowed)
+
+    def narrowed(s: Statement) -> Statement:
+        nonlocal widest
+        if not isinstance(s, For) or s.kind == "vector":
+            return s
+        made = _in_blocks(s, loop, (BYTES, BLOCK))
+        other = with_blocks(s, inside, setups=False) if made is None else made[0]
+        widest = max(widest, made[1] if made is not None else 64 if other is s else 0)
+        return other
+
+    body = inside(loop.body)
+    return loop if body is loop.body else replace(loop, body=body, lanes=loop.lanes or vector_bits // widest)
+
+
+def _narrowed(loop: For, lanes: For, most: int) -> Block | None:
+    """A loop that does nothing but add to sums, each in one place, with a narrow sum for each of them."""
+    folds = [s for s in loop.body.statements if isinstance(s, Fold)]
+    names: dict[Node, Expr] = {s.var: s.value for s in loop.body.statements if isinstance(s, Let)}  # type: ignore[misc]
+    if loop.step != 1 or not folds or len(folds) + len(names) < len(loop.body.statements):
+        return None
+    if not written(loop.body).isdisjoint(buffers_read(names.values())):
+        return None
+    inside = {s.var for s in statements_within(lanes.body) if isinstance(s, (For, Let))}
+    narrowing = Narrowing(names, {lanes.var, *inside})
+    found: dict[Statement, Few] = {}
+    for fold in folds:
+        if not free_variables_of(fold).isdisjoint({loop.var, *names}):
+            return None
+        few = _few(fold, most, narrowing)
+        if few is None:
+            return None
+        found[fold] = few
+    body = Block(tuple(found[s][2] if s in found else s for s in loop.body.statements))
+    begun = tuple(s for few in found.values() for s in few[:2])
+    return Block((*begun, replace(loop, body=body), *(few[3] for few in found.values())))
+
+
+def free_variables_of(fold: Fold) -> set[Node]:
+    """The variables of the place that a fold adds to."""
+    return {var for e in fold.indices for var in free_variables(e)}
+
+
+def _few(fold: Fold, most: int, narrowing: Narrowing) -> Few | None:
+    """A narrow sum, its start, the fold into it, and that of it into the sum of a fold; None where none is known to hold so many values."""
+    (step, *others), (buffer, *_), left = fold.step, fold.buffers, fold.left[0]
+    if fold.monoid != "add" or others or is_scan(fold) or not isinstance(step, Op) or step.name != "add":
+        return None
+    if left not in step.args or step.args[0] is step.args[1]:
+        return None
+    value: Expr = step.args[step.args[0] is left]
+    if buffer.dtype.is_float:
+        if buffer.dtype not in EXACT or not isinstance(value, Op) or value.name != "cast":
+            return None
+        value = value.args[0]
+    bounds = narrowing.range_of(value)
+    if bounds is None:
+        return None
+    low, high = most * min(bounds[0], 0), most * max(bounds[1], 0)
+    if max(-low, high) > EXACT.get(buffer.dtype, high - low):
+        return None
+    dtype = next((t for bits in (16, 32) if bits < buffer.dtype.bits and (t := type_of([(low, high)], bits))), None)
+    narrow = None if dtype is None else narrowing.narrow(value, dtype, dtype.bits)
+    if dtype is None or narrow is None:
+        return None
+    few = Buffer("few", dtype, (), "register", new_serial(), (), 1, None)
+    own, right, zero = fresh("left", dtype), fresh("right", dtype), const(dtype, 0)
+    add = [Op("add", dtype, (own, e)) for e in (narrow, right)]
+    into = Fold((few,), (), (add[0],), (own,), (right,), (add[1],), (zero,), "add")
+    whole = replace(fold, step=(Op("add", buffer.dtype, (left, Op("cast", buffer.dtype, (Read(few, (), None),)))),))
+    return Alloc(few), Store(few, (), zero), into, whole
