@@ -244,7 +244,7 @@ class _Former:
             if gangs == 1:
                 rest: Statement = If(Op("lt", bool_, (done, high)), Block((Let(var, last), body)))
             else:  # fewer turns than a group has gangs, or as many
-                rest = For(turn, done, high, width, Block((start, body)), "serial", copied=False, **_names(loop))
+                rest = For(turn, done, high, width, Block((start, body)), "serial", **{**_names(loop), "copied": False})
             whole = Block((main, Let(done, end), rest))
         few = Op("lt", bool_, (ix.sub(high, low), ix.as_index(width)))
         return If(few, Block((self._rest(loop, low, high, tail.split(":")[1], width > lanes),)), whole)
@@ -257,17 +257,17 @@ class _Former:
         if not several:
             return If(Op("lt", bool_, (low, high)), self._body(loop, 1, low, high))
         if _waits(loop):
-            return self._halved_rest(loop, low, high, gangs)
+            return self._halved_rest(loop, low, high, gangs, least=1 if loop.copied else gangs)
         masked = self._body(loop, 1, _bound(loop), high)
         return For(_bound(loop), low, high, lanes * loop.step, masked, "serial", **_names(loop))
 
-    def _halved_rest(self, loop: For, low: Expr, high: Expr, gangs: int) -> Statement:
+    def _halved_rest(self, loop: For, low: Expr, high: Expr, gangs: int, least: int) -> Statement:
         """At most so many gangs under masks: all of them where more than half of them are needed, else half of them, and so on."""
-        if gangs == 1:
-            return self._rest(loop, low, high, "mask", False)
+        if gangs == least:
+            return If(Op("lt", bool_, (low, high)), self._body(loop, gangs, low, high))
         half = gangs // 2
         many = Op("gt", bool_, (ix.sub(high, low), ix.as_index(half * self.describe(loop)[1] * loop.step)))
-        return If(many, self._body(loop, gangs, low, high), Block((self._halved_rest(loop, low, high, half),)))
+        return If(many, self._body(loop, gangs, low, high), Block((self._halved_rest(loop, low, high, half, least),)))
 
     def _constant_count(self, loop: For, low: Expr, high: Expr, count: int) -> list[Statement]:
         """Whole groups, whole gangs, and the rest; nothing is tested."""
@@ -315,7 +315,7 @@ def _bound(loop: For) -> Var:
 
 
 def _names(loop: For) -> dict[str, Any]:
-    return {"stage": loop.stage, "loop": loop.loop}
+    return {"stage": loop.stage, "loop": loop.loop, "copied": loop.copied}
 
 
 def _scalar_loop(loop: For, low: Expr, info: Variability) -> For:

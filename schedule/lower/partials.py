@@ -31,6 +31,8 @@ from raido.schedule.lower.coordinates import Coordinates
 from raido.schedule.lower.jobs import Job
 from raido.schedule.lower.thread_folds import is_bound
 from raido.schedule.lower.work import Work
+from raido.schedule.nest.nodes import For, Statement
+from raido.schedule.nest.walk import map_block, with_blocks
 from raido.schedule.plan import LoopPlan, Split, StagePlan
 from raido.schedule.strategies.parts import part_name
 
@@ -105,9 +107,12 @@ class PartialFolds:
         return around or is_bound(job.plan.loops[position], "block")
 
     def fold(self, partials: Partials, position: int) -> None:
-        """The stage's results, of its partial results."""
+        """The stage's results, of its partial results: few iterations, of which a code generator is to make no copies."""
         with self._block(partials.fold.job):
+            made = self.builder.scope.statements
+            before = len(made)
             self.loops.level(partials.fold, position)
+            made[before:] = map(_made_once, made[before:])
 
     def rewritten(self, work: Work, position: int, count: Expr, within: Sequence[Expr] = ()) -> Partials:
         """The two reductions, with memory for so many partial results; they are not combined where an extent `within` is 0."""
@@ -176,6 +181,12 @@ class PartialFolds:
             return nullcontext()
         how = {"kind": "parallel", "level": "block.x", "stage": job.stage.name, "loop": job.plan.loops[-1].name}
         return self.builder.loop(fresh("block"), ix.as_index(0), ix.as_index(1), 1, **how)
+
+
+def _made_once(s: Statement) -> Statement:
+    """The statement with loops of which no copies are to be made."""
+    s = with_blocks(s, lambda block: map_block(block, _made_once))
+    return replace(s, copied=False) if isinstance(s, For) else s
 
 
 def _lanes_in_tiles(job: Job, own: Sequence[LoopPlan]) -> bool:

@@ -1,8 +1,12 @@
-"""Loops of few iterations: one of at most one is a branch, and those behind whole groups of gangs are not copied."""
+"""Loops of few iterations: one of at most one is a branch, and those behind whole groups of gangs are not copied, nor folds of chunks.
+Loops around loops with large bodies hide their variable."""
 
 import numpy as np
 
 import raido as rd
+from raido.schedule.nest.nodes import For
+from raido.schedule.nest.walk import statements_within
+from raido.targets.compile import Compilation
 
 
 @rd.algorithm
@@ -51,3 +55,36 @@ def test_a_gang_behind_whole_gangs_is_a_branch():
     for w in range(30):
         a = numbers(2, w)
         assert (made(a) == 2 * a).all()
+
+
+def test_folds_of_partial_results_are_not_copied():
+    @rd.algorithm
+    def column_sums(a: rd.f32["h", "w"]):
+        return rd.sum(a, axis=0)
+
+    made = Compilation(column_sums.trace(), rd.Target(), None, {})
+    for nest in (made.nest, made.gang):
+        assert {s.copied for s in statements_within(nest.body) if isinstance(s, For) and s.loop == "chunk"} == {False}
+    folds = made.functions["raido_column_sums.reduce_1"].script().split("for chunk")[1].split("rd.give")[0]
+    assert folds.count("rd.once") == 1 + folds.count("for x")  # of chunks, and of gangs
+
+    @rd.algorithm
+    def product(a: rd.f32["n", "k"], b: rd.f32["k", "m"]):
+        return a @ b
+
+    gang = Compilation(product.trace(), rd.Target(), None, {}).source("gang")
+    assert gang.count("for chunk") == 2  # of whole groups, and of one under masks, however few gangs it needs
+
+
+def test_loops_around_loops_with_large_bodies_hide_their_variable():
+    @rd.algorithm
+    def rows(a: rd.f32["h", "w"]):
+        root = rd.sqrt(a, name="root")
+        return rd.stencil(lambda p: p[0, -1] + p[0, 1] + p[-1, 0] + p[1, 0], root, boundary="clamp", name="out")
+
+    made = rows.compile()
+    tir = made.source("tir")
+    assert tir.count("rd.opaque") == 2  # strips of rows and tiles of rows, not rows of `root` nor columns
+    for h, w in ((1, 1), (5, 40), (71, 19)):
+        a = numbers(h, w)
+        assert np.array_equal(made(a), rows.interpret(a))
