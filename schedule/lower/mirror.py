@@ -2,6 +2,8 @@
 
     for yo, xo: if x of some element of the tile <= y of some: tile of sums
     for y: for x > y: out[y, x] = out[x, y]
+
+The copy runs over tiles of some rows, so that a cache line that it reads serves all of them.
 """
 
 from __future__ import annotations

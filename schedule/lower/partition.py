@@ -40,7 +40,7 @@ class Interior:
     lows: list[Expr] = field(default_factory=list)
     highs: list[Expr] = field(default_factory=list)
     identity: set[Node] = field(default_factory=set)
-    along: dict[Boundary, tuple[Expr, Expr]] = field(default_factory=dict)  # along the split axis, bounds of each one's interior
+    along: dict[Boundary, tuple[Expr, Expr]] = field(default_factory=dict)  # bounds of each one's interior
 
 
 def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
