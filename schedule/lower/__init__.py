@@ -84,7 +84,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
     if any(_may_leave_unread(variant, variant.graph or graph) for variant in variants):
         nest = drop_unread(nest)
-    if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
+    if machine.gpu is None:  # on a GPU, rows of array loops are distributed over blocks, not kept in a cache
         nest = leave_out_unchanged(serial_loops(row_registers(rows_together(nest))))
     else:
         body = deal_out_odd_rows(nest.body) if machine.gpu.branches else nest.body

@@ -15,7 +15,7 @@ from raido.algo.graph.facts import Facts
 from raido.schedule.lower.work import Work
 from raido.schedule.machine import LINE
 
-NARROW = 16
+NARROW = 16  # iterations of a border: lanes of 32 bits in a 512-bit register
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ CHEAP_TO_SELECT = {
     *("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_not", "bit_and", "bit_or", "bit_xor"),
     *ix.BOUNDARY_OPS,
 }
-MOST_SELECTED = 16
+MOST_SELECTED = 16  # nodes of both branches together
 
 
 def eager_children(node: Node) -> Sequence[Any]:

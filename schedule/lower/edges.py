@@ -21,7 +21,7 @@ from raido.schedule.lower.work import Work
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-MOST_ROWS = 64
+MOST_ROWS = 64  # iterations of one unrolled loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,7 @@ class Host:
         if self.iterations and array.shape and not _reads_nothing(array):
             made_before = isinstance(array, Result) and not why and isinstance(stage, ControlStage)
             if made_before and self.hands.why(stage.name, array).why == NOT_ITS_OWN:
-                return  # what a loop begins with, made once for all iterations around it rather than anew in each
+                return  # an initial value, computed once for all iterations around it rather than anew in each
             name = self.loops.names.get(array.form if isinstance(array, Result) else array, "a constant")  # type: ignore[call-overload]
             name = array.name if isinstance(array, Parameter) else name
             copied = Copied(stage.name, array, why) if why else self.hands.why(stage.name, array)
@@ -370,7 +370,7 @@ class Host:
         taken = [self.hands.taken.get(Result(job.form, k)) for k in range(len(job.bodies))]  # type: ignore[arg-type]
         if taken[0] is not None:
             job.in_place = stage.update is not None
-            job.plan = replace(job.plan, stream_stores=None)  # what is written there was read, and is in the caches
+            job.plan = replace(job.plan, stream_stores=None)  # elements were just read: they are cached
             for k, array in enumerate(taken):
                 self.storages[Result(job.form, k)] = self.storages[array]  # type: ignore[index]
             return

@@ -24,7 +24,7 @@ from raido.schedule.stages.stage import AnyStage, Stage
 from raido.schedule.stages.tables import Tables
 from raido.schedule.strategy_parts import part_loop
 
-SHORT_ROW = 32
+SHORT_ROW = 32  # elements: shorter rows are not worth a loop of their own
 
 
 @dataclass(slots=True, eq=False)

@@ -55,7 +55,7 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.state import trip_count
 
-MOST_COPIES = 1024
+MOST_COPIES = 1024  # instances of a body in all unrolled loops around it
 
 
 class Loops:
@@ -295,7 +295,7 @@ class Loops:
         self, job: Job, plan: LoopPlan, var: Var, low: Expr, high: Expr, step: int, kind: str, cut: bool = False
     ) -> Any:
         how = as_planned(plan, job.stage.name, kind)
-        if kind == "vector" and cut and plan.tail == "exact":  # a multiple, cut anywhere, leaves none
+        if kind == "vector" and cut and plan.tail == "exact":  # pieces of a multiple may be none
             how["tail"] = "default"
         elif kind == "parallel":
             how |= {**bound(job.stage, job.plan, plan), "certificates": self._promised(job, plan)}

@@ -85,7 +85,7 @@ class PartialFolds:
         whole = part.copies[0].bounds(plan.name)[2] > 1
         if whole and self._is_in_tiles(job, position + 1):
             inner = (p for p in range(position + 1, len(job.plan.loops)) if job.plan.loops[p].name in job.reduced)
-            job.first_reduction = next(inner, len(job.plan.loops))  # of each tile apart: accumulators may be registers
+            job.first_reduction = next(inner, len(job.plan.loops))  # accumulators of each tile may be registers
             job.version_at = job.version_from(position + 1)  # and tiles may be full
             self.loops.choose(replace(part, phase=self.loops.compute, versioned=False), position, [[first]])
             return
@@ -115,7 +115,7 @@ class PartialFolds:
         """The two reductions, with memory for `count` partial results; zero chunks if an extent in `within` is 0."""
         job, fold = work.job, work.job.carried
         assert fold is not None
-        for n in self.builder.can_be_empty(within):  # chunks of nothing, however many, are not counted
+        for n in self.builder.can_be_empty(within):  # an empty reduction has no chunks, and so no partial results
             count = ix.mul(count, ix.minimum(n, 1))
         open_, extents, _ = self.reductions.open_box(work)
         chunk = Axis(fresh(unused("chunk", work.copies[0])), count)

@@ -32,7 +32,7 @@ from raido.schedule.stages.stage import initial_values
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-MOST_STACK = 256 << 10
+MOST_STACK = 256 << 10  # bytes of one buffer
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 Reader: TypeAlias = tuple[Reads, Ranges]
 """Loads, and the values of the variables in their indices."""

@@ -70,7 +70,7 @@ class Quicksort:
         self.chunks: Chunks = chunks_of(builder, ZERO, self.count, numbers["chunks"])
         self.dtypes = tuple(value.dtype for value in job.reduction.left)
         self.key = self.dtypes[0]
-        self.counter = i32 if self.key.bits <= i32.bits else i64  # of as many lanes as keys
+        self.counter = i32 if self.key.bits <= i32.bits else i64  # with 64-bit keys i64, so that their lanes match
         self.these: tuple[Buffer, ...] = ()
         self.others: tuple[Buffer, ...] = ()
         loop = job.plan.loops[-1]
@@ -78,7 +78,7 @@ class Quicksort:
         if loop.kind == "vector":
             self.lanes |= {"lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
         else:
-            self.network = 0  # lanes are what it is made of
+            self.network = 0  # a network consists of vector loops
 
     def sort(self) -> None:
         """Emits the sort and the stores of the results: nothing is moved if the elements are in order, and two runs in order are merged."""

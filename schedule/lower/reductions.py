@@ -30,8 +30,8 @@ from raido.schedule.stages.stage import initial_values
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-REGISTER_BYTES = 8 << 10
-STACK_BYTES = 64 << 10
+REGISTER_BYTES = 8 << 10  # of one accumulator over all elements of the box
+STACK_BYTES = 64 << 10  # likewise
 Step: TypeAlias = tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]
 """A fold, its accumulators, and their indices."""
 

@@ -26,7 +26,7 @@ from raido.schedule.plan import At
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-STACK_BYTES = 32 << 10
+STACK_BYTES = 32 << 10  # of one buffer
 Compute = Callable[[list[Job], dict[str, Box]], None]
 
 

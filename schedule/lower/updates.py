@@ -167,7 +167,7 @@ class Updates:
         wanted = [k for k in range(first, count + indices) if k not in made]
         found = dict(zip(wanted, loops.emitter.values([form.values[k] for k in wanted]), strict=True))
         for k, value in found.items():
-            if _reads(value) and (job.in_place or k >= count):  # an index is asked for before it is used
+            if _reads(value) and (job.in_place or k >= count):  # an index is tested before it is used
                 found[k] = builder.name("new" if job.in_place else "index", value)
         found |= made
         places: dict[Axis, NestExpr] = {}
