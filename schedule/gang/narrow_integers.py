@@ -59,7 +59,7 @@ def _narrowed_loop(loop: For) -> For:
 
 
 def _narrows(e: Node) -> bool:
-    """Whether an expression is a cast to a narrower integer, or a comparison of integers wider than 16 bits."""
+    """Whether an expression casts an integer wider than 16 bits to a narrower one, or compares integers wider than 16 bits."""
     if not isinstance(e, Op) or e.name not in ("cast", *COMPARISONS):
         return False
     if e.name == "cast":

@@ -30,7 +30,7 @@ class NotRegisters(Exception):
 
 
 class LanesSeen(NotRegisters):
-    """Lanes of a register buffer that are off in one loop are read in another."""
+    """Lanes of a register buffer that are off in one loop are on in another."""
 
 
 @dataclass

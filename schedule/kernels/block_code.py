@@ -72,7 +72,7 @@ def block_code(
     slot: tuple[Expr, Expr],
     limits: Limits,
 ) -> ThreadBlock:
-    """The code of a block's threads. slot: the number of a block among those in flight, and the number of these."""
+    """The code of a block's threads. slot: the number of a block among the blocks in flight, and the number of blocks in flight."""
     lane, count = number_in_block(threads, extent), prod(extent)
     slots = {"block": slot, "thread": (ix.add(ix.mul(slot[0], count), lane), ix.mul(slot[1], count))}
     body = without_single(body, Scope(frozenset(), {}, {}))
@@ -320,14 +320,14 @@ class _BlockCode(BlockMemory):
             self.around.pop()
 
     def _meet(self, reached: Sequence[Access], scope: Scope) -> list[Statement]:
-        """A barrier, if these accesses conflict with one since the last barrier; the accesses are then added to those."""
+        """Emits a barrier, if these accesses conflict with one since the last barrier, and records the accesses."""
         made = self._separated(reached, scope)
         self.since = _union(self.since, reached)
         self.log += reached
         return made
 
     def _separated(self, reached: Sequence[Access], scope: Scope) -> list[Statement]:
-        """A barrier, if these accesses conflict with one since the last barrier."""
+        """Emits a barrier, if these accesses conflict with one since the last barrier."""
         made: list[Statement] = []
         if any(self._conflict(a, b) for a in self.since for b in reached):
             if not scope.uniform:

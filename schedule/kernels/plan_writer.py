@@ -59,7 +59,7 @@ class Pending:
 
 
 def named(buffers: set[Buffer], names: dict[Buffer, str]) -> set[object]:
-    """The buffers, with those that are the same array of the device as one name."""
+    """The buffers, each replaced by the name of its array on the device if it has one."""
     return {names.get(buffer, buffer) for buffer in buffers}
 
 

@@ -65,7 +65,7 @@ USUAL = Machine()
 def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USUAL) -> Nest:
     """The scalar nest of a program under its plans: one body for each variant, tested in order, the one without a test last.
 
-    machine: its cache sizes bound the rows of array loops; with a GPU, copies to shared memory are distributed and pipelined.
+    machine: its `gpu`, None for a CPU, selects the passes that follow, and bounds the shared memory of a block.
     """
     program = graph.program
     shapes, outputs, counts = _results(graph)
@@ -115,7 +115,7 @@ def row_orders_of(variant: Variant, machine: Machine, open_: Collection[str]) ->
 
 
 def _results(graph: StageGraph) -> tuple[tuple[tuple[Expr, ...], ...], tuple[Buffer, ...], dict[SizeVar, Buffer]]:
-    """The shapes of a program's results, their output buffers, and a scalar i64 buffer for each data-dependent size in those shapes."""
+    """The shapes of a program's results, their output buffers, and a scalar i64 buffer for each data-dependent size in the shapes."""
     shapes = graph.shapes or tuple(array.shape for array in graph.results)
     bounds: dict[Expr, Expr] = {counted.size: counted.bound for counted in graph.counts if counted.bound is not None}
     loose = {counted.size for counted in graph.counts if counted.bound is None}

@@ -115,7 +115,8 @@ class BlockScans:
         blocks.each(work, position, block, reads=not apart, certificates=last.certificates, alone=alone)
 
     def _where(self, who: Expr | bool, more: Expr | None, emit: Callable[[], None]) -> None:
-        """Emits statements behind the test `who`, unless it is a known boolean, and the test that `more`, if given, is at least 0."""
+        """Emits statements behind the condition `who`, unless it is a known boolean, and behind the test that `more`, if given, is at least
+        0."""
         tests = [] if isinstance(who, bool) else [who]
         known = [] if more is None else [more]
         tests += map(as_comparison, known)

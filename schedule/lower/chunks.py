@@ -55,8 +55,8 @@ def _span(builder: Builder, low: Expr, high: Expr, count: Expr) -> Expr:
 
 @contextmanager
 def each_chunk(builder: Builder, chunks: Chunks, **how: Any) -> Iterator[tuple[Var, Expr, Expr]]:
-    """A loop over chunks, as a context that yields a chunk's number, its first index and its end. Parallel, unless an enclosing loop
-    already is."""
+    """A loop over chunks, as a context that yields a chunk's number, its first index and its end. It is parallel by default, unless an
+    enclosing loop is, or there is a single chunk."""
     alone = builder.threaded or ix.constant_value(chunks.count) == 1
     chunk = fresh("chunk")
     with builder.loop(chunk, ZERO, chunks.count, 1, **{"kind": "serial" if alone else "parallel", **how}):

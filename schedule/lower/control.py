@@ -250,7 +250,7 @@ class Control:
             self._view(stage.state[m], current[m], scope)
 
     def _end(self, form: ArrayLoop | ArrayWhile | ArrayCond, buffers: list[Buffer], changing: list[int]) -> None:
-        """Declares that the results of a loop or branch are in `buffers`; those in `changing` are read through views."""
+        """Declares that the results of a loop or branch are in `buffers`; results number `changing` are read through views."""
         for k, buffer in enumerate(buffers):
             self.host.storages[Result(form, k)] = Storage(buffer)
         self.host.learn(form)

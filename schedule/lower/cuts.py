@@ -76,7 +76,8 @@ def _border_kind(kind: str, width: Expr, facts: Facts) -> str:
 
 
 def at_lines(work: Work, kind: str, bounds: tuple[Expr, Expr], interior: tuple[Expr, Expr]) -> Cut | None:
-    """The split of a row at cache lines; None where stores are not streamed, or the row is provably no multiple of a line or too short."""
+    """The split of a row at cache lines; None where the loop is not vectorised or stores are not streamed, or where the row is provably too
+    short or no multiple of a line."""
     job, (low, high), (first, last) = work.job, bounds, interior
     alone = all(loop.kind != "unroll" for loop in job.plan.loops)
     if kind != "vector" or job.plan.stream_stores is None or not alone or ix.constant_value(low) != 0:

@@ -56,7 +56,7 @@ class ValueEmitter:
         return [self._operand(root, level) for root in roots]
 
     def _block(self, roots: Sequence[Expr]) -> list[NestExpr]:
-        """Evaluates the roots in the current scope, and the nodes that evaluating it always needs."""
+        """Evaluates the roots in the current scope, and every node that they evaluate unconditionally."""
         order = self._eager_order(roots)
         self._eager.append(set(order))
         for node in order:

@@ -188,8 +188,8 @@ class Host:
         return self.control.lasting_states(loop)
 
     def note_copy(self, stage: AnyStage, array: Array, why: str = "") -> None:
-        """Records a whole-array copy to warn of, if it runs in every iteration of a loop and recomputing the array would read less
-        memory."""
+        """Records a whole-array copy to warn of, if it runs in every iteration of a loop; none of an array that is computed without reading
+        others, because computing it again would cost as much."""
         if self.iterations and array.shape and not _reads_nothing(array):
             made_before = isinstance(array, Result) and not why and isinstance(stage, ControlStage)
             if made_before and self.hands.why(stage.name, array).why == NOT_ITS_OWN:

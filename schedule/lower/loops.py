@@ -252,7 +252,7 @@ class Loops:
         self._plain(work, position, "matrix", low, high, step)
 
     def _runs_once(self, low: Expr, high: Expr, step: int) -> bool:
-        """Whether a loop provably has exactly one iteration, as the loop over outer tiles inside a single tile has."""
+        """Whether a loop provably has exactly one iteration, even if its bounds are not constant."""
         return ix.constant_value(self.builder.facts.decided(ix.ceildiv(ix.sub(high, low), step))) == 1
 
     def _rounds(self, lows: Sequence[Expr], highs: Sequence[Expr], step: int) -> int | None:

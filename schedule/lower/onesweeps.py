@@ -26,7 +26,7 @@ COUNTED = 8  # blocks' worth of elements that a block counts before it adds its 
 
 
 class Onesweep(BlockSort):
-    """A sort by blocks that wait for those before them, on devices where a branch that all threads of a block take runs one side."""
+    """A sort by blocks that wait for earlier ones, on devices that run only the side of a branch that all threads of a block take."""
 
     apart = True
 

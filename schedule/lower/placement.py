@@ -1,8 +1,8 @@
 """Producers inside loops: the region of each that is needed there, and its memory.
 
 At the loop where producers are computed, the boxes of all stages inside that loop follow from their readers, consumers first (Halide's
-bounds inference). A stage and the stages fused into its loops are computed for the same indices along the axes that they share: the union
-of what is read of each.
+bounds inference). A stage and the stages fused into its loops are computed for the same indices along the axes that they share: the
+bounding box of all reads of any of them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Placement:
             self._compute(group, kept)
 
     def _for_start(self, work: Work, jobs: list[Job]) -> list[Job]:
-        """The stages among `jobs` on which an update's initial values depend; its iterations, and what they read, come later."""
+        """The stages among `jobs` on which an update's initial values depend; producers of its iterations are computed later."""
         assert work.job.reduction is not None
         needed: set[Node] = {
             load.array.form for load in loads_in(*initial_values(work.job.reduction)) if isinstance(load.array, Result)

@@ -120,8 +120,8 @@ class PrivateBins:
     # Steps
 
     def _by_one_thread(self, part: Work, position: int, copy: Axis) -> None:
-        """Emits the iterations of a chunk by one thread; those of the only loop over them, or of a tile, use the replicas of the bins in
-        turn."""
+        """Emits the iterations of a chunk by one thread; in the only loop over them, or the loop over a tile, they use the replicas of the
+        bins in turn."""
 
         def take(strip: Work, at: int, made: Callable[[Work], Made]) -> None:
             self._in_turn(replace(strip, phase=self.updates.of_made(made)), at, copy)

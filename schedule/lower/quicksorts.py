@@ -324,8 +324,8 @@ class Quicksort:
     def _rank(
         self, part: Part, before: Callable[[NestExpr, NestExpr, NestExpr], NestExpr], found: Buffer | None = None
     ) -> None:
-        """Stores the elements by the number of those `before` them, a function of the other key, the own key, and whether the other stands
-        earlier; adds up all ranks in `found`."""
+        """Stores each element at the index that is the number of elements `before` it. before: a condition on the other key, the own key,
+        and whether the other stands earlier. found: a register that receives the sum of all ranks."""
         builder, counter = self.builder, self.counter
         with self._along(part) as at:
             own = [builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]

@@ -135,7 +135,7 @@ def highest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
 
 
 def _outermost(bounds: list[Expr], sign: int) -> list[Expr]:
-    """The bounds without those that another one exceeds by a constant: the largest are kept (sign 1), or the smallest (−1)."""
+    """The bounds that none of the others exceeds by a constant: the largest ones (sign 1), or the smallest ones (−1)."""
     kept: list[Expr] = []
     for e in bounds:
         for k, other in enumerate(kept):

@@ -59,7 +59,7 @@ def single_monoid(form: Reduce) -> str:
 
 
 def operand_uses(form: Reduce, contract: bool, uses: Sequence[int]) -> list[int]:
-    """The number of occurrences of each operand of a step in the operator; uses: those of each value."""
+    """The number of occurrences of each operand of a step in the operator, given the number of occurrences of each value."""
     counts: list[int] = []
     for k, fused in enumerate(products(form, contract)):
         counts += [1, 1] if fused else [uses[k]]

@@ -157,7 +157,7 @@ def _cut_of_rows(work: Work, name: str, low: Expr, high: Expr, facts: Facts) -> 
 
 
 def strongest(conditions: list[Expr]) -> list[Expr]:
-    """The conditions without those that another one implies, being smaller by a constant."""
+    """The conditions without any that follows from another one, which is smaller by a constant."""
     kept: dict[tuple[tuple[Expr, int], ...], tuple[int, Expr]] = {}
     for e in conditions:
         constant, terms = ix.linear(e)

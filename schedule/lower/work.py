@@ -105,7 +105,7 @@ def over_reduced(work: Work, position: int) -> bool:
 
 
 def over_results(work: Work, position: int) -> bool:
-    """Whether the iterations of an update choose among those of the loop at a position."""
+    """Whether the loop at a position runs over result elements that the iterations of an update choose."""
     return work.job.chosen_by_steps(position)
 
 
