@@ -1,5 +1,5 @@
-"""Recognition of arg folds, `argmax` and `argmin`: folds of an element and its index, as `rd.argmax` writes them, which two passes make
-cheaper."""
+"""Recognition of arg folds, `argmax` and `argmin`: folds of an element and its index, as `rd.argmax` writes
+them, which two passes make cheaper."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ EXTREMES = {"gt": "maximum", "lt": "minimum"}
 
 
 def arg_fold(fold: Fold) -> tuple[str, tuple[Expr, ...]] | None:
-    """The comparison by which a fold picks the first extreme, "gt" or "lt", and the element and the index of a step; None for other
-    folds."""
+    """The comparison by which a fold picks the first extreme, "gt" or "lt", and the element and the index of a
+    step; None for other folds."""
     if len(fold.buffers) != 2 or fold.buffers[1].dtype is not i64:
         return None
     for better in EXTREMES:

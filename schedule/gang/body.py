@@ -1,9 +1,9 @@
 """The body of a vector loop, for gangs of lanes instead of one index.
 
-`GangBody` translates statement by statement, control flow here, the rest in its base classes: steps of reductions (`GangSteps`), names and
-stores (`GangStores`), values (`GangValues`). `gangs` gangs are interleaved: a varying value is a tuple with one vector for each, a uniform
-one stays a scalar and is computed once. Lanes that are off (`mask`) read and write no memory, and keep their private state. (Pharr & Mark,
-ispc, 2012.)
+`GangBody` translates statement by statement, control flow here, the rest in its base classes: steps of reductions (`GangSteps`),
+names and stores (`GangStores`), values (`GangValues`). `gangs` gangs are interleaved: a varying value is a tuple with one vector for
+each, a uniform one stays a scalar and is computed once. Lanes that are off (`mask`) read and write no memory, and keep their private
+state. (Pharr & Mark, ispc, 2012.)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.values import Buffer, LaneFold, LaneShuffle, NestExpr, Read, Splat, VectorRead
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-_CHEAP = 24
+_CHEAP = 24  # operations of a divergent side that runs without a test
 
 
 class GangBody(GangSteps):

@@ -9,10 +9,10 @@ stands.
                  found = min over the same r, by vector, of r - block where a[r] is best
                  (m, k) = pick((m, k), (a[block + found], block + found))
 
-An index in each lane takes 64-bit lanes for every element, and a step of the pair several operations; an extreme alone is one or few
-operations on lanes as narrow as the elements. Few blocks have a new extreme: of n blocks in random order about log n. Where each one has,
-as in increasing data, it is read a second time, from the cache. The result is the same to the bit: the element is read again where it was
-found.
+An index in each lane takes 64-bit lanes for every element, and a step of the pair several operations; an extreme alone is one
+or few operations on lanes as narrow as the elements. Few blocks have a new extreme: of n blocks in random order about log n.
+Where each one has, as in increasing data, it is read a second time, from the cache. The result is the same to the bit: the
+element is read again where it was found.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
 BLOCK = 4096  # elements: 64 registers of bytes, so combining lanes is amortised; they fit a first-level cache, indices 16 bits
 FEWEST = 64  # elements of a row of constant length: below, most of the work is combining lanes
-NOWHERE = (1 << 15) - 1
+NOWHERE = (1 << 15) - 1  # the greatest i16, beyond every index in a block
 PLACES = {16: i16, 32: i32, 64: i64}  # as wide as elements, so that masks of comparisons need no conversion
 
 

@@ -38,8 +38,8 @@ PLACES = ((8, u8, 1 << 8), (16, i16, 1 << 15), (32, i32, 1 << 31), (64, i64, 1 <
 
 @dataclass(frozen=True)
 class InOrder:
-    """An arg fold whose indices grow: the fold, its element and index, the index of its first step, and the bounds of the loop over all
-    steps.
+    """An arg fold whose indices grow: the fold, its element and index, the index of its first step, and the
+    bounds of the loop over all steps.
 
     statement: the position, in the block that allocates the buffers, of the statement with the fold.
     """

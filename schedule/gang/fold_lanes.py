@@ -23,7 +23,7 @@ from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Statement, S
 from raido.schedule.nest.values import Buffer, Extract, LaneFold, NestExpr, Read, Splat, VectorVar
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
-_LARGEST = 64
+_LARGEST = 64  # elements of a buffer, each with a partial result of its own
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ def find_reductions(
     describe: Callable[[For], tuple[Variability, int, int]],
     active: set[Buffer],
 ) -> list[Reduction]:
-    """The reductions by lanes inside `statement` whose partial results can live around it. describe: the variability, lanes and gangs of a
-    loop."""
+    """The reductions by lanes inside `statement` whose partial results can live around it. describe: the
+    variability, lanes and gangs of a loop."""
     if isinstance(statement, For) and statement.kind == "parallel":
         return []
     found: dict[tuple[Buffer, ...], list[tuple[Fold, int, int]]] = {}

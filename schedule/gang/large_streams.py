@@ -5,10 +5,10 @@
     after    if 4 * n * m > B:  for x in 0..m by vector: out[y, x] = … (stream above B bytes)
              else:              for x in 0..m by vector: out[y, x] = …
 
-A loop with streamed stores tests for each row where it begins in its cache line, and runs from end to end; without them, the last gang of a
-row may be moved back, and short rows cost nothing extra. Whether results are large is one test for all rows. Chunks of a long row are long
-themselves, and stay unchanged; so do rows with long bodies, where the test takes relatively little and a second version would double the
-compile time.
+A loop with streamed stores tests for each row where it begins in its cache line, and runs from end to end; without them, the last
+gang of a row may be moved back, and short rows cost nothing extra. Whether results are large is one test for all rows. Chunks of a
+long row are long themselves, and stay unchanged; so do rows with long bodies, where the test takes relatively little and a second
+version would double the compile time.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def _parted(loop: For) -> Statement:
 
 
 def _is_large(loop: For) -> Op | None:
-    """The condition that the largest result of a loop is streamed; None where its sizes are constant, or the loop is a chunk or has a long
-    body."""
+    """The condition that the largest result of a loop is streamed; None where its sizes are constant, or the
+    loop is a chunk or has a long body."""
     low, high = ix.as_index(loop.low), ix.as_index(loop.high)
     if any(ix.difference(member, low) is not None for member in ix.members_of(high)):
         return None

@@ -45,8 +45,8 @@ class Meanings:
         return ix.add(atom.args[0], constant * count)
 
     def replace(self, e: NestExpr, known: dict[NestExpr, NestExpr]) -> NestExpr:
-        """The expression with some subexpressions replaced, also in the definitions of its names; `known` holds the replacements, and
-        caches results."""
+        """The expression with some subexpressions replaced, also in the definitions of its names; `known` holds the
+        replacements, and caches results."""
         if e not in known:
             value = self._values.get(e) if isinstance(e, Var) else None  # type: ignore[arg-type]
             if value is None and not isinstance(e, Op):

@@ -169,8 +169,8 @@ class GangSteps(GangStores):
     def _each_lane(
         self, roots: Sequence[NestExpr], bound: set[Var]
     ) -> Iterator[tuple[NestExpr | None, dict[NestExpr, NestExpr]]]:
-        """For every lane of every gang: the condition that it is on (None: always), and the values of the expressions' varying parts in
-        it."""
+        """For every lane of every gang: the condition that it is on (None: always), and the values of the
+        expressions' varying parts in it."""
         parts: dict[NestExpr, Vectors] = {}
         for root in roots:
             self._name_parts(root, bound, parts)

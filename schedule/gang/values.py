@@ -106,8 +106,8 @@ class GangValues:
         return FlatMotion(starts, total, False)
 
     def _regrouped_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
-        """The motion in memory of an access whose indices have quotients and remainders that cancel there; None where it has no constant
-        stride."""
+        """The motion in memory of an access whose indices have quotients and remainders that cancel there; None
+        where it has no constant stride."""
         strides = constant_strides(buffer)
         moving = {d: stride for d, stride in enumerate(strides) if self.info.varies(indices[d])}
         known = [stride for stride in moving.values() if stride is not None]
@@ -216,8 +216,8 @@ class GangValues:
         return tuple(Gather(b, tuple(v[g] for v in vectors), lane_mask(on, g)) for g, b in enumerate(buffers))
 
     def _spread_in_groups(self, e: Read, on: Mask) -> Vectors | None:
-        """A read of one element of each few neighbours in memory, shared by as many lanes, as a shuffled vector: a[f // 4, 3]. None for
-        other reads."""
+        """A read of one element of each few neighbours in memory, shared by as many lanes, as a shuffled vector: a[f //
+        4, 3]. None for other reads."""
         if len(e.indices) < 2 or e.buffer.strides or self.info.varies(*e.indices[:-2], e.indices[-1]):
             return None
         extent, element = ix.constant_value(e.buffer.shape[-1]), ix.constant_value(e.indices[-1])  # type: ignore[arg-type]
@@ -235,8 +235,8 @@ class GangValues:
         return tuple(out)
 
     def _motion_in_groups(self, e: NestExpr, count: int) -> Motion | None:
-        """The motion of f for an index f // count that `count` neighbouring lanes share; None unless every gang begins, and the loop ends,
-        at a multiple."""
+        """The motion of f for an index f // count that `count` neighbouring lanes share; None unless every gang begins,
+        and the loop ends, at a multiple."""
         along = None if self.lanes % count or self.loop.step > 1 else self.meanings.divided(e, count)
         motion = None if along is None else self.motion(along)
         if along is None or motion is None or motion[1] != 1:
@@ -283,8 +283,8 @@ class GangValues:
     def _register_place(
         self, buffer: Buffer, indices: Sequence[NestExpr]
     ) -> tuple[Buffer, list[tuple[Expr, ...]]] | None:
-        """The vector buffer and, for each gang, the index at which an outer register buffer holds these lanes as one vector; None for other
-        buffers."""
+        """The vector buffer and, for each gang, the index at which an outer register buffer holds these lanes as one
+        vector; None for other buffers."""
         outside = buffer.scope == "register" and buffer not in self.info.private
         if not outside or buffer in self.registers.memory:
             return None

@@ -1,5 +1,5 @@
-"""The vectoriser: scalar Nest → gang Nest, for registers of `vector_bits`, by whole-function vectorisation of loop bodies (Karrenberg &
-Hack, 2011).
+"""The vectoriser: scalar Nest → gang Nest, for registers of `vector_bits`, by whole-function vectorisation of loop
+bodies (Karrenberg & Hack, 2011).
 
 Every loop of kind "vector" becomes a loop over groups of `lanes × interleave` indices, then its tail:
 
@@ -63,8 +63,8 @@ from raido.schedule.nest.replace_buffers import map_expressions, replace_allocat
 from raido.schedule.nest.values import Buffer, Extract, Read
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within, with_blocks, with_statements
 
-_STRAIGHT = 8
-_LARGE_BODY = 60
+_STRAIGHT = 8  # groups of a loop that becomes straight-line code
+_LARGE_BODY = 60  # expression nodes
 
 
 @seldom_collected
@@ -212,8 +212,8 @@ class _Former:
         return facts.less_equal(low, high)
 
     def _tail(self, loop: For, info: Variability) -> str:
-        """The kind of the tail: "mask", "scalar", or "shift:mask" and "shift:scalar", whose second word is the tail of fewer indices than
-        lanes.
+        """The kind of the tail: "mask", "scalar", or "shift:mask" and "shift:scalar", whose second word is the
+        tail of fewer indices than lanes.
 
         Masked access to narrow types is slow where masks are not registers of their own: below vectors of 512 bits.
         """
@@ -228,8 +228,8 @@ class _Former:
         return f"shift:{few}" if loop.step == 1 and _may_repeat(loop, info) else few
 
     def _shifted(self, loop: For, low: Expr, high: Expr, tail: str, main: Statement) -> Statement:
-        """Emits whole groups, the last one moved back: a large body has the same code for all of them, a small one separate code for the
-        last, which is faster."""
+        """Emits whole groups, the last one moved back: a large body has the same code for all of them, a small one separate
+        code for the last, which is faster."""
         _, lanes, gangs = self.describe(loop)
         large = _work(loop) > _LARGE_BODY
         width = lanes * gangs if large else lanes
@@ -252,8 +252,8 @@ class _Former:
         return If(few, Block((self._rest(loop, low, high, tail.split(":")[1], width > lanes),)), whole)
 
     def _rest(self, loop: For, low: Expr, high: Expr, tail: str, several: bool) -> Statement:
-        """Emits the indices that fill no group, gang by gang under a mask, or one by one; gangs with loops of their own are interleaved
-        here, too."""
+        """Emits the indices that fill no group, gang by gang under a mask, or one by one; gangs with loops of
+        their own are interleaved here, too."""
         if tail == "scalar":
             return _scalar_loop(loop, low, self.describe(loop)[0])
         _, lanes, gangs = self.describe(loop)
@@ -340,8 +340,8 @@ def _serial(s: Statement) -> Statement:
 
 
 def _may_repeat(loop: For, info: Variability) -> bool:
-    """Whether running an index twice is harmless: no folds into outer buffers, no streamed stores, and no read of memory that the loop
-    writes."""
+    """Whether running an index twice is harmless: no folds into outer buffers, no streamed stores, and no read of
+    memory that the loop writes."""
     read: set[Buffer] = set()
     for s in statements_within(loop.body):
         if not all(u.buffer in info.private for u in updates(s)):
@@ -361,8 +361,8 @@ def _scans(loop: For, info: Variability) -> bool:
 
 
 def _waits(loop: For) -> bool:
-    """Whether each lane has a loop of its own, whose iterations depend on one another: a group of gangs then takes little more time than
-    one."""
+    """Whether each lane has a loop of its own, whose iterations depend on one another: a group of gangs then
+    takes little more time than one."""
     return any(
         isinstance(s, While) or (isinstance(s, For) and s.kind == "serial") for s in statements_within(loop.body)
     )

@@ -94,8 +94,8 @@ def number_in_block(threads: tuple[Var, Var, Var], extent: tuple[int, int, int])
 
 
 class _BlockCode(BlockMemory):
-    """One attempt at a block's code. turn: the shared memory of a block that looks back. number: the variable of the block's ticket, its
-    place in the chain."""
+    """One attempt at a block's code. turn: the shared memory of a block that looks back. number: the variable of the block's
+    ticket, its place in the chain."""
 
     turn: LookBackMemory | None = None
     number: Var | None = None
@@ -229,8 +229,8 @@ class _BlockCode(BlockMemory):
         )
 
     def _is_everybodys(self, scope: Scope, *expressions: NestExpr) -> bool:
-        """Whether values are provably the same for all threads: outside loops over threads always, inside if they are arithmetic on sizes
-        and common variables."""
+        """Whether values are provably the same for all threads: outside loops over threads always, inside if they are arithmetic on
+        sizes and common variables."""
         if not scope.bound & self.axes:
             return True
         values = [substitute(e, scope.known) for e in expressions]

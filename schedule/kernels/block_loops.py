@@ -1,9 +1,9 @@
 """Loops over blocks as places of blocks: the outermost ones become the axes of a launch, one each.
 
-Such a loop is alone, except for names and tests of sizes, in the one around it, and its bounds are known before the launch. Loops over
-blocks further inside are serial. The inner half of a split gets a constant trip count, with tests that skip the iterations beyond its end.
-Where blocks need scratch in device memory, a limited number of them is launched, and each runs every so many-th of the blocks of a full
-launch.
+Such a loop is alone, except for names and tests of sizes, in the one around it, and its bounds are known before the launch.
+Loops over blocks further inside are serial. The inner half of a split gets a constant trip count, with tests that skip the
+iterations beyond its end. Where blocks need scratch in device memory, a limited number of them is launched, and each runs every
+so many-th of the blocks of a full launch.
 """
 
 from __future__ import annotations

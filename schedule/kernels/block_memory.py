@@ -1,5 +1,5 @@
-"""The memory of a block's arrays: private to each thread, replicated in all threads, shared, or in device memory with a slot for each
-block.
+"""The memory of a block's arrays: private to each thread, replicated in all threads, shared, or in device
+memory with a slot for each block.
 
 Memory that is written only outside loops over threads is replicated in each thread, if it is small. Memory of which each thread accesses
 only elements that it owns is private, and only as large as these (`owners.py`). All other memory of a block is shared, with one buffer for

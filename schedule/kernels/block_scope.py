@@ -32,8 +32,8 @@ AXES = {"thread.x": 0, "thread.y": 1, "thread.z": 2}
 
 @dataclass(slots=True)
 class Scope:
-    """The axes of threads that loops have bound, the definitions of names, the ranges of loops, and whether all threads are here (along
-    other axes).
+    """The axes of threads that loops have bound, the definitions of names, the ranges of loops, and whether all
+    threads are here (along other axes).
 
     most: the number of threads that take part in the loops that have bound axes. counted: variables of loops in terms of their iteration
     numbers. common: variables of loops that all threads run together.

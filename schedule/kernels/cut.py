@@ -89,8 +89,8 @@ class _Cutter(Launcher):
         return DeviceArray(self.known.arrays[buffer], buffer)
 
     def _survey(self, block: nodes.Block) -> None:
-        """Records which statements use each name: those that become code of one kernel as a whole, of others the expressions that the plan
-        evaluates."""
+        """Records which statements use each name: those that become code of one kernel as a whole, of others the
+        expressions that the plan evaluates."""
         for s in block.statements:
             within = (s,) if isinstance(s, nodes.Block) else tuple(blocks_of(s))
             if not within or self._is_code(s) or self._is_launch(s):
@@ -116,8 +116,8 @@ class _Cutter(Launcher):
         return not any(map(_is_parallel, statements_within(s))) and self._fits(s)
 
     def _fits(self, s: nodes.Statement) -> bool:
-        """Whether a kernel can hold a statement: no swaps, views, copies or sizes read by the host inside, and allocations of bounded size
-        only."""
+        """Whether a kernel can hold a statement: no swaps, views, copies or sizes read by the host inside, and
+        allocations of bounded size only."""
         if isinstance(s, nodes.Alloc):
             return s.buffer.scope != "heap"
         for inner in statements_within(s):

@@ -45,7 +45,7 @@ from raido.schedule.nest.memory import Memory, NestError
 from raido.schedule.nest.values import contents
 from raido.schedule.nest.walk import statements_within
 
-_MOST_ITERATIONS = 1_000_000
+_MOST_ITERATIONS = 1_000_000  # of a while loop of the plan
 _IN_FLIGHT = 4  # blocks that run concurrently …
 _MOST_IDLE = 1_000  # … are deadlocked if none has progressed in so many steps
 
@@ -302,8 +302,8 @@ class _Run:
     def _to_barrier(
         self, kernel: Kernel, block: Any, phase: int, threads: Sequence[tuple[Any, Any]]
     ) -> Generator[str, None, set[Any]]:
-        """Runs threads until each has reached a barrier, or its end (None), and returns the barriers reached. Subgroups exchange values
-        together."""
+        """Runs threads until each has reached a barrier, or its end (None), and returns the barriers reached.
+        Subgroups exchange values together."""
         reached: set[Any] = set()
         going = list(threads)
         met: dict[Any, list[tuple[Any, Any]]] = {}

@@ -28,8 +28,8 @@ from raido.schedule.nest.walk import blocks_of, map_statements
 
 @dataclass(slots=True)
 class IterationMemory:
-    """The arrays that statements allocate: those private to the thread (`own`), and those in device memory with upper bounds of their
-    shapes (`slots`).
+    """The arrays that statements allocate: those private to the thread (`own`), and those in device memory with upper
+    bounds of their shapes (`slots`).
 
     unbounded: an array whose size has no bound that is known before the statements run, if there is one.
     """

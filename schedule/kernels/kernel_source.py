@@ -77,8 +77,8 @@ class KernelSource(StatementSource):
         self.line(f"{self.name(s.var)} = int({state}.read(({place},)))")
 
     def _exchange(self, s: Exchange | Broadcast | FirstThread) -> None:
-        """Writes an exchange in a subgroup: threads put their values, and read others once all have reached the first stop; at the second
-        stop all have read."""
+        """Writes an exchange in a subgroup: threads put their values, and read others once all have reached the first stop; at
+        the second stop all have read."""
         given = self.value(s.condition) if isinstance(s, FirstThread) else self.tuple(s.values)
         self.line(f"given[lane] = {given}")
         self.line(f"yield ({next(self.temporaries)}, {s.width})")

@@ -1,5 +1,5 @@
-"""Decoupled look-back (Merrill & Garland 2016): the code by which a block learns the prefix before it, by the threads of its first
-subgroup.
+"""Decoupled look-back (Merrill & Garland 2016): the code by which a block learns the prefix before it, by the
+threads of its first subgroup.
 
     earlier = carry before[b], then before[b + 1] = earlier + total          b: the ticket that the block has drawn
 
@@ -157,8 +157,8 @@ class _LookBack:
         yield If(first, Block((*handed_on, *self.entries.publish_all(after, sums))))
 
     def _search(self, block: Var) -> Iterator[Statement]:
-        """Reads entries from `block` downwards until one with a whole prefix is found, by thread number `found`; usually by the first read
-        of T entries."""
+        """Reads entries from `block` downwards until one with a whole prefix is found, by thread number `found`;
+        usually by the first read of T entries."""
         found, top = Read(self.found, (), None), Read(self.top, (), None)
         yield from map(Alloc, (self.top, self.found, self.far, *self.seen))
         yield from self._look(block)

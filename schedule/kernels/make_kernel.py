@@ -18,8 +18,8 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 @dataclass(slots=True)
 class Known:
-    """Names in scope: arrays of the device and numbers of the plan by their names in it, values in memory, and values computed from all
-    these alone."""
+    """Names in scope: arrays of the device and numbers of the plan by their names in it, values in memory, and values
+    computed from all these alone."""
 
     arrays: dict[Buffer, str]
     numbers: dict[Node, str]
@@ -51,8 +51,8 @@ def make_kernel(
     given: Mapping[Node, Number],
     faults: bool,
 ) -> Kernel:
-    """The kernel, without a name. given: numbers that belong to the launch alone. faults: whether a fault may have been recorded when it
-    ends."""
+    """The kernel, without a name. given: numbers that belong to the launch alone. faults: whether a fault may
+    have been recorded when it ends."""
     own = {*places.blocks, *places.threads}
     entry: list[Statement] = []
     while True:

@@ -41,8 +41,8 @@ class Surroundings:
     """The context of indices: the axis of each thread variable, the number of threads that take part along each axis, the ranges of loop
     variables, and whether an expression has one value during the array's lifetime.
 
-    known: a cache of the tiles found in one block, where `places` and `is_steady` are the same, because unrolled statements have few
-    different indices.
+    known: a cache of the tiles found in one block, where `places` and `is_steady` are the same, because unrolled
+    statements have few different indices.
     """
 
     places: Mapping[Var, int]
@@ -80,8 +80,8 @@ def tiles_in_order(owner: Owner) -> list[tuple[int, Tile]]:
 
 
 def _told(dimension: int, index: Expr, around: Surroundings) -> Told:
-    """The axes of the threads whose places an index distinguishes, with the tiles of each; () where it is the same for all threads, None
-    where that is unknown."""
+    """The axes of the threads whose places an index distinguishes, with the tiles of each; () where it is the same for all threads,
+    None where that is unknown."""
     bounds = interval_of_all(index, around.ranges)
     mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
     if not around.places.keys() & mentioned:

@@ -76,8 +76,8 @@ def _block(block: Block, names: Names, around: _Around) -> Block:
 
 
 def _asked_once(s: If) -> If:
-    """Swaps a test that there is an element with the test inside that there is a whole vector, which usually holds and then is the only
-    test.
+    """Swaps a test that there is an element with the test inside that there is a whole vector, which usually
+    holds and then is the only test.
 
         if x < n: if x + 4 <= n: A else: B      becomes      if x + 4 <= n: A else: if x < n: B
 
@@ -104,11 +104,11 @@ def _flat(block: Block) -> Iterator[Statement]:
 
 
 def _whole_first(s: Statement, names: Names, around: _Around) -> Iterator[Statement]:
-    """Index-set splitting of a loop over vectors, the last of which may be partial, into one over whole vectors and a remainder (Allen and
-    Kennedy, Optimizing Compilers for Modern Architectures, 5.7). The remainder is a test where it has at most one iteration: a compiler
-    that does not know this makes four copies of a loop, whose registers it takes from the main one. Where no array ends before all threads
-    of a block have the same number of iterations, the trip count is constant, and only the last blocks, where an array ends earlier, test
-    each vector."""
+    """Index-set splitting of a loop over vectors, the last of which may be partial, into one over whole vectors and a remainder
+    (Allen and Kennedy, Optimizing Compilers for Modern Architectures, 5.7). The remainder is a test where it has at most one
+    iteration: a compiler that does not know this makes four copies of a loop, whose registers it takes from the main one. Where no
+    array ends before all threads of a block have the same number of iterations, the trip count is constant, and only the last blocks,
+    where an array ends earlier, test each vector."""
     inner = s.body.statements[0] if isinstance(s, For) and len(s.body.statements) == 1 else None
     if not isinstance(s, For) or not isinstance(inner, If) or inner.orelse is None or s.step == 1:
         yield s
@@ -362,8 +362,8 @@ class _Moves:
 
 
 def _lengths_to_ask(buffer: Buffer, first: Sequence[NestExpr], together: int) -> tuple[Expr, ...] | None:
-    """The row lengths, made of sizes, whose divisibility by `together` makes an element aligned; () if it always is, None where it need not
-    be."""
+    """The row lengths, made of sizes, whose divisibility by `together` makes an element aligned; () if it
+    always is, None where it need not be."""
     constant, terms = ix.linear(ix.canonical(_offset(buffer, first)))
     if not any(n % together for n in (constant, *terms.values())):
         return ()

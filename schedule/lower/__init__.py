@@ -133,8 +133,8 @@ def _results(graph: StageGraph) -> tuple[tuple[tuple[Expr, ...], ...], tuple[Buf
 
 
 def _by_rows(body: Block, variant: Variant) -> Block:
-    """Moves array loops inside their loops over rows where the schedule says `strategy("rows")`; raises ScheduleError where that is
-    illegal."""
+    """Moves array loops inside their loops over rows where the schedule says `strategy("rows")`; raises
+    ScheduleError where that is illegal."""
     try:
         return rows_outside(body, row_orders(variant.array_loops))
     except Refusal as refusal:

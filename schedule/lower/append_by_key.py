@@ -38,11 +38,11 @@ def append_by_key(
     keys: Expr | None = None,
     **how: Any,
 ) -> None:
-    """Emits both phases. `steps(first, end, take, moves)` emits the loop over the iterations of a chunk, which take indices, and store
-    there if it `moves` them.
+    """Emits both phases. `steps(first, end, take, moves)` emits the loop over the iterations of a chunk, which take indices, and
+    store there if it `moves` them.
 
-    Afterwards counts[chunk, key] is the index behind the last one that the chunk took. keys: the number of keys, if less than that of
-    counters.
+    Afterwards counts[chunk, key] is the index behind the last one that the chunk took. keys: the number of
+    keys, if less than that of counters.
     """
     places_by_key(builder, chunks, counts, steps, keys, **how)
     with each_chunk(builder, chunks, certificates=(certificate,), **how) as (chunk, first, end):

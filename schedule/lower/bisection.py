@@ -13,8 +13,8 @@ from raido.schedule.nest.values import NestExpr, Read
 
 
 def first_where(builder: Builder, least: Expr, most: Expr, holds: Callable[[Var], NestExpr]) -> NestExpr:
-    """The first integer in `least` … `most` − 1 for which a condition holds, else `most`; if it holds for one it holds for all later
-    ones."""
+    """The first integer in `least` … `most` − 1 for which a condition holds, else `most`; if it holds for one
+    it holds for all later ones."""
     low, high = builder.register("low", least), builder.register("high", most)
     with builder.block(loop=True) as setup:
         start, stop = (builder.name("bound", Read(register, (), None)) for register in (low, high))

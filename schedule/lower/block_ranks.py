@@ -59,8 +59,8 @@ class BlockThreads:
 
     @contextmanager
     def in_turn(self, count: Expr, certificates: tuple[Certificate, ...] = ()) -> Iterator[Var]:
-        """A loop over 0..count in which each thread has every T-th index, T the number of threads: neighbouring threads have neighbouring
-        indices."""
+        """A loop over 0..count in which each thread has every T-th index, T the number of threads: neighbouring
+        threads have neighbouring indices."""
         known = ix.constant_value(count)
         with self.each(0, certificates) as t:
             if known is None or known % self.count:

@@ -59,8 +59,8 @@ class BlockScans:
             self.pieces.three_phase(work, position, last)
 
     def _chain(self, work: Work, position: int, last: LastPass) -> None:
-        """Emits one loop over blocks, each of which is totalled, gets the prefix before it in the loop's ordered section, and is gone
-        through."""
+        """Emits one loop over blocks, each of which is totalled, gets the prefix before it in the loop's ordered
+        section, and is gone through."""
         loop, blocks = work.job.plan.loops[position], self.blocks
         carry = last.end or blocks.initial(work, position, "before")
         exact, made = is_exact(*carried(work).combine), blocks.loops.placer.places(work.job, position)
@@ -115,8 +115,8 @@ class BlockScans:
         blocks.each(work, position, block, reads=not apart, certificates=last.certificates, alone=alone)
 
     def _where(self, who: Expr | bool, more: Expr | None, emit: Callable[[], None]) -> None:
-        """Emits statements behind the condition `who`, unless it is a known boolean, and behind the test that `more`, if given, is at least
-        0."""
+        """Emits statements behind the condition `who`, unless it is a known boolean, and behind the test that
+        `more`, if given, is at least 0."""
         tests = [] if isinstance(who, bool) else [who]
         known = [] if more is None else [more]
         tests += map(as_comparison, known)

@@ -47,8 +47,8 @@ class Pass:
 class BlockSort:
     """A sort by blocks that count and move in three phases.
 
-    apart: whether full blocks have code of their own, without tests for single elements. It is off here, because a device may run both
-    sides of a branch.
+    apart: whether full blocks have code of their own, without tests for single elements. It is off here, because a
+    device may run both sides of a branch.
     """
 
     apart = False

@@ -30,8 +30,8 @@ Follow: TypeAlias = Callable[[Work, int, Accumulators], None]
 
 @dataclass(frozen=True, slots=True)
 class LastPass:
-    """The pass that stores results. end: cleared accumulators that receive the fold of all blocks, if needed. certificates: those of its
-    loop over blocks."""
+    """The pass that stores results. end: cleared accumulators that receive the fold of all blocks, if needed. certificates:
+    those of its loop over blocks."""
 
     follow: Follow
     end: Accumulators | None = None
@@ -56,8 +56,8 @@ class Blocks:
         reads: bool = True,
         **fields: Any,
     ) -> None:
-        """Emits the loop over blocks at `position`, with the plan `loop` if given; `body` emits a block from the position where its loops
-        begin.
+        """Emits the loop over blocks at `position`, with the plan `loop` if given; `body` emits a block from the
+        position where its loops begin.
 
         reads: whether producers placed at the loop are emitted. fields: further fields of the `For`.
         """
@@ -156,8 +156,8 @@ class Blocks:
         return self.along(work, position, None, self.loops.inside)
 
     def _totalled(self, work: Work, position: int) -> bool:
-        """Emits the scanned loops inside a block as one loop over its values, because their order is not observable; False where there are
-        none."""
+        """Emits the scanned loops inside a block as one loop over its values, because their order is not observable;
+        False where there are none."""
         skipped = 0 if carried(work).neutral else 1
         return self.along(work, position, lanes_of_total(work.job, position), self.loops.inside, skipped)
 
@@ -192,8 +192,8 @@ def vector_loop(job: Job, position: int) -> LoopPlan | None:
 
 
 def lanes_of_total(job: Job, position: int) -> LoopPlan | None:
-    """The loop whose lanes total a block: that of the strategy's part, or the stage's own where it has none; None if it is not
-    vectorised."""
+    """The loop whose lanes total a block: that of the strategy's part, or the stage's own where it has none;
+    None if it is not vectorised."""
     blocks = job.plan.strategy is not None and job.plan.strategy[0] != "serial"
     loop = part_loop(job.stage, job.plan, totals_part(job.stage), -1) if blocks else vector_loop(job, position)
     return loop if loop is not None and loop.kind == "vector" else None

@@ -247,8 +247,8 @@ def as_planned(loop: LoopPlan, stage: str, kind: str = "") -> dict[str, Any]:
 
 
 def end_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
-    """`high`, simplified under the assumption that the loop low..high has an iteration: a maximum, alone or in a minimum, loses parts that
-    are at most `low`."""
+    """`high`, simplified under the assumption that the loop low..high has an iteration: a maximum, alone or in a minimum, loses
+    parts that are at most `low`."""
     if isinstance(high, Op) and high.name == "minimum":
         return ix.minimum(*(end_if_entered(low, a, facts) for a in high.args))
     while isinstance(high, Op) and high.name == "maximum":
@@ -283,8 +283,8 @@ def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:
 
 
 def only_sizes(e: Expr) -> bool:
-    """Whether an index expression is a nonempty sum of sizes, products and quotients of them: bounds of these are worth assuming in a
-    loop's body."""
+    """Whether an index expression is a nonempty sum of sizes, products and quotients of them: bounds of these
+    are worth assuming in a loop's body."""
     terms = ix.linear(e)[1]
     return bool(terms) and all(isinstance(part, SizeVar) or is_product(part) or is_quotient(part) for part in terms)
 

@@ -1,9 +1,9 @@
 """Whole-array loops and branches on the host level.
 
-Each state of a loop has two buffers, swapped at the end of an iteration, unless it changes in place. A state whose size changes has one
-buffer: it takes over the memory that the iteration produced, and is read through a view with the iteration's size. Results of branches
-whose sizes differ, and results of programs whose size nothing bounds, are allocated where they are computed and handed over in the same
-way.
+Each state of a loop has two buffers, swapped at the end of an iteration, unless it changes in place. A state whose size changes
+has one buffer: it takes over the memory that the iteration produced, and is read through a view with the iteration's size.
+Results of branches whose sizes differ, and results of programs whose size nothing bounds, are allocated where they are computed
+and handed over in the same way.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Control:
     # Memory that changes hands
 
     def hand_over(self, arrays: Sequence[Array], takers: Sequence[Buffer], stages: Iterable[AnyStage]) -> None:
-        """Swaps the memory of arrays into the `takers`; an array that these stages do not own, or whose layout is not dense, is copied
-        first."""
+        """Swaps the memory of arrays into the `takers`; an array that these stages do not own, or whose layout
+        is not dense, is copied first."""
         made = {stage.form for stage in stages}
         given: list[Buffer] = []
         for array in arrays:
@@ -190,8 +190,8 @@ class Control:
         return storage.buffer if storage is not None and plain else None
 
     def keeps(self, result: Result) -> bool:
-        """Whether a loop state changes in place in every iteration, through inner loops as well; False through branches, which may swap
-        memory."""
+        """Whether a loop state changes in place in every iteration, through inner loops as well; False through
+        branches, which may swap memory."""
         stage, taken = self.loop_stages[result.form], self.host.hands.taken
         array = stage.results[result.index]
         while array in taken:

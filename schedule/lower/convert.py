@@ -239,8 +239,8 @@ class Converter:
         facts: Facts,
         identity: frozenset[Node] | set[Node] = frozenset(),
     ) -> list[tuple[Any, ...]]:
-        """The expressions as `convert` gives them for several instances of `values`; nodes that do not differ between instances are
-        converted once."""
+        """The expressions as `convert` gives them for several instances of `values`; nodes that do not differ between
+        instances are converted once."""
         roots, first = tuple(roots), copies[0]
         order = self.order(roots, frozenset(v for v in first if not isinstance(v, Var)))
         inside = {pair for b in identity for pair in ((b.args[0], None), b.args)}  # type: ignore[attr-defined]
@@ -351,8 +351,8 @@ class Converter:
         return None
 
     def _decided(self, node: Op, a: Expr, b: Expr, facts: Facts) -> Expr | None:
-        """The conjunction of the conditions left to check of `a >= 0` or `a < b` for data-dependent integers; None for other
-        comparisons."""
+        """The conjunction of the conditions left to check of `a >= 0` or `a < b` for data-dependent integers;
+        None for other comparisons."""
         if node.name == "ge" and ix.constant_value(b) == 0:
             parts = open_from_zero(a, facts)
         elif node.name == "lt":

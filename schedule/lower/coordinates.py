@@ -51,8 +51,8 @@ Bind = Callable[[str, Expr, Expr, Expr], Expr]
 
 
 class Coordinates:
-    """The ranges of a stage's axes and of every loop that they were split and fused into. Copies share a range until one of them changes it
-    (`_own`).
+    """The ranges of a stage's axes and of every loop that they were split and fused into. Copies share a range until
+    one of them changes it (`_own`).
 
     whole: the initial ranges of the axes. most: an upper bound of an axis's extent that fused loops use as trip count.
     """

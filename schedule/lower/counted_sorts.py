@@ -69,8 +69,8 @@ def sort_by_counting(
     keys: KeyRange,
     lanes: Mapping[str, Any],
 ) -> None:
-    """Stores all elements in the order of their keys. values: those of an element, the key first. lanes: the `For` fields of loops along
-    elements."""
+    """Stores all elements in the order of their keys. values: those of an element, the key first. lanes: the `For`
+    fields of loops along elements."""
     counts = builder.alloc("counts", i64, (chunks.count, keys.number), "heap")
 
     def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:

@@ -64,8 +64,8 @@ class Emitter(PrivateEmitter):
                 self._ensure(needed)
 
     def _is_cheap(self, form: Cond) -> bool:
-        """Whether a conditional becomes a selection: evaluating both branches is cheaper than a branch, cannot fault, and reads in
-        bounds."""
+        """Whether a conditional becomes a selection: evaluating both branches is cheaper than a branch, cannot
+        fault, and reads in bounds."""
         facts = self.builder.facts
         nodes = [n for n in scalar_order([*form.then, *form.orelse]) if self._find(n) is None]
         for node in nodes:

@@ -97,8 +97,8 @@ class PrivateEmitter(StepEmitter):
         return self.builder.alloc(name, dtype, shape, "stack")
 
     def _taken_over(self, form: Loop | While, init: Node) -> Buffer | None:
-        """The memory of a state's initial array, if nothing reads the old contents once the loop runs; elements that are still needed are
-        read first. Else None."""
+        """The memory of a state's initial array, if nothing reads the old contents once the loop runs; elements that are still
+        needed are read first. Else None."""
         if not isinstance(init, (Private, Item)) or not self._eager:
             return None
         elements = [e for e in self._eager[-1] if isinstance(e, Element) and e.array is init]

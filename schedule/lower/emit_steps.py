@@ -1,5 +1,5 @@
-"""Steps of reductions, scans and updates as statements: `Fold` and `AtomicUpdate` where their grammar allows, else loads, the operator, and
-stores."""
+"""Steps of reductions, scans and updates as statements: `Fold` and `AtomicUpdate` where their grammar allows, else
+loads, the operator, and stores."""
 
 from __future__ import annotations
 
@@ -166,8 +166,8 @@ class StepEmitter(ValueEmitter):
         return list(taken)
 
     def is_step(self, form: Reduce) -> bool:
-        """Whether the operator of a (converted) reduction, with its neutral element, is arithmetic that a nest can express, and cannot
-        fault."""
+        """Whether the operator of a (converted) reduction, with its neutral element, is arithmetic that a nest
+        can express, and cannot fault."""
         return self._operator(form).plain and not self._can_fault(form)
 
     def is_operator(self, form: Reduce) -> bool:

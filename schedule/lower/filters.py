@@ -3,8 +3,8 @@
     serial              one position advances through the results
     count_write, chain  blocks (`block_scans`) begin where the kept elements of the blocks before them end
 
-A partition stores the rejected elements behind the kept ones, so it needs the whole count first: it runs in phases even where it is
-chained.
+A partition stores the rejected elements behind the kept ones, so it needs the whole count first: it runs in
+phases even where it is chained.
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ class FlatSegments:
             yield replace(here, job=job, copies=[chosen]), own
 
     def of_values(self, work: Work, flat: Flat, part: Part, loop: LoopPlan) -> Work:
-        """The loop cursor of the stage as a fold of a segment's values in a block; no other values are read, even if offsets are out of
-        order."""
+        """The loop cursor of the stage as a fold of a segment's values in a block; no other values are read,
+        even if offsets are out of order."""
         builder, segments = self.builder, flat.segments
         begin, end = self._values(work, (segments.begin, segments.end), {})
         start = builder.name("start", ix.maximum(part.low, begin))

@@ -125,8 +125,8 @@ class Host:
         return Block((*views, *self.builder.scope.statements))
 
     def copy(self, array: Array, destination: Buffer) -> bool:
-        """Copies a whole array into a buffer and returns True, or False if it is there already; element by element where the two layouts
-        differ."""
+        """Copies a whole array into a buffer and returns True, or False if it is there already; element by element
+        where the two layouts differ."""
         source = self.buffer(array)
         if source is destination:
             return False
@@ -160,8 +160,8 @@ class Host:
         return self.storages[array].buffer
 
     def stages(self, stages: Iterable[AnyStage], numbers: Iterable[SizeNumber] = ()) -> None:
-        """Emits the stages of one level whose results nothing needs afterwards; `numbers`: the arithmetic on sizes that the level
-        computes."""
+        """Emits the stages of one level whose results nothing needs afterwards; `numbers`: the arithmetic on
+        sizes that the level computes."""
         self.run(self.plan_memory(stages, ()), numbers)
 
     def divisions(self, results: Iterable[Node]) -> list[SizeNumber]:
@@ -221,8 +221,8 @@ class Host:
         return made
 
     def run(self, ordered: Sequence[AnyStage], numbers: Iterable[SizeNumber]) -> None:
-        """Emits stages in order; `numbers`: the arithmetic on sizes that this level computes whatever the data, checked once the sizes are
-        known."""
+        """Emits stages in order; `numbers`: the arithmetic on sizes that this level computes whatever the data,
+        checked once the sizes are known."""
         known, divisors, outside = list(self.limits.known), list(self.limits.divisors), self.numbers
         self.numbers = list(numbers)
         self._require_decided()
@@ -245,8 +245,8 @@ class Host:
         self.limits.require(dtype, shape, lambda: self.converter.sites.of_array(site, dtype, shape), itemsize)
 
     def _within_limits(self, job: Job) -> None:
-        """Checks that the element count of a stage's results and its trip counts fit their limits; a fused loop's trip count is the product
-        of its extents."""
+        """Checks that the element count of a stage's results and its trip counts fit their limits; a fused loop's trip count is
+        the product of its extents."""
         stage = job.stage
         itemsize = max((body.dtype.itemsize for body in job.bodies), default=1)
         widest = next(body.dtype for body in job.bodies if body.dtype.itemsize == itemsize)

@@ -92,8 +92,8 @@ class _Side:
 
 
 def _is_index(e: Expr) -> bool:
-    """Whether assumptions about indices apply to `e`: an affine index, or a boundary operation, whose result is in range whatever its
-    argument."""
+    """Whether assumptions about indices apply to `e`: an affine index, or a boundary operation, whose result is in
+    range whatever its argument."""
     return e.dtype is i64 and ((isinstance(e, Op) and e.name in ix.BOUNDARY_OPS) or is_affine(e))
 
 

@@ -33,8 +33,8 @@ class Job:
 
     version_at: the position of the loop before which the two versions part. cut: the position of the loop that is split at boundaries.
 
-    blocked: the stage reads or writes storage in blocks, or starts at multiples, so its loops count from 0 and quotients of coordinates are
-    loop variables.
+    blocked: the stage reads or writes storage in blocks, or starts at multiples, so its loops count from 0 and quotients of
+    coordinates are loop variables.
 
     in_place: an update that changes its initial array in place. carried: the fold whose value goes from one iteration to the next; of a
     filter, the number of elements kept. branches: the bodies and the reduction of each branch on sizes; they may read arrays directly of
@@ -93,8 +93,8 @@ class Job:
         return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
 
     def _may_be_cut(self, name: str) -> bool:
-        """Whether a vector loop may be split at boundaries: one over result elements, or over a fold whose lanes have no contiguous blocks
-        of their own."""
+        """Whether a vector loop may be split at boundaries: one over result elements, or over a fold whose lanes have no
+        contiguous blocks of their own."""
         return name not in self.reduced or (is_plain_fold(self.stage) and not is_ordered_fold(self.stage))
 
     @property
@@ -144,8 +144,8 @@ class Job:
         return length, offset, tuple(nodes)
 
     def partitioned(self) -> set[Var]:
-        """The variables of the axes whose loops are split at boundaries, and the variables bound inside expressions that run over ranges of
-        sizes.
+        """The variables of the axes whose loops are split at boundaries, and the variables bound inside expressions
+        that run over ranges of sizes.
 
         The vectorised axis is always among them, because lanes with clamped indices would gather.
         """

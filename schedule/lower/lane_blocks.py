@@ -6,8 +6,8 @@
              acc = op(acc, block[0]), op(acc, block[1]), …
              for r in 8*(n//8)..n: acc = op(acc, a[r])
 
-Other loops may stand inside: blocks are then of the outer loop's iterations, and hold a value for every element that the loops inside run
-over.
+Other loops may stand inside: blocks are then of the outer loop's iterations, and hold a value for every element
+that the loops inside run over.
 """
 
 from __future__ import annotations

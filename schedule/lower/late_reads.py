@@ -28,8 +28,8 @@ from raido.schedule.stages.dependence import Steps, leaves_alone, place_of
 
 
 def finds_unchanged(load: Load, reader: Job, update: Job, steps: Steps, placement: Placement) -> bool:
-    """Whether a read by a stage that runs in the loops of an update, or later, provably finds the elements from before the update's first
-    iteration."""
+    """Whether a read by a stage that runs in the loops of an update, or later, provably finds the elements from before
+    the update's first iteration."""
     if leaves_alone(steps, load.indices, reader.stage.all_axes, scalar_nodes(*reader.bodies)):
         return True
     position = _position(reader, update, placement.jobs)
@@ -41,8 +41,8 @@ def finds_unchanged(load: Load, reader: Job, update: Job, steps: Steps, placemen
 
 
 def _position(reader: Job, update: Job, jobs: Mapping[str, Job]) -> int | None:
-    """The position of the update's loop at which a stage, or an outer stage in whose loops it is computed, is computed; None outside its
-    loops."""
+    """The position of the update's loop at which a stage, or an outer stage in whose loops it is computed, is
+    computed; None outside its loops."""
     while True:
         at = reader.plan.compute_with or (reader.plan.compute if isinstance(reader.plan.compute, At) else None)
         if at is None or at.stage not in jobs:

@@ -25,8 +25,8 @@ _Held = tuple[int, tuple[Expr, ...]]  # bytes of an element, times literal exten
 
 
 class Limits:
-    """The sizes known to be within the limits, and the checks for all others. held: element sizes and shapes of arrays whose memory the
-    caller holds."""
+    """The sizes known to be within the limits, and the checks for all others. held: element sizes and shapes of arrays
+    whose memory the caller holds."""
 
     def __init__(self, held: Iterable[tuple[int, Sequence[Expr]]], add: Callable[[Statement], None]) -> None:
         self.known: list[_Held] = [_split(itemsize, shape) for itemsize, shape in held]
@@ -34,8 +34,8 @@ class Limits:
         self.add = add
 
     def require(self, dtype: DType, shape: Sequence[Expr], site: Callable[[], int], itemsize: int = 0) -> None:
-        """Emits a check that an array of this shape, its extents, and intermediate results of their arithmetic are within the limits,
-        unless proved."""
+        """Emits a check that an array of this shape, its extents, and intermediate results of their arithmetic are
+        within the limits, unless proved."""
         shape = tuple(ix.canonical(extent) for extent in shape)
         if not shape or not all(isinstance(node, (Const, SizeVar, Op)) for node in topological(*shape)):
             return
@@ -67,8 +67,8 @@ class Limits:
             self.add(Check(_at_most(magnitude(e), LARGEST_ARRAY), f"limit_{len(sizes)}", site(""), sizes))
 
     def _most(self, e: Expr) -> int:
-        """An upper bound of a number and its intermediate results; that of a product of sizes may follow from an array that the caller
-        holds."""
+        """An upper bound of a number and its intermediate results; that of a product of sizes may follow from
+        an array that the caller holds."""
         if not isinstance(e, Op):
             return reach(e)
         most = [self._most(a) for a in e.args]

@@ -1,8 +1,8 @@
 """The loops of a stage: from its plan and the box to compute, to statements.
 
-`level` emits the loop at one position and goes on inside. A `Work` is the loop cursor: the lowered stage, its coordinates, and its phase.
-It has several coordinates where loops were unrolled; the instances are emitted side by side in the loops inside and share loads
-(unroll-and-jam).
+`level` emits the loop at one position and goes on inside. A `Work` is the loop cursor: the lowered stage, its
+coordinates, and its phase. It has several coordinates where loops were unrolled; the instances are emitted side by side
+in the loops inside and share loads (unroll-and-jam).
 
 At each position: the two versions part (`versions`), a reduction begins, the loop is emitted, then the producers placed at it.
 """
@@ -87,8 +87,8 @@ class Loops:
         self.placer = Placement(self, jobs, guests)
 
     def nest(self, job: Job, box: Box) -> None:
-        """Emits a stage over a box (inclusive bounds of its pure axes), behind a test that the box has elements where its bounds do not
-        prove it."""
+        """Emits a stage over a box (inclusive bounds of its pure axes), behind a test that no axis of which the box is a part is empty,
+        unless that is proved: the box's bounds may not show it."""
         facts, none = self.builder.facts, ix.as_index(0)
         parts = [
             a.extent
@@ -110,8 +110,8 @@ class Loops:
         self.level(Work(job, [Coordinates(axes, job.plan.relations, self._most(job, box))], self.compute), 0)
 
     def _most(self, job: Job, box: Box) -> dict[str, int]:
-        """Constant upper bounds of the box's extents where the threads of a block share its loops: fused loops then divide by constants,
-        not by sizes."""
+        """Constant upper bounds of the box's extents where the threads of a block share its loops: fused loops then
+        divide by constants, not by sizes."""
         if not self.builder.inside("block") or not any(loop.level for loop in job.plan.loops):
             return {}
         facts, meaning = self.builder.facts, self.builder.meaning
@@ -137,8 +137,8 @@ class Loops:
             self.sharing.after(work, position)
 
     def _take_over(self, work: Work, position: int) -> bool:
-        """Emits the versions of a whole stage's loops, or its fold by the stage's strategy, from `position` inwards; returns whether it
-        did."""
+        """Emits the versions of a whole stage's loops, or its fold by the stage's strategy, from `position`
+        inwards; returns whether it did."""
         job, stage, count = work.job, work.job.stage, len(work.job.plan.loops)
         if job.flat and position == count - 1:
             self.flat_segments.reduce(work, position)
@@ -475,8 +475,8 @@ class Loops:
     # Versions
 
     def versions(self, work: Work, position: int) -> None:
-        """Emits two versions where they differ: one for full tiles in the interior, behind a test of its conditions, and the general
-        one."""
+        """Emits two versions where they differ: one for full tiles in the interior, behind a test of its
+        conditions, and the general one."""
         special, conditions = specialised_work(work, position, self.builder.facts)
         if not conditions:
             self.level(special, position)
@@ -493,8 +493,8 @@ class Loops:
         self.builder.branch(all_hold(conditions), specialised, general)
 
     def _general(self, work: Work, position: int) -> None:
-        """Emits the version for any tile: moved back to end with the axis where that is legal, else (results shorter than a tile) with
-        partial tiles."""
+        """Emits the version for any tile: moved back to end with the axis where that is legal, else (results shorter
+        than a tile) with partial tiles."""
         tiles, facts = tiles_of(work, position), self.builder.facts
         ends = ends_of(work, tiles)
         if not ends or any(facts.nonnegative(ix.sub(-1, end)) for end in ends):

@@ -94,8 +94,8 @@ def _row_length(vector: For) -> Expr | None:
 
 
 def _by_rows(loop: For, vector: For, length: Expr) -> Statement:
-    """The loop over vectors where rows are multiples of the vector length, and a loop over elements where they are not, behind a test
-    unless that is known."""
+    """The loop over vectors where rows are multiples of the vector length, and a loop over elements where they are not, behind
+    a test unless that is known."""
     lanes, element = _lanes(vector), fresh("element")
     own = [v for v in bound_within(loop.body) if isinstance(v, Var)]
     renamed: dict[Node, Node] = {v: fresh(v.name, v.dtype) for v in (loop.var, *own)}

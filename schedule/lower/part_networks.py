@@ -37,8 +37,7 @@ Keep: TypeAlias = "Callable[[Expr, Sequence[NestExpr]], None]"
 
 
 class PartNetworks:
-    """Networks for at most `largest` keys (a power of two, or the one below), half as many, and so on, as long as that is more than
-    `ranked`.
+    """Networks for `largest` keys, rounded down to a power of two, for half as many, and so on, as long as that is more than `ranked`.
 
     lanes: the `For` fields of loops.
     """

@@ -33,8 +33,8 @@ class Boundary:
 
 @dataclass(slots=True)
 class Interior:
-    """The conditions under which boundary operations are the identity: `conditions` (each at least 0), or along the split axis `lows` <= x
-    <= `highs`."""
+    """The conditions under which boundary operations are the identity: `conditions` (each at least 0), or along the
+    split axis `lows` <= x <= `highs`."""
 
     conditions: list[Expr] = field(default_factory=list)
     lows: list[Expr] = field(default_factory=list)
@@ -44,8 +44,8 @@ class Interior:
 
 
 def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
-    """The boundary operations whose index is affine or the quotient of an affine one, and whose extent is made of sizes; inner ones
-    first."""
+    """The boundary operations whose index is affine or the quotient of an affine one, and whose extent is made
+    of sizes; inner ones first."""
     found: dict[Op, Boundary] = {}
     for node in scalar_nodes(*bodies):
         if not isinstance(node, Op) or node.name not in ix.BOUNDARY_OPS:
@@ -105,8 +105,8 @@ _SUMS = ("add", "mul", "sub")
 def interior_of(
     boundaries: list[Boundary], allowed: set[Var], ranges: Ranges, cut: Var | None, facts: Facts
 ) -> Interior:
-    """The interior of the boundaries over `allowed` variables, which range over `ranges`; `cut` is the axis to solve for, None for
-    conditions only."""
+    """The interior of the boundaries over `allowed` variables, which range over `ranges`; `cut` is the axis to solve
+    for, None for conditions only."""
     result = Interior()
     for b in boundaries:
         if not b.variables <= allowed or any(n not in result.identity for n in b.inner):

@@ -1,5 +1,5 @@
-"""Scans and filters whose blocks are distributed in pieces over the threads of a GPU's block (`thread_scans`), in the phases of
-`block_scans`.
+"""Scans and filters whose blocks are distributed in pieces over the threads of a GPU's block (`thread_scans`),
+in the phases of `block_scans`.
 
     three_phase  the prefix before each piece in its block is kept from the pass that totals blocks
     chain        blocks hand on the prefix before them by a `Carry`
@@ -148,8 +148,8 @@ class PieceScans:
         combine: Combine,
         last: LastPass,
     ) -> None:
-        """Emits the pass of each thread through its piece, from `earlier`, the value before the block, combined with the pieces before in
-        `begins`."""
+        """Emits the pass of each thread through its piece, from `earlier`, the value before the block, combined with
+        the pieces before in `begins`."""
 
         def one(piece: Work, first: int, t: Expr) -> None:
             running = self.blocks.values(piece, first, "running")

@@ -295,8 +295,8 @@ class Placement:
 def aligned(
     job: Job, box: Iterable[tuple[Expr, Expr]], name: Callable[[str, Expr], Expr] = lambda axis, low: low
 ) -> Box:
-    """The box with low bounds rounded down to the multiples that `align` asks for; `name` names a low bound, or of a multiple its
-    quotient."""
+    """The box with low bounds rounded down to the multiples that `align` asks for; `name` names a low bound, or
+    of a multiple its quotient."""
     found = []
     for axis, (low, high) in zip(job.stage.axes, box, strict=True):
         each = dict(job.plan.aligned).get(axis.name, 1)

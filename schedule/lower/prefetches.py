@@ -16,8 +16,8 @@ from raido.schedule.nest.values import Read
 
 
 def prefetch(builder: Builder, converter: Converter, names: Mapping[Node, str], work: Work, position: int) -> None:
-    """Emits hints for the elements that the stage will read of an array some iterations later. names: the schedule's names of arrays, by
-    key."""
+    """Emits hints for the elements that the stage will read of an array some iterations later. names: the
+    schedule's names of arrays, by key."""
     job, name = work.job, work.job.plan.loops[position].name
     for hint in job.plan.prefetches:
         if hint.loop != name or len(job.axis_of[name]) != 1:

@@ -120,8 +120,8 @@ class PrivateBins:
     # Steps
 
     def _by_one_thread(self, part: Work, position: int, copy: Axis) -> None:
-        """Emits the iterations of a chunk by one thread; in the only loop over them, or the loop over a tile, they use the replicas of the
-        bins in turn."""
+        """Emits the iterations of a chunk by one thread; in the only loop over them, or the loop over a tile, they use the
+        replicas of the bins in turn."""
 
         def take(strip: Work, at: int, made: Callable[[Work], Made]) -> None:
             self._in_turn(replace(strip, phase=self.updates.of_made(made)), at, copy)
@@ -183,8 +183,8 @@ class PrivateBins:
         return None not in counts and prod(count or 0 for count in counts) * itemsize <= SHARED_BYTES
 
     def _map(self, work: Work, sets: Sequence[Set], form: Generate, bodies: tuple[Expr, ...]) -> None:
-        """Emits a map over sets of bins, in the loops of part "combine"; along the last axis by the threads of a block where these run the
-        iterations."""
+        """Emits a map over sets of bins, in the loops of part "combine"; along the last axis by the threads of a block
+        where these run the iterations."""
         job = work.job
         plan = without_threads(part_plan(job.stage, job.plan, "combine"), True)
         threads = [loop for loop in job.plan.loops if is_bound(loop, "thread")]

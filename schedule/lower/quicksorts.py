@@ -8,8 +8,8 @@ is stable. Elements already in order are not moved, and two sorted runs are merg
 those equal to it are split off and done. Lanes append what they keep, a gang at a time. Pivots are medians of three or of nine elements, at
 pseudo-random places that depend on the part's bounds.
 
-(Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm vectorized using
-AVX-512, 2017.)
+(Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm
+vectorized using AVX-512, 2017.)
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ class Quicksort:
     # A survey decides how all elements are sorted
 
     def _survey(self) -> list[Var]:
-        """The number of descents of the elements (those that precede the one before them); where keys may be counted, also the least and
-        the greatest key."""
+        """The number of descents of the elements (those that precede the one before them); where keys may be counted, also the
+        least and the greatest key."""
         return self._survey_of(Part(ZERO, self.count))
 
     def _survey_of(self, part: Part) -> list[Var]:

@@ -31,8 +31,8 @@ ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 @dataclass(slots=True)
 class Sorting:
-    """One sort: `count` elements along `axis`, in `chunks`, by `passes[k]` digits of `bits` bits of key k; up to `few` elements by
-    insertion.
+    """One sort: `count` elements along `axis`, in `chunks`, by `passes[k]` digits of `bits` bits of key k; up
+    to `few` elements by insertion.
 
     `values[j][side, element]` is memory for two copies of every array, the keys first; the elements are in the half that `side` names.
     `some[k][chunk]` and `every[k][chunk]` are the bitwise or, and the bitwise and, of the keys in a chunk.

@@ -250,8 +250,8 @@ class Reductions:
         unrolled: bool = False,
         how: Mapping[str, Any] | None = None,
     ) -> None:
-        """Emits loops over a box of that shape, the innermost one with the fields in `how`; `unrolled` writes them out, as registers need
-        constant indices."""
+        """Emits loops over a box of that shape, the innermost one with the fields in `how`; `unrolled` writes them out, as
+        registers need constant indices."""
         if len(at) == len(shape):
             body(at)
             return
@@ -326,16 +326,16 @@ class Reductions:
 
 
 def as_own_loop(job: Job, acc: Accumulators) -> dict[str, Any]:
-    """The `For` fields of a loop over the last axis of the accumulators: vector, or parallel over threads, if the stage's own loop over
-    that axis is; else {}."""
+    """The `For` fields of a loop over the last axis of the accumulators: vector, or parallel over threads, if the stage's own loop
+    over that axis is; else {}."""
     own = [loop for loop in job.plan.loops if acc.axes[-1:] == (*job.axis_of[loop.name],)]
     chosen = [loop for loop in own if loop.kind == "vector"] or [loop for loop in own if is_bound(loop, "thread")]
     return as_planned(chosen[0], job.stage.name) if chosen else {}
 
 
 def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[LoopPlan, tuple[Expr, Expr]]]:
-    """The bounds of loops, outermost first, each with the vector loops outside it entered: a part of the same axis may begin at the lane's
-    index."""
+    """The bounds of loops, outermost first, each with the vector loops outside it entered: a part of the same
+    axis may begin at the lane's index."""
     inside = coordinates.copy()
     spans = []
     for loop in loops:

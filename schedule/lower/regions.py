@@ -1,9 +1,9 @@
 """The region of a producer that is needed, and an upper bound of its extent.
 
-A region is a box: inclusive bounds for each dimension, in terms of the loop variables around it. It is the bounding box of all elements
-that loads can reach while their reader's axes run over the reader's own box (interval analysis of index expressions, as in Halide's bounds
-inference). Taps at offsets of one index stay one interval: the bounding box is taken inside the clamp, which is monotone and never
-stretches.
+A region is a box: inclusive bounds for each dimension, in terms of the loop variables around it. It is the bounding box of all
+elements that loads can reach while their reader's axes run over the reader's own box (interval analysis of index expressions,
+as in Halide's bounds inference). Taps at offsets of one index stay one interval: the bounding box is taken inside the clamp,
+which is monotone and never stretches.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from raido.schedule.lower.work import Rows, Work
 
 
 def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> Rows | None:
-    """The rows that the loop runs through, if it is the last loop along an axis at which arrays are read flat, and rows are provably not
-    empty; else None."""
+    """The rows that the loop runs through, if it is the last loop along an axis at which arrays are read flat, and rows are
+    provably not empty; else None."""
     job = work.job
     name = job.plan.loops[position].name
     axes = job.axis_of[name]

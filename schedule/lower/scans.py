@@ -1,6 +1,6 @@
-"""Scans: the running values of a fold, stored at every iteration. By strategy they run serially from the initial value on (`serial`), in
-blocks (`block_scans`), each from the prefix before it, or run by run (`run_scans`). On a GPU the threads of one block may run a serial
-scan, one piece each."""
+"""Scans: the running values of a fold, stored at every iteration. By strategy they run serially from the initial value on (`serial`),
+in blocks (`block_scans`), each from the prefix before it, or run by run (`run_scans`). On a GPU the threads of one block may run a
+serial scan, one piece each."""
 
 from __future__ import annotations
 

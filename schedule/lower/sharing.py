@@ -1,9 +1,9 @@
 """Loop fusion by `compute_with`: stages that share the outer loops of a leader; of a scan, those of the pass that stores its results.
 
-A fused stage's outermost loops are its leader's. Where the leader has emitted the body of the last shared loop, the fused stage goes on
-from there with the same coordinates. A fused reduction over shared loops begins before the leader's loop and ends after it; where that loop
-is parallel, each iteration has a partial result (`partials`). Where the leader is computed for part of its indices, so are the fused
-stages.
+A fused stage's outermost loops are its leader's. Where the leader has emitted the body of the last shared loop, the fused stage
+goes on from there with the same coordinates. A fused reduction over shared loops begins before the leader's loop and ends after
+it; where that loop is parallel, each iteration has a partial result (`partials`). Where the leader is computed for part of its
+indices, so are the fused stages.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class InChunks:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """A stage fused with a leader, and the position of the last loop that it shares. matched: the leader's axis for each axis that shared
-    loops run over."""
+    """A stage fused with a leader, and the position of the last loop that it shares. matched: the leader's axis for each axis
+    that shared loops run over."""
 
     job: Job
     last: int
@@ -71,8 +71,8 @@ def guests_by_host(jobs: dict[str, Job]) -> dict[str, list[Guest]]:
 
 
 class Sharing:
-    """Emits fused stages at the hooks that `Loops` calls. boxes: the box of a fused stage that is computed, where that is not the whole
-    array."""
+    """Emits fused stages at the hooks that `Loops` calls. boxes: the box of a fused stage that is computed,
+    where that is not the whole array."""
 
     def __init__(self, loops: Loops, reductions: Reductions, guests: dict[str, list[Guest]]) -> None:
         self.loops, self.reductions = loops, reductions
@@ -142,8 +142,8 @@ class Sharing:
             self.running[guest.job.stage.name] = Running(outer, total, copy_at)
 
     def enter(self, work: Work, position: int) -> None:
-        """Starts the partial results of fused reductions in an iteration, perhaps an empty one, of the leader's parallel loop at
-        `position`."""
+        """Starts the partial results of fused reductions in an iteration, perhaps an empty one, of the leader's
+        parallel loop at `position`."""
         for guest in self._of(work):
             chunks = self.in_chunks.get(guest.job.stage.name)
             if chunks is not None and guest.job.first_reduction == position:

@@ -34,8 +34,8 @@ Compute = Callable[[list[Job], dict[str, Box]], None]
 class Window:
     """Memory that outlives the loop in which its contents are computed.
 
-    slid: the dimension that slides, if there is one. reached: for each scope in which the window restarts, a register with the first index
-    not computed yet.
+    slid: the dimension that slides, if there is one. reached: for each scope in which the window restarts, a register
+    with the first index not computed yet.
     """
 
     scope: Scope
@@ -46,8 +46,8 @@ class Window:
 
 
 class Sliding:
-    """The sliding windows of stages. levels: the level of the scope in which each is stored; `compute` emits a stage and its fused stages
-    over boxes."""
+    """The sliding windows of stages. levels: the level of the scope in which each is stored; `compute` emits a stage
+    and its fused stages over boxes."""
 
     def __init__(self, loops: Loops, guests: dict[str, list[Guest]], compute: Compute) -> None:
         self.loops, self.guests, self.compute = loops, guests, compute

@@ -6,10 +6,10 @@
              for t in 0..T/4 by threads: partial[t] = op(op(partial[t], partial[t + T/2]), op(partial[t + T/4], partial[t + 3T/4])), …
              acc = op(acc, partial[0])
 
-The loop over threads is the inner half of a split, taken outside the outer one (every T-th element: neighbouring threads read neighbouring
-elements), or the outer half (each thread has a contiguous piece). Commutative operators combine halves of the thread index range, so that
-bits do not depend on the subgroup size; others combine neighbours, in order. Where there are fewer parts than threads, the levels of the
-tree are shorter.
+The loop over threads is the inner half of a split, taken outside the outer one (every T-th element: neighbouring threads read
+neighbouring elements), or the outer half (each thread has a contiguous piece). Commutative operators combine halves of the thread
+index range, so that bits do not depend on the subgroup size; others combine neighbours, in order. Where there are fewer parts than
+threads, the levels of the tree are shorter.
 
 Where the schedule names a subgroup size, the threads of a subgroup combine part of the tree by register exchanges (`Collect`): its last
 levels for halves, its first for neighbours.
@@ -135,8 +135,8 @@ class ThreadFolds:
             yield var
 
     def _partials(self, work: Work, threads: int) -> Accumulators:
-        """Allocates a partial result for every thread, over the box of the elements folded inside the loop; shared memory if it fits
-        SHARED_BYTES."""
+        """Allocates a partial result for every thread, over the box of the elements folded inside the loop; shared
+        memory if it fits SHARED_BYTES."""
         own, builder = self.reductions, self.builder
         axes, shape, lengths = own.open_box(work)
         form = carried(work)
@@ -196,8 +196,8 @@ class ThreadFolds:
             self._collect(work, position, plan.level, parts, ix.minimum(ix.as_index(left), live), left)
 
     def _collect(self, work: Work, position: int, level: str, parts: Accumulators, count: Expr, width: int) -> None:
-        """Emits a `Collect`: in each group of `width` neighbouring threads the first gets their parts combined, over the loops inside
-        `position`."""
+        """Emits a `Collect`: in each group of `width` neighbouring threads the first gets their parts combined, over
+        the loops inside `position`."""
         halves = carried(work).commutative
 
         def element(inner: Work) -> None:
@@ -215,8 +215,8 @@ class ThreadFolds:
             yield replace(parts, prefix=(left,)), replace(parts, prefix=(right,))
 
     def pairs(self, each: Round, t: Expr) -> Iterator[tuple[Expr, Expr]]:
-        """The indices of the parts that thread t combines in a level of the tree; statements emitted for a pair are behind the test that it
-        exists."""
+        """The indices of the parts that thread t combines in a level of the tree; statements emitted for a pair are
+        behind the test that it exists."""
         first = ix.mul(t, each.stride)
         for a, b, limit in each.pairs:
             left, right = ix.add(first, a), ix.add(first, b)

@@ -76,8 +76,8 @@ class ThreadScans:
         )
 
     def pieces(self, work: Work, position: int) -> Pieces:
-        """The pieces of a block, over which the loop at `position` runs; raises ScheduleError unless it runs over pieces with loops
-        inside."""
+        """The pieces of a block, over which the loop at `position` runs; raises ScheduleError unless it runs
+        over pieces with loops inside."""
         job, plan = work.job, work.job.plan.loops[position]
         inside = [loop for loop in job.plan.loops[position + 1 :] if loop.name in job.reduced]
         if not inside or len(job.plan.loops) > position + 1 + len(inside):
@@ -101,8 +101,8 @@ class ThreadScans:
         body: Callable[[Work, int, Expr], None],
         certificates: tuple[Certificate, ...] = (),
     ) -> None:
-        """Runs `body` for the piece of every thread, with the loop cursor inside, the position where its loops begin, and the thread's
-        number."""
+        """Runs `body` for the piece of every thread, with the loop cursor inside, the position where its loops
+        begin, and the thread's number."""
         low, _, step = work.copies[0].bounds(pieces.loop.name)
         with self.over(pieces, pieces.live, certificates) as t:
 
@@ -126,8 +126,8 @@ class ThreadScans:
         return tuple(self.builder.alloc("part", dtype, shape, "shared") for dtype in dtypes)
 
     def before_pieces(self, work: Work, position: int, values: Sequence[Buffer]) -> tuple[Buffer, ...]:
-        """Allocates memory with a value for every thread of every block of the loop at `position`, like `values`, which have one for each
-        block."""
+        """Allocates memory with a value for every thread of every block of the loop at `position`, like
+        `values`, which have one for each block."""
         inside = self.folds.threads_inside(work, position)
         assert inside is not None
         shape = (values[0].shape[0], ix.as_index(inside[1]))
@@ -145,8 +145,8 @@ class ThreadScans:
             builder.add(Store(target, (block,), value))
 
     def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, operator: Reduce) -> Prefixes:
-        """Combines each thread's value with those of all the threads before, by register exchanges in a subgroup if the schedule and
-        operator allow."""
+        """Combines each thread's value with those of all the threads before, by register exchanges in a subgroup if the
+        schedule and operator allow."""
         plain = self.loops.emitter.is_operator(operator)
         group = min(pieces.loop.subgroup, 1 << (pieces.threads - 1).bit_length()) if plain else 0
         last = ix.sub(pieces.live, 1)
@@ -287,8 +287,8 @@ class ThreadScans:
         return self.builder.when(Op("le", bool_, (ix.as_index(apart), t)), ix.sub(t, apart))
 
     def follow(self, registers: Sequence[Buffer], t: Expr, others: Sequence[NestExpr], combine: Combine) -> None:
-        """Combines registers that hold the prefix of the block with the totals of the threads before this one, `others`, except in the
-        first thread."""
+        """Combines registers that hold the prefix of the block with the totals of the threads before this one,
+        `others`, except in the first thread."""
         builder = self.builder
         with builder.when(Op("lt", bool_, (ix.as_index(0), t)), ix.sub(t, 1)):
             before = [builder.name("before", Read(b, (), None)) for b in registers]

@@ -157,8 +157,8 @@ class Updates:
     def read_step(
         self, work: Work, values: dict[Node, Node], with_values: bool = True, made: Made = NOTHING
     ) -> tuple[list[NestExpr], dict[Axis, NestExpr], NestExpr | None]:
-        """The values of an iteration, the index that it updates, and the condition under which it does (None: always). made: those already
-        computed."""
+        """The values of an iteration, the index that it updates, and the condition under which it does (None: always).
+        made: those already computed."""
         job, loops, builder = work.job, self.loops, self.builder
         update, form = job.stage.update, self._form(work, values)
         assert update is not None
@@ -251,8 +251,8 @@ class Updates:
 
 
 def _chosen_place(e: NestExpr) -> tuple[Expr, Expr] | None:
-    """The condition and the index of `select(condition, index, −1)`, None for other expressions: consecutive lanes then stay consecutive,
-    under a mask."""
+    """The condition and the index of `select(condition, index, −1)`, None for other expressions: consecutive lanes then
+    stay consecutive, under a mask."""
     none = isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
     return (e.args[0], e.args[1]) if none else None  # type: ignore[union-attr]
 
