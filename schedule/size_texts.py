@@ -1,7 +1,8 @@
-"""Tests on sizes, and numbers made of them, as users write them: `s.when("w % 16 == 0 and h > 64")`, `chunks="min(64, n // 2048)"`.
+"""Tests on sizes, and parameters computed from sizes, as users write them: `s.when("w % 16 == 0 and h > 64")`, `chunks="min(64, n //
+2048)"`.
 
-Both become expressions over sizes; those that a program was specialised for are numbers. A divisor of 0 counts as 1: sizes may be 0,
-and what is chosen by them changes no result.
+Both are parsed into expressions over sizes; sizes that a program was specialised for are constants. A divisor of 0 counts as 1, since sizes
+may be 0 and schedules change no result.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq:
 
 
 def parse_test(text: str, names: Mapping[str, Expr], example: str = 'when("w % 16 == 0")') -> Expr:
-    """The test as a boolean expression; `names` are the sizes that it may mention. A refusal says what cannot stand in one."""
+    """Parses a test into a boolean expression over the sizes in `names`; refuses what is not a comparison of arithmetic on them."""
     return _truth(_parse(text, "a test", names, example), names, example)
 
 
 def parse_number(text: str, names: Mapping[str, Expr], example: str) -> Expr:
-    """The number as an expression over the sizes in `names`; a refusal says what cannot stand in one."""
+    """Parses arithmetic on the sizes in `names` into an expression; refuses anything else."""
     return _number(_parse(text, "a number made of sizes", names, example), names)
 
 
 def sizes_of(program: Program) -> dict[str, Expr]:
-    """The sizes of a program by name, those that it was specialised for as numbers."""
+    """Returns the sizes of a program by name, those that it was specialised for as constants."""
     known = {name: index.as_index(value) for name, value in program.known.items()}
     return {**known, **{size.name: size for size in program.sizes}}
 
 
 def fixed_sizes(test: Expr) -> dict[str, int]:
-    """The sizes that a test fixes: those that it says are equal to a number, whatever else it says.
+    """Returns the sizes that a test requires to equal a constant, by name.
 
     >>> n, m = (SizeVar(name) for name in "nm")
     >>> fixed_sizes(parse_test("n == 480 and m > 3", {"n": n, "m": m}))
@@ -61,7 +62,7 @@ def fixed_sizes(test: Expr) -> dict[str, int]:
 
 
 def decided(test: Expr) -> bool | None:
-    """The value of a test on numbers alone; None where sizes decide it."""
+    """Returns the value of a test on constants; None where sizes are left in it."""
     if isinstance(test, Const):
         return bool(test.value)
     assert isinstance(test, Op)
