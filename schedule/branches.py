@@ -3,7 +3,8 @@
 A copy is made in every branch that has the loop at which it is placed and the loops of its layout; the other branches read the array
 itself:
 
-before   c.split("r", 8); c.when("r > 4096"): …; c.cache("b", "c", "ro") after    if r > 4096: … b … else: for ro: b_copy = b[…]; … b_copy …
+before   c.split("r", 8); c.when("r > 4096"): …; c.cache("b", "c", "ro")
+after    if r > 4096: … b … else: for ro: b_copy = b[…]; … b_copy …
 """
 
 from __future__ import annotations
