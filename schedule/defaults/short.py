@@ -9,7 +9,7 @@ from raido.algo.graph.expr import Axis, Expr
 from raido.schedule.stages.inline import SHORT as SMALL
 from raido.schedule.stages.stage import Stage
 
-WRITTEN_OUT = 32  # instances of unrolled axes, at most: 32 vector registers' values, or half of a GPU thread's registers
+WRITTEN_OUT = 32  # instances of unrolled axes, at most: 32 vector registers, or half of a GPU thread's registers
 
 
 def is_small(e: Expr) -> bool:
