@@ -98,7 +98,7 @@ def stages_to_check(state: State, before: State) -> list[str]:
     changed = [name for name, plan in state.plans.items() if name not in before.plans or plan is not before.plans[name]]
     inside: dict[str, list[str]] = {}
     for name, plan in state.plans.items():
-        at = plan.compute_with or plan.compute  # the stage in whose loops a stage is computed
+        at = plan.compute_with or plan.compute  # a loop of the stage around it
         if type(at) is At:
             inside.setdefault(at.stage, []).append(name)
     found: dict[str, None] = {}
@@ -123,7 +123,7 @@ def check_nesting(state: State, name: str) -> None:
         if loop.kind == "parallel":
             own = "bound" if loop.level else "parallel"
             for kind, words in INSIDE_NO_OTHERS:
-                if kind in above and not (kind == own == "bound"):  # `check_levels` sees to those
+                if kind in above and not (kind == own == "bound"):  # see `check_levels`
                     owner, outer = above[kind]
                     remedy = f'fuse "{outer}" and "{loop.name}"' if kind == own and owner == stage else None
                     raise Refusal(

@@ -20,8 +20,8 @@ EDGE = 4  # rows of two vectors, eight accumulators: an FMA has a latency of fou
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Loop `parent`, split into `outer`, which advances by `factor` indices, and `inner`, which runs over the `factor` indices of one row
-    tile. `tail` says how the last, incomplete tile is done.
+    """Loop `parent`, split into `outer`, which advances by `factor` indices, and `inner`, which runs over the `factor` indices of one tile.
+    `tail` says how the last, incomplete tile is done.
     """
 
     parent: str

@@ -80,7 +80,7 @@ class Schedule(NearAttributes):
         made._steps, made._state = steps, state
         return made
 
-    # What there is
+    # Queries
 
     @property
     def graph(self) -> StageGraph:
@@ -218,7 +218,7 @@ class Schedule(NearAttributes):
             machine = Schedule.find_machine(machine) if Schedule.find_machine else Machine()
         return complete(self.copy(), machine, sizes)
 
-    # What follows from it
+    # Results
 
     def variants(self) -> tuple[Variant, ...]:
         """Returns the plans of all stages: one variant for each `when`, and the general one last. Refuses a schedule with holes."""
@@ -315,7 +315,7 @@ class Schedule(NearAttributes):
         same = self._graph is other._graph or self.fingerprint == other.fingerprint
         return same and self.explicit_steps == other.explicit_steps
 
-    # Keeping the value
+    # Maintaining the value
 
     def _after(self, step: Step) -> tuple[State, dict[str, Any]]:
         steps = (*self.explicit_steps, step)

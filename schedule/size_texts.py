@@ -22,13 +22,15 @@ from raido.schedule.refusal import Refusal, listed
 ARITHMETIC = {ast.Add: index.add, ast.Sub: index.sub, ast.Mult: index.mul}
 DIVISIONS = {ast.FloorDiv: index.floordiv, ast.Mod: index.mod}
 EXTREMES = {"min": index.minimum, "max": index.maximum}
-_LONGEST = 4000  # characters
-_MOST_PARTS = 300  # of a test as Python parses it: some fifty comparisons; passes go down into it by recursion
+_LONGEST = 4000  # characters of a test
+_MOST_PARTS = 300  # nodes of a test's syntax tree: some fifty comparisons; passes recurse into it
 COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 
 
 def parse_test(text: str, names: Mapping[str, Expr], example: str = 'when("w % 16 == 0")') -> Expr:
-    """Parses a test into a boolean expression over the sizes in `names`; refuses what is not a comparison of arithmetic on them."""
+    """Parses a test into a boolean expression over the sizes in `names`; refuses anything but comparisons of arithmetic on them, and their
+    combinations.
+    """
     return _truth(_parse(text, "a test", names, example), names, example)
 
 
@@ -62,7 +64,7 @@ def fixed_sizes(test: Expr) -> dict[str, int]:
 
 
 def decided(test: Expr) -> bool | None:
-    """Returns the value of a test on constants; None where sizes are left in it."""
+    """Returns the value of a test on constants; None where sizes decide it."""
     if isinstance(test, Const):
         return bool(test.value)
     assert isinstance(test, Op)
@@ -90,7 +92,7 @@ def _parse(text: str, what: str, names: Mapping[str, Expr], example: str) -> ast
         ValueError,
         RecursionError,
         MemoryError,
-    ) as error:  # ValueError: a NUL, a surrogate; the last two: brackets
+    ) as error:  # ValueError: NUL, surrogates; the last two: nested brackets
         why = getattr(error, "msg", None) or str(error)
         raise Refusal(f"it is not an expression: {why}", example, sizes=listed(names)) from None
     if len(text) > _LONGEST or sum(1 for _ in ast.walk(tree)) > _MOST_PARTS:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from raido.algo.graph.program import Site
 from raido.schedule.holes import Hole
 
-PART = "::"  # between a stage and a part of its strategy, in the name that steps have for the part
+PART = "::"  # separates stage and part in a part's name
 
 Value: TypeAlias = "int | bool | str | Hole | tuple[Value, ...] | None"
 Arguments: TypeAlias = "tuple[tuple[str, Value], ...]"

@@ -39,10 +39,10 @@ COUNTER = 8  # bytes of a counter of `quicksort`: those of a pass fill half of L
 BY_COMPARISONS = ("quicksort", "quickselect")
 BY_BLOCKS = ("three_phase", "chain")  # sorts on a GPU
 COUNTERS_OF_THREAD = 44  # bytes of shared memory for each thread of a sort by blocks: 16 counters, a sum and padding …
-SUMS_OF_THREAD = 8  # … and two more sums where threads exchange no registers …
+SUMS_OF_THREAD = 8  # … and more for sums in shared memory where threads exchange no registers …
 COUNTERS_OF_DIGITS = 2688  # … bytes for each block: the ends and destinations of each digit …
 ORDERED = 5  # … and for each element: two orders and a digit
-ELEMENTS_OF_THREAD = 16  # the most elements of a thread: with more, a device has more room for blocks than there are
+ELEMENTS_OF_THREAD = 16  # the most elements of a thread: with more, there are fewer blocks than the device holds
 USUAL_SHARED = 32 << 10  # bytes of shared memory that most devices have for a block
 BITS_OF_A_DIGIT = 8  # of `radix`: 256 destinations, one 64-byte line each, fit into an L1 of 32 KiB
 
@@ -275,7 +275,7 @@ def check_update(state: State, name: str) -> None:
         together = stage.update.mode == "unique" or strategy_name(state, name) == "atomic"
         if k in steps and loop.level.startswith("thread") and strategy_name(state, name) == "private":
             assert stage.reduction is not None
-            check_atomic(name, stage.reduction, True, f'leave "{loop.name}" serial')  # threads of a block share bins
+            check_atomic(name, stage.reduction, True, f'leave "{loop.name}" serial')  # shared bins need atomics
             together = True
         if k in steps and loop.kind == "parallel" and not together:
             remedy = "unique_indices=True, if they are"

@@ -34,7 +34,7 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, placed_at, plain_plan, position
 from raido.schedule.steps import PART
 
-# Loops over blocks or ranges, and inside a block: they can be given threads and lanes, and nothing else.
+# Parts whose loops are over blocks or ranges, and inside a block: they take threads and lanes alone.
 OF_BLOCKS = ("totals", "count", "fold", "join", "ranges", "copy")
 
 
@@ -151,7 +151,7 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
         return
     if not outer and part == "fold" and directive != "vectorize":
         raise Refusal("one iteration folds the values of a segment, in order or in lanes", directives="vectorize")
-    shared = gpu and part == "fold"  # by the threads of a block
+    shared = gpu and part == "fold"  # the threads of a block share a segment's fold
     if shared and directive == "split" and axis == inner:
         return
     if shared and directive == "bind":

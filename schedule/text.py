@@ -50,7 +50,7 @@ def schedule_text(program: Program, steps: Iterable[Step], kind: str = "") -> st
     """
     static = dict(program.static) | ({"target": value_text(kind)} if kind else {})
     start = f"s = {program.name}.schedule({_arguments(program, static)})"
-    return printable("\n".join([start, *statements("s", tuple(steps))]))  # \x1b is Python, too
+    return printable("\n".join([start, *statements("s", tuple(steps))]))  # escapes control characters
 
 
 def _arguments(program: Program, static: Mapping[str, str]) -> str:

@@ -58,7 +58,7 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
         )
     shapes = [shape_of_loop(stage, plan, each) for each in plan.loops[where + 1 :]]
     across = [count for axis, count, _ in shapes if axis == columns]
-    width = across[0] * across[1] * 4 if len(across) == 2 else 8  # pairs of four threads
+    width = across[0] * across[1] * 4 if len(across) == 2 else 8  # columns: pairs of four threads
     if [count for axis, count, _ in shapes if axis == rows] != [2] or width > MOST_COLUMNS:
         raise Refusal(
             f'inside "{loop.name}" a thread of a warpgroup has 2 rows and the pairs of at most {MOST_COLUMNS} columns',

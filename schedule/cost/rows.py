@@ -1,4 +1,4 @@
-"""The tree of loops of a stencil computed in row tiles, built from its access maps alone, without a nest.
+"""The tree of loops of a stencil computed in register tiles of several rows, built from its access maps alone, without a nest.
 
 Indices are affine functions of the stage's axes; boundary conditions count as their interior. Reads of one array with equal coefficients
 are one box, as tall as the rows that they span. Neighbouring rows share loaded values as far as registers hold them.
@@ -116,7 +116,7 @@ def description(work: Work) -> Hashable:
 
 
 class Rows:
-    """Estimates of a stage's cycles for different heights of its row tile."""
+    """Estimates of a stage's cycles for different heights of its register tile."""
 
     def __init__(self, work: Work, machine: Machine) -> None:
         self.work, self.machine = work, machine
@@ -136,7 +136,7 @@ class Rows:
             self.boxes.append((reads, forms, low, high, _steps(reads, self.row)))
 
     def cycles(self, rows: int, streamed: bool) -> float:
-        """Returns the cycles of the stage with a tile of `rows` rows; `streamed`: with non-temporal stores."""
+        """Returns the cycles of the stage with a register tile of `rows` rows; `streamed`: with non-temporal stores."""
         work, machine = self.work, self.machine
         root = Loop(0, "root", None, host=True)
         middles, inner = [0.0], root

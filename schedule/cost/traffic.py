@@ -80,7 +80,7 @@ class Traffic:
         round_sizes: Bytes | None = None
         for child in loop.loops:
             below, sizes = self._loop(child, speed * threads, inside)
-            round_sizes = None if boxes else sizes  # of a loop that has one loop in it and nothing else
+            round_sizes = None if boxes else sizes  # a loop around a single loop and nothing else
             boxes += below
             parts.append((child.weight, self.costs[child]))
         if round_sizes is None:
@@ -171,7 +171,7 @@ class Traffic:
         held = moved = 0.0
         for buffer, (itemsize, low, high, touched, fetched, twice) in joined.items():
             size = self._bytes(buffer, itemsize, low, high, touched)
-            held += size if fetched else 0.0  # else stored past the caches
+            held += size if fetched else 0.0  # other lines are stored past the caches
             moved += size * 2 if twice else size
         return Bytes(held, moved)
 
@@ -182,7 +182,7 @@ class Traffic:
         in_row = touched / rows
         if in_row < 1.0:
             rows, in_row = touched, 1.0
-        run = last * size if last >= shape[-1] else last * size + LINE - size  # on average, wherever it begins
+        run = last * size if last >= shape[-1] else last * size + LINE - size  # on average over alignments
         return rows * max(min(run, in_row * LINE), size)
 
     def _roofline(self, cycles: float, moved: Sequence[float], all_cores: bool) -> float:

@@ -28,7 +28,7 @@ def say_array_loops(draft: Draft) -> None:
 
     try:
         found = row_orders_of(variant_of(state), draft.machine, _without_loops(state))
-    except RaidoError:  # it will be said where the program is compiled
+    except RaidoError:  # compilation will raise it again
         return
     for name, order in found.items():
         _say_order(draft, name, order)

@@ -39,7 +39,7 @@ def say_block_loops(draft: Draft, stage: Stage, lanes: int = 1) -> None:
     rest, left = draft.fuse(name, pure), prod(threads.values())
     draft.say(name, "split", axis=rest, factor=left)
     outermost, rest = rest + "o", rest + "i"
-    for place in sorted(threads, reverse=True):  # thread.z first: neighbours are along x
+    for place in sorted(threads, reverse=True):  # thread.z first, so that thread.x is innermost
         left //= threads[place]
         if left == 1:
             loops.append((rest, place))

@@ -5,26 +5,26 @@ Updates that set a box, and move fewer bytes as maps, become maps (`gathers`).
 Placement. A stage that costs little more where it is read is inlined (`demand`); one that a scan or filter in blocks would read twice is
 computed once for each block. A stage inside a mapped function is computed at the innermost loop that determines its region, with every loop
 around it. A short fold that is read once is computed in a register, in the loop that reads it. A stage that only one stage reads, near its
-own rows (a stencil chain), or at twice or a fraction of their rate (`row_reads`), is computed for each strip of that stage's rows; strips
-are as high as lets the chain's rows fit half of L2 (at most 32 rows; at least 16 where neighbouring strips compute rows twice), and where 8
-rows do not fit, rows slide. A chain ends where strips would compute more than half as many rows again. Pointwise stages of one shape share
-loops where one reads the other or both read a third, and those of a scan that they read; so do two short stencils in strips with the same
-inputs and the same access maps of their readers (`joins`), and up to four folds of the same elements (`sibling_folds`). All other stages
-are computed whole.
+own rows (a stencil chain), or at twice or a fraction of their rate (`row_reads`), is computed for each row tile of that stage; row tiles
+are as high as lets the chain's rows fit half of L2 (at most 32 rows; at least 16 where neighbouring tiles compute rows twice), and where 8
+rows do not fit, rows slide. A chain ends where row tiles would compute more than half as many rows again. Pointwise stages of one shape
+share loops where one reads the other or both read a third, and those of a scan that they read; so do two short stencils in row tiles with
+the same inputs and the same access maps of their readers (`joins`), and up to four folds of the same elements (`sibling_folds`). All other
+stages are computed whole.
 
 Loops. The axis along which most accesses are contiguous is vectorized: the last pure one when in doubt, a short one where lanes across its
 rows would lie far apart. Where elements are read at quotients of it, tiles of as many indices as the quotients' period are unrolled
 (`phases`); where colours of pixels are treated alike, the axes of pixels and colours are fused (`pixels`). The outermost pure axis is
-parallel, in strips for chains; one-dimensional stages and whole reductions are split into fixed chunks, in which each lane has a block of
-its own where the operator is not commutative. Where results share inputs, as in a matrix product, a register tile of sums runs along the
+parallel, in row tiles for chains; one-dimensional stages and whole reductions are split into fixed chunks, in which each lane has a block
+of its own where the operator is not commutative. Where results share inputs, as in a matrix product, a register tile of sums runs along the
 reduction, and the right factor is packed in panels of as many columns as half of L2 holds; in products of rows with rows, too (`products`).
 Of symmetric results (x.T @ x) one triangle is computed. Results of no more rows than a register tile read the right factor unpacked, in
 chunks, or with lanes along the reduction. Few tiles of a long reduction are computed in chunks of it. Convolutions compute several channels
 together; where all results share functions of an iteration, as in back projection, four rows are computed together. A few long folds side
 by side share one pass (`few_folds`). Sums down columns run along the rows, eight at a time, or one by one where a row is a page or more and
 L1 holds the row of sums; reads across rows are transposed in registers, block by block (`transposes`); a stencil that reads neighbouring
-rows computes row tiles whose height the cost model chooses (`rows`), up to four rows, or twelve with non-temporal stores, and two of a long
-weighted sum (`latency`). Reductions, elements with loops of their own, long chains of operations, and recurrences of whole-array loops
+rows computes register tiles whose height the cost model chooses (`rows`), up to four rows, or twelve with non-temporal stores, and two of a
+long weighted sum (`latency`). Reductions, elements with loops of their own, long chains of operations, and recurrences of whole-array loops
 (`recurrences`) interleave several gangs (`latency`), and iterations of uneven length are distributed dynamically.
 
 Memory. Stencils get boundary loops of their own (index-set splitting). Outputs that the last-level cache does not keep beside their inputs
@@ -32,7 +32,7 @@ Memory. Stencils get boundary loops of their own (index-set splitting). Outputs 
 their elements take long. Where a stencil reads neighbouring planes and is not streamed, rows are prefetched four ahead: there are more
 streams than hardware prefetchers follow.
 
-On a GPU, placement is the same but for strips, which are for caches, and `gpu` decides the loops.
+On a GPU, placement is the same but for row tiles, which are for caches, and `gpu` decides the loops.
 
 A stage with any loop directive keeps exactly those loops. Readers are decided before the stages that they read. Completion is idempotent.
 """
@@ -161,7 +161,7 @@ def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> D
     if machine.gpu is None:
         say_runs(draft)
     state = draft.state
-    hosts = draft.demand.hosts  # as they are before copies are made
+    hosts = draft.demand.hosts  # the leaders, before caches change the graph
     guests: list[str] = []
     for name in reversed(list(state.uses.stages)):
         if not isinstance(state.uses.stages[name], Stage):
@@ -218,7 +218,7 @@ def say_strategy_parts(draft: Draft, name: str) -> None:
 
 
 def say_placement(draft: Draft, name: str) -> None:
-    """Decides the placement of a stage: inlined, in the loops of the function around it, in its reader's strips, or whole."""
+    """Decides the placement of a stage: inlined, in the loops of the function around it, in its reader's row tiles, or whole."""
     if (name, "placement") in draft.state.asked:
         return
     if name in draft.demand.inlined and draft.say(name, "inline"):
@@ -319,19 +319,21 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
 
 
 def strip_place(draft: Draft, name: str) -> At | None:
-    """Returns the loop over strips of the last stage of a chain, in which a stage of the chain is computed; None where it is not in one."""
+    """Returns the loop over row tiles of the last stage of a chain, in which a stage of the chain is computed; None where it is not
+    in one.
+    """
     state = draft.state
     readers = draft.demand.readers(name)
     heads = {head_of(state, reader) for reader in readers}
     if len(heads) != 1 or (name, "placement") in state.asked or state.stage(name).outer:
         return None
-    if has_ragged_folds(state.stage(name)):  # a long segment would keep one thread busy
+    if has_ragged_folds(state.stage(name)):  # a long segment would be the task of one thread
         return None
     vector = vector_axis(draft, state.stage(name))
     if is_tiled_product(draft, state.stage(name), vector) or is_product_of_rows(draft, state.stage(name), vector):
         return None
     (head,) = heads
-    if goes_in_phases(state, head):  # which would make it twice
+    if goes_in_phases(state, head):  # the head reads its blocks twice
         return None
     if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) == 1:
         return None
@@ -348,8 +350,8 @@ def head_of(state: State, reader: str) -> str:
 
 
 def strip_loop(draft: Draft, head: str) -> tuple[Split, str] | None:
-    """Returns the split into strips of at least `FEWEST_ROWS` rows, and the loop over strips (fused with planes), at which stages may be
-    computed.
+    """Returns the split into row tiles of at least `FEWEST_ROWS` rows, and the loop over them (fused with planes), at which stages may be
+    computed; None without one.
     """
     plan = draft.state.plans[head]
     rows = strip_axis(draft, draft.state.stage(head))
@@ -369,8 +371,8 @@ def strip_loop(draft: Draft, head: str) -> tuple[Split, str] | None:
 
 
 def must_slide(draft: Draft, name: str, at: At) -> str | None:
-    """Returns the loop over rows inside a strip where a strip of `FEWEST_ROWS` rows does not fit half of L2, so that rows slide;
-    else None.
+    """Returns the loop over rows inside a row tile where `FEWEST_ROWS` rows of the stage do not fit half of L2, so that rows slide; else
+    None.
     """
     plan = draft.state.plan(at.stage)
     splits = (r for r in plan.relations if isinstance(r, Split))

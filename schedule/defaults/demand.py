@@ -7,7 +7,7 @@ cost least so:
 
 - each element is read once, as far as is known (once for all indices of an unrolled short axis), or only in one set of loops that several
   stages share (`joins`);
-- or the stage is cheap, and pointwise, or a stencil over stored arrays that a stage computed in row tiles reads at neighbouring rows
+- or the stage is cheap, and pointwise, or a stencil over stored arrays that a stage with register tiles of rows reads at neighbouring rows
   (`is_shared_by_rows`): recomputation costs at most `AGAIN` operations for each element. A reader with a stride of s meets one element in
   s, and unrolled short axes make indices constant.
 """
@@ -171,9 +171,7 @@ def may_inline(state: State, name: str) -> bool:
 
 def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
     """Whether computing a stage where it is read costs little or nothing more than storing and loading it."""
-    if not readers or has_ragged_folds(
-        stage
-    ):  # whose strategy makes pieces that are even, and takes their values in lanes
+    if not readers or has_ragged_folds(stage):  # `flat` splits them evenly, with lanes
         return False
     times = sum(
         max(evaluations(state.stage(reader), point), repeats(stage, state.stage(reader), point))
@@ -188,7 +186,7 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     if is_chosen_by_position(stage) and any(
         reader.scan or reader.filter or reader.sort or reader.update for reader, _ in reads
     ):
-        return False  # their loops are not cut
+        return False  # index-set splitting does not apply to their loops
     if times == 1:
         twice = any(goes_over_twice(state, reader) for reader in readers)
         return not twice or is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))
@@ -336,7 +334,8 @@ def is_partition(stage: Stage) -> bool:
 
 
 def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
-    """Whether a stencil over parameters is read by one stage at neighbouring rows, so that a row tile shares the inlined values.
+    """Whether a stencil over parameters is read by one stage at neighbouring rows, so that a register tile of rows shares the inlined
+    values.
 
     Stencils with divisions and roots are left out: recomputing those is expensive.
     """
@@ -378,7 +377,7 @@ def iterations(reader: Stage, point: Point) -> int:
     inside = {node for e in point if e is not None for node in scalar_nodes(e)}
     if SEGMENTS in inside:
         return 1
-    chosen = reader.whole_axes if reader.update else ()  # by each step, which does not run through them
+    chosen = reader.whole_axes if reader.update else ()  # axes that steps select among, but do not run over
     left_out = (
         index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside and axis not in chosen
     )

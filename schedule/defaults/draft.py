@@ -45,13 +45,11 @@ class Draft:
         self.sizes = sizes
         self.only = only
         self.steps: list[Step] = []
-        self.cycles: dict[Hashable, float] = {}  # of the rows that `rows.jammed_rows` has looked at
+        self.cycles: dict[Hashable, float] = {}  # cache of `rows.jammed_rows`
         self.demand: Demand = demand or find_demand(state)
-        self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # `chains.chain_in_strips`, until more is said
-        self.apart: bool | None = None  # `planes.planes_of`, of this demand
-        self.reads: dict[
-            tuple[Stage, Stage], RowReads | None
-        ] = {}  # `chains.rows_read`, of these stages and this demand
+        self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # cache of `chains.chain_in_strips`
+        self.apart: bool | None = None  # cache of `planes.planes_of`, for this demand
+        self.reads: dict[tuple[Stage, Stage], RowReads | None] = {}  # cache of `chains.rows_read`, for this demand
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a directive if it is legal, with default parameters for the machine; returns whether it was."""

@@ -1,6 +1,6 @@
 """Queries of the default schedule's rules: which axis is contiguous, which stages depend on a stage's rows, what fits which cache.
 
-Constants here are sizes of chunks and strips; none depends on the number of threads.
+Constants here are sizes of chunks and tiles; none depends on the number of threads.
 """
 
 from __future__ import annotations

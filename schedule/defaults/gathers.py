@@ -79,7 +79,7 @@ def _pays(draft: Draft, stage: Stage, apart: Collection[str]) -> bool:
         return False
     whole = prod(_usual(draft, axis.extent) for axis in stage.axes)
     own = {node for axis in stage.axes for node in scalar_nodes(axis.extent)}
-    counted = {each.size for each in draft.state.graph.counts} - own  # any number, of elements that have another one
+    counted = {each.size for each in draft.state.graph.counts} - own  # data-dependent sizes of boxes
     part = prod(0 if counted & {*scalar_nodes(side.count)} else _usual(draft, side.count) for side in box)
     update = (0 if _takes_over(draft, stage) else 2 * whole) + (4 if apart else 2) * part
     return update > EQUAL * 2 * whole

@@ -322,7 +322,7 @@ def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
     draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
     bind_pieces(draft, stage.name, along.name + "io")
     lanes = elements_of_scan(draft, stage, along, gpu)
-    if gpu.branches and lanes > 1 and piece % lanes == 0:  # pieces that are whole move otherwise than the last
+    if gpu.branches and lanes > 1 and piece % lanes == 0:  # full parts of threads move as vectors
         draft.say(stage.name, "vectorize", axis=along.name + "ii")
         draft.say(part_name(stage.name, totals_part(stage)), "vectorize", axis=along.name + "i")
         hold_pieces(draft, stage, along, piece, gpu)
@@ -371,13 +371,13 @@ def say_sort(draft: Draft, stage: Stage) -> None:
         most, few = most_of_thread(draft, stage), f"{product(others)} < {along.name}"
         if (
             not gpu.in_turn
-        ):  # rows that have more blocks of elements than there are rows; rows of an element for each thread of a block
+        ):  # a device sorts rows of more blocks than there are rows, a block rows of an element a thread
             each = strategies_of(stage, draft.machine)["three_phase"].numbers
             most, few = int(str(each["threads"])), f"{each['block']} * {product(others)} < {along.name}"
         if length is None or length > most:
             long = draft.branch()
             if say_long_sort(long, name, chunks):
-                long.say(name, "reorder", axes=tuple(axis.name for axis in stage.all_axes))  # as they are: serial loops
+                long.say(name, "reorder", axes=tuple(axis.name for axis in stage.all_axes))  # keeps loops serial
                 draft.accept(long.when(name, f"{along.name} > {most} and {few}"))
             rows = draft.branch()
             if not gpu.in_turn and rows.say(name, "strategy", name="three_phase"):
@@ -434,7 +434,7 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
         say_threads(draft, stage, [*steps, *(axis for axis in rows if not is_small(axis.extent))], gpu)
     elif rows:
         say_steps_of_elements(draft, stage, rows, whole, gpu)
-        say_threads(draft, stage, rows, gpu)  # each of which takes all steps, in order
+        say_threads(draft, stage, rows, gpu)  # each thread runs all steps, in order
     else:
         say_in_chunks(draft, stage, whole, gpu)
     say_start(draft, stage, whole or rows, gpu)
@@ -450,9 +450,7 @@ def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
         return False
     threads, r = gpu.usual_threads, step.name
     try_out = Draft(draft.state, draft.machine, draft.sizes, draft.demand)
-    if not try_out.say(
-        stage.name, "strategy", name="atomic"
-    ):  # what indivisible steps cannot do, threads of a block cannot together
+    if not try_out.say(stage.name, "strategy", name="atomic"):  # shared bins need atomic steps
         return False
     each = threads * max(2, draft.machine.task >> 5)
     draft.say(stage.name, "strategy", name="private", chunks=f"min({many_chunks(gpu)}, {r} // {each})")

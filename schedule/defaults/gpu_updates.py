@@ -120,7 +120,7 @@ def say_gpu_parts(draft: Draft, name: str) -> None:
     if plan.strategy is None or plan.compute_with is not None:
         return
     if (stage.scan is not None or stage.filter is not None) and any(loop.level for loop in plan.loops):
-        return  # threads have pieces of the blocks, in all passes of the strategy
+        return  # threads have parts of blocks in all passes
     for part in strategies_of(stage)[plan.strategy[0]].parts:
         axes = [axis.name for axis in part_stage(stage, plan, part).axes]
         whole = part_name(name, part)

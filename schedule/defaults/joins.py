@@ -22,7 +22,7 @@ from raido.schedule.state import State, has_loops_said
 if TYPE_CHECKING:
     from raido.schedule.defaults.demand import Demand, Point
 
-TWIN = 16  # operations of a sibling stencil, at most: row tiles of two such bodies stay in registers
+TWIN = 16  # operations of a sibling stencil, at most: register tiles of two such bodies fit
 
 
 def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) -> bool:
@@ -64,7 +64,7 @@ def join_twins(state: State, demand: Demand) -> None:
     """Fuses pairs of sibling stencils, which read the same elements and are read alike, into one pass."""
     free = [name for name in state.uses.stages if is_free_stencil(state, demand, name)]
     taken = {*demand.hosts, *demand.hosts.values()}
-    alike: dict[frozenset[str], list[str]] = {}  # by the arrays that they read
+    alike: dict[frozenset[str], list[str]] = {}  # stencils by the arrays that they read
     for guest in free:
         hosts = alike.setdefault(frozenset(demand.arrays.get(guest, ())), [])
         for host in hosts:

@@ -7,8 +7,8 @@ two for temporaries.
 
 Elements that are one long dependence chain, as a weighted sum of many neighbours is, or long expressions of functions and divisions, as an
 option price is: the next gang is too far away for out-of-order execution, so four are interleaved. Weighted sums are bound by loads as
-well, of neighbours and of weights that registers do not hold: where there are 32 registers, row tiles of two rows, of four gangs of two
-registers each, are sixteen sums that share both (`sums_in_pairs`).
+well, of neighbours and of weights that registers do not hold: where there are 32 registers, register tiles of two rows, of four gangs of
+two registers each, are sixteen sums that share both (`sums_in_pairs`).
 """
 
 from __future__ import annotations

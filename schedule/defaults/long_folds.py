@@ -90,7 +90,7 @@ def say_long_columns(
     splits, chunks = (
         ((r + "i", parts), (x, width)),
         r + "c",
-    )  # a name that tiles do not have, which copy what they read at their loop "ro"
+    )  # not "ro", at which tiles cache their factors
     if not test or not long.say(name, "split", axis=r, factor=chunk, names=(chunks, r + "i")):
         return
     if not all(long.say(name, "split", axis=axis, factor=factor) for axis, factor in splits):

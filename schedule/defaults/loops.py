@@ -74,7 +74,7 @@ def say_loops(draft: Draft, name: str) -> None:
     if say_segment_loops(draft, stage):
         return
     if vector is not None and decides_lengths(stage, vector):
-        vector = None  # lanes run along each fold
+        vector = None  # lanes run along each fold instead
     if vector is not None and gangs_of_private_loops(stage, vector.var, draft.machine) == 0:
         vector = None
     alone = vector is not None and are_elements_faster_alone(draft, stage, vector)
@@ -148,7 +148,7 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     in eight pages at once, and hardware prefetching follows.
     """
     name, last = stage.name, stage.axes[-1]
-    held = draft.machine.l1 // 4 // sum(body.dtype.itemsize for body in stage.bodies)  # beside as much of what is read
+    held = draft.machine.l1 // 4 // sum(body.dtype.itemsize for body in stage.bodies)  # in a quarter of L1
     page = PAGE // max(body.dtype.itemsize for body in stage.bodies)
     length = known_extent(draft, last.extent)
     if length is not None and page <= length <= held:
@@ -191,8 +191,8 @@ def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
 
 
 def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
-    """Schedules a stage with pure axes: rows are parallel and outermost, in strips where the stage has a chain, in row tiles where these
-    pay.
+    """Schedules a stage with pure axes: rows are parallel and outermost, in row tiles where the stage has a chain, in register tiles where
+    these pay.
     """
     name = stage.name
     chained = has_chain(draft, stage)
@@ -262,7 +262,7 @@ def say_line_chunks(draft: Draft, stage: Stage, line: Axis, loop: str, planes: l
 
 
 def say_rows_side_by_side(draft: Draft, stage: Stage, row: str, jam: int) -> None:
-    """Makes row tiles of `jam` rows inside a strip (unroll-and-jam)."""
+    """Makes register tiles of `jam` rows inside a row tile (unroll-and-jam)."""
     if draft.say(stage.name, "split", axis=row, factor=jam):
         draft.say(stage.name, "reorder", axes=(row + "o", stage.axes[-1].name, row + "i"))
         draft.say(stage.name, "unroll", axis=row + "i")
@@ -274,7 +274,7 @@ def is_sliding(draft: Draft, name: str) -> bool:
 
 
 def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int) -> None:
-    """Makes row tiles of `jam` rows (unroll-and-jam), and threads over them."""
+    """Makes register tiles of `jam` rows (unroll-and-jam), and threads over them."""
     name, row, last = stage.name, stage.axes[-2], stage.axes[-1].name
     outer, inner = row.name + "o", row.name + "i"
     if not draft.say(name, "split", axis=row.name, factor=jam):

@@ -72,7 +72,9 @@ def most_kept(draft: Draft, name: str) -> int:
 
 
 def _bytes_read(draft: Draft, members: Sequence[str]) -> dict[str, int]:
-    """Returns the bytes of each array that the loops of stages read, through stages in their strips; at most the elements actually read."""
+    """Returns the bytes of each array that the loops of stages read, through stages in their row tiles; at most the elements
+    actually read.
+    """
     found: dict[str, int] = {}
     todo = list(members)
     for reader in todo:

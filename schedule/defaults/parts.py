@@ -4,7 +4,7 @@ Threads take blocks, as in the stage's own loops. Blocks that are only folded or
 depends on the one before, and six where a count takes few operations (`FEW`): the counting pass loads the block from memory, and more gangs
 mean more lines in flight. Pieces of segments are folded by one gang: most segments are short. Where lanes would gather the values, and the
 machine has no mask registers, they are folded one by one: 1.6 times as fast for segments of 2 to 10 on a Zen 3, as fast for 100. Bins are
-combined, and offsets checked, in strips for threads, in lanes. Ranges of bins are distributed dynamically: the numbers of their steps
+combined, and offsets checked, in chunks for threads, in lanes. Ranges of bins are distributed dynamically: the numbers of their steps
 differ. Inside parallel loops, parts are serial.
 """
 
@@ -112,7 +112,7 @@ def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
 
 
 def say_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:
-    """Schedules threads over the first axis, in strips if it is the only one, and lanes along the last; lanes alone inside parallel
+    """Schedules threads over the first axis, in chunks if it is the only one, and lanes along the last; lanes alone inside parallel
     loops.
     """
     first, *inner = axes

@@ -1,11 +1,11 @@
-"""Planes that a program processes one by one: colours of an image, images of a batch. Strips of rows lie within one plane.
+"""Planes that a program processes one by one: colours of an image, images of a batch. Row tiles lie within one plane.
 
-    for z, yo:                                      a strip of a plane: threads share them all
-      b[z, 32·yo − 2 … 32·yo + 33] = …              the region of the strip, of the same plane
+    for z, yo:                                      a row tile of a plane: threads share them all
+      b[z, 32·yo − 2 … 32·yo + 33] = …              the region of the tile, of the same plane
       d[z, 32·yo … 32·yo + 31] = …
 
-This holds where no stage reads another plane than its own, but some read neighbouring rows. Strips of planes would be whole planes, which
-no cache keeps, and few planes leave threads without work.
+This holds where no stage reads another plane than its own, but some read neighbouring rows. Tiles along the outermost axis would hold whole
+planes, which no cache keeps, and few planes leave threads without work.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from raido.schedule.stages.stage import Stage
 
 
 def strip_axis(draft: Draft, stage: Stage) -> Axis | None:
-    """Returns the axis along which a stage is split into strips: the rows of a plane where planes are independent, else the
-    outermost axis.
+    """Returns the axis along which a stage is split into row tiles: the rows of a plane where planes are independent, else the outermost
+    axis.
     """
     return stage.axes[-2] if planes_of(draft, stage) else row_axis(stage)
 

@@ -72,7 +72,7 @@ def _of_an_iteration(loop: ControlStage, stages: Sequence[Stage]) -> tuple[int, 
     counter = {loop.form.index} if isinstance(loop.form, ArrayLoop) else set()
     operations, longest = 0, 0
     depth: dict[Node, int] = {}
-    made: dict[Node, int] = {}  # the longest path to what a stage makes
+    made: dict[Node, int] = {}  # the critical path to each stage's result
     held: set[Node] = set()
     for stage in stages:
         for node in scalar_nodes(*stage.bodies):

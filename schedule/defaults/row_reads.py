@@ -1,8 +1,7 @@
 """The rows that a stage reads for each of its own rows.
 
-img[y - 1, x] + img[y + 1, x]         one for each, and two more for a strip of rows
-img[2 * y, x] + img[2 * y + 1, x]     two for each
-half[y // 2, x]                       half a row for each
+img[y - 1, x] + img[y + 1, x]         one for each, and two more for a row tile img[2 * y, x] + img[2 * y + 1, x]     two for each half[y //
+2, x]                       half a row for each
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import NamedTuple
 from raido.algo.graph import index
 from raido.algo.graph.expr import Expr, Op, Var
 
-MOST = 2  # rows read for each row: with more, strips would be too low to share their neighbours' inputs
+MOST = 2  # rows read for each row: with more, row tiles would be too low to share inputs
 
 
 class RowReads(NamedTuple):
-    """The rows read for a strip: `step` rows for each row of the strip, and `around` more."""
+    """The rows read for a row tile: `step` rows for each row of the tile, and `around` more."""
 
     step: Fraction
     around: int

@@ -1,11 +1,11 @@
-"""The height of a stencil's row tile: rows computed together in registers, which share loaded values (unroll-and-jam).
+"""The height of a stencil's register tile: rows computed together, which share loaded values (unroll-and-jam; Wolf & Lam, 1991).
 
 The cost model chooses (`schedule.cost`): of `LINES`, `KEPT` or `STREAMED`, the height with the fewest cycles; of equals the greatest whose
 values registers hold, since it has fewer loop overheads, which the model does not count. Higher tiles load less, until rows no longer lie
 apart within their pages, or more of them fall on one set of the cache than it has ways.
 
 Unknown sizes are assumed where time matters: rows of half of L1, and as many as twice the last-level cache holds. Rows of unknown length in
-strips count as `draft.UNKNOWN` elements, a power of two, so that conflict misses count.
+row tiles count as `draft.UNKNOWN` elements, a power of two, so that conflict misses count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EQUAL = 1.01  # times the fewest cycles: differences below the model's precision
 
 
 def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
-    """Returns the height of a stencil's row tile; 0 where rows are computed one by one.
+    """Returns the height of a stencil's register tile; 0 where rows are computed one by one.
 
     Stencils that also read neighbouring planes run along each plane from end to end instead: one stream a plane. Long weighted sums have
     tiles of 2 rows (`sums_in_pairs`); other long dependence chains interleave gangs, not rows.
@@ -93,7 +93,9 @@ def streamed_share(draft: Draft, stage: Stage, work: Work) -> Callable[[int], fl
 
 
 def work_of(draft: Draft, stage: Stage) -> Work | None:
-    """Returns the work of a stage and the stages fused into it, for the strip that it is computed in; None where indices are not affine."""
+    """Returns the work of a stage and the stages fused into it, for the row tile that it is computed in; None where indices are not
+    affine.
+    """
     *_, rows, last = stage.axes
     axes = {axis.var: extent(draft, axis.extent) for axis in stage.axes}
     strips = strips_of(draft, stage)
@@ -103,7 +105,7 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
         size = stage.bodies[0].dtype.itemsize
         height, width = known_size(draft, stage)
         if width is None:
-            lines = draft.machine.l1 // (4 * LINE) * 2 + 1  # odd: they do not crowd
+            lines = draft.machine.l1 // (4 * LINE) * 2 + 1  # odd, so that rows do not conflict in L1
             axes[last.var] = lines * LINE // size
         if height is None:
             axes[rows.var] = 2 * draft.machine.l3 // (size * axes[last.var])
@@ -132,7 +134,7 @@ def known_size(draft: Draft, stage: Stage) -> tuple[int | None, int | None]:
 
 
 def strips_of(draft: Draft, stage: Stage) -> Stage | None:
-    """Returns the stage in whose strips a stage is computed, the stage itself at the end of a chain; None where it is computed whole."""
+    """Returns the stage in whose row tiles a stage is computed, the stage itself at the end of a chain; None where it is computed whole."""
     at = draft.state.plan(stage.name).compute
     if isinstance(at, At):
         return draft.state.stage(at.stage)

@@ -2,7 +2,7 @@
 
 One long scan is chained: cache-sized blocks for threads, lanes along the axis; so are a few side by side, of rows scanned as elements. Many
 scans side by side are parallel over the outermost of the other axes; lanes run along the scanned axis where that is contiguous, else across
-scans, in strips of a few cache lines so that their running values stay close, narrower ones where there would be fewer strips than cores,
+scans, in chunks of a few cache lines so that their running values stay close, narrower ones where there would be fewer chunks than cores,
 with short axes that share those lines inside.
 """
 
@@ -200,7 +200,7 @@ def is_selection(draft: Draft, stage: Stage) -> bool:
     if stage.sort.places is None or "quickselect" not in strategies_of(stage):
         return False
     if draft.machine.cores >= SORTS_PER_SELECTION and len(stage.all_axes) == 1:
-        return False  # a selection is the work of one thread, a sort by digits of all
+        return False  # one thread selects, all threads sort by digits
     count = known(draft, stage.reduction_axes[0].extent)
     lengths = [known(draft, index.add(index.sub(high, low), 1)) for low, high in stage.sort.places]
     most, whole = [greatest(length) for length in lengths], index.constant_value(count)

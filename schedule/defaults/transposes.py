@@ -19,7 +19,7 @@ from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 
 BLOCK_BYTES, BLOCK_ROWS = 1024, 128
-MOST_LANES = 16  # as many rows are in registers
+MOST_LANES = 16  # of a register block, which has as many rows
 MOST_SQUARES = 2
 
 

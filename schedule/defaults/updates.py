@@ -3,7 +3,7 @@
 Many updates side by side are parallel over the outermost axis that steps share with the results. One update folds into private bins, chunk
 by chunk: into four replicas in turn where the bins fit an eighth of L1. Where bins exceed half of the last-level cache, steps are sorted
 instead; for sizes unknown before the call that is a branch, taken where bins fill some ranges of `sorted` and steps are many, but few for
-each bin. Atomic steps are for threads. Values that are set, and rows, are stored in lanes; long rows in strips for threads. Values and
+each bin. Atomic steps are for threads. Values that are set, and rows, are stored in lanes; long rows in chunks for threads. Values and
 indices that take operations are computed in lanes before the steps, tile by tile, where that is faster (`cost/values_of_steps`).
 """
 
@@ -29,7 +29,7 @@ from raido.schedule.strategies import STEPS_FOR_A_BIN, block_of
 TURNS = 4
 FAR_RANGES = 4  # ranges of `sorted`, at least: with fewer, successive bins are often in one cache
 FEW_STEPS = 2 * STEPS_FOR_A_BIN  # steps for each bin: with more, `private` has two chunks
-LONG_ROW = 1024  # elements: two strips of several cache lines each
+LONG_ROW = 1024  # elements of a row: two chunks of several cache lines each
 
 
 def say_update_loops(draft: Draft, stage: Stage) -> None:
@@ -49,7 +49,7 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
         if stage.update.mode == "combine":
             say_strategy(draft, stage)
     if draft.state.plan(name).strategy is None and are_values_sooner_in_lanes(draft, stage):
-        draft.say(name, "strategy", name="serial")  # whose part "values" has lanes
+        draft.say(name, "strategy", name="serial")  # its part "values" has lanes
     chosen = draft.state.plan(name).strategy
     if not placed and not side_by_side and chosen is not None and chosen[0] == "atomic":
         draft.say(name, "parallel", axis=first.name)
@@ -72,7 +72,7 @@ def say_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
 
 
 def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
-    """Splits long rows into strips, each for a thread that runs all steps in order; returns whether it did. For unknown lengths in a
+    """Splits long rows into chunks, each for a thread that runs all steps in order; returns whether it did. For unknown lengths in a
     branch.
     """
     last = stage.axes[-1]
@@ -96,7 +96,7 @@ def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
 
 
 def say_strips(draft: Draft, stage: Stage, strip: int) -> bool:
-    """Schedules threads over strips of rows, with the steps inside; returns whether that is legal."""
+    """Schedules threads over chunks of rows, with the steps inside; returns whether that is legal."""
     name, last = stage.name, stage.axes[-1].name
     outer, inner = last + "o", last + "i"
     if not draft.say(name, "split", axis=last, factor=strip):

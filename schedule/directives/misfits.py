@@ -37,7 +37,7 @@ def wrong_directive(
     method: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> ScheduleError | None:
     """Returns the error for a call of a directive whose arguments do not fit; None where they fit."""
-    from raido.schedule.directives.recorder import deed  # which imports this module
+    from raido.schedule.directives.recorder import deed  # a cyclic import
 
     misfit = misfit_of(method, arguments, options)
     if misfit is None:
@@ -61,7 +61,7 @@ def _meant_split(given: Sequence[Any], axes: Sequence[str]) -> str | None:
     match given:
         case [str(axis), str(outer), str(inner), factor, *_]:
             return f'split("{axis}", {factor}, names=("{outer}", "{inner}"))'
-        case [str(axis), int(factor)]:  # split(y=32)
+        case [str(axis), int(factor)]:  # also `split(y=32)`
             return f'split("{axis}", {factor})'
         case [str(axis)]:
             return f'split("{axis}", 8)'

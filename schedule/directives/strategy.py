@@ -125,7 +125,7 @@ def by_runs(state: State, stage: str) -> State:
     """Returns the state in which a scan is made of the ends of its runs; stages that only mark the runs are removed."""
     whole = state.stage(stage)
     runs = runs_of(whole)
-    if runs is None:  # they are
+    if runs is None:  # the scan is made of its ends already
         return state
     if state.gpu is not None:
         raise Refusal("runs are gone through one after the other, by one thread a block", 'strategy("three_phase")')

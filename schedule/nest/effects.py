@@ -209,8 +209,7 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     **dict.fromkeys((Prefetch, Produce, View, CommitCopies, AwaitCopies), _none),
 }
 
-# Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there, as must that by
-# which blocks look back.
+# Reads outside expressions and updates. A prefetch reads nothing, but its memory must exist, as must the memory of look-back.
 _OTHER_READS: dict[type, Callable[[Any], Accesses]] = {
     Prefetch: lambda s: (Access(s.buffer, s.indices),),
     Copy: lambda s: (Access(s.source, None),),

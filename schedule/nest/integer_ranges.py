@@ -39,7 +39,7 @@ class IntegerRanges:
             found = self._range_of(e)
             low, high = whole_range(e.dtype)
             holds = found is not None and low <= found[0] and found[1] <= high
-            self.ranges[e] = found if holds else (low, high) if e.dtype.bits < 64 else None  # what does not fit wraps
+            self.ranges[e] = found if holds else (low, high) if e.dtype.bits < 64 else None  # else it wraps
         return self.ranges[e]
 
     def _range_of(self, e: Expr) -> Range | None:

@@ -102,7 +102,7 @@ class Memory:
     def place(self, indices: tuple[Any, ...]) -> int:
         """Returns the offset of an element."""
         if len(indices) == len(self.shape) == 1 and 0 <= indices[0] < self.shape[0]:
-            return int(indices[0]) * self.strides[0]  # what most accesses of the interpreters are
+            return int(indices[0]) * self.strides[0]  # the common case
         offset = 0
         for index, n, stride in zip(indices, self.shape, self.strides, strict=True):
             if not 0 <= index < n:

@@ -235,7 +235,7 @@ class StatementSource:
         self.line("pass")
         self.block(block)
         self.depth -= 1
-        self.memo = {}  # what was computed in there may not have been
+        self.memo = {}  # lines inside may not have run
 
     def statement(self, s: Statement) -> None:
         """Appends the lines of one statement."""
@@ -297,7 +297,7 @@ class StatementSource:
         if isinstance(s, For):
             loop = f"R({self.value(s.low)}, {self.value(s.high)}, {s.step})"
             loop = f"order({loop}, chance)" if s.kind == "parallel" and not goes_in_order(s.body) else loop
-            if s.alone is not None:  # either answer will do, in every iteration
+            if s.alone is not None:  # any value is allowed, in every iteration
                 self.line(f"alones = alone({loop}, chance)")
                 self.nested(f"for {self.name(s.var)}, {self.name(s.alone)} in zip({loop}, alones):", s.body)
                 return

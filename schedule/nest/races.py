@@ -189,10 +189,10 @@ class _Apart:
         self.survey, self.own = survey, own
         low, high = (substitute(e, known) for e in (loop.low, loop.high))
         self.once = _at_most(high, ix.add(low, loop.step), Facts((), self.around))
-        self.number = fresh("number")  # of the iteration
+        self.number = fresh("number")  # the number of the iteration
         self.last = _quotient(ix.sub(ix.sub(high, 1), low), loop.step)
         self.at: dict[Node, Expr] = {loop.var: ix.add(low, ix.mul(self.number, loop.step))}
-        self.left = _replaced(ix.sub(ix.sub(high, 1), loop.var), self.at)  # of the range, after an iteration begins
+        self.left = _replaced(ix.sub(ix.sub(high, 1), loop.var), self.at)  # after an iteration's first index
 
     def holds(self, places: Sequence[_Index]) -> bool:
         """Whether two iterations provably never write at one of these indices."""
@@ -255,7 +255,7 @@ class _Apart:
         self, places: Sequence[tuple[Expr, ...]], counter: Var, last: Expr, ranges: dict[Var, Interval]
     ) -> bool:
         """Whether one index of all writes differs for every two values of a counter."""
-        zero, distance = ix.as_index(0), fresh("distance")  # of two values, less one
+        zero, distance = ix.as_index(0), fresh("distance")  # the difference of two values, less one
         later = ix.add(ix.add(counter, distance), 1)
         spread = {counter: (zero, last), distance: (zero, ix.sub(ix.sub(last, counter), 1))}
         left = (self.left, _replaced(self.left, {counter: later})) if counter is self.number else ()

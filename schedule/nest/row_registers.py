@@ -41,7 +41,9 @@ def row_registers(nest: Nest) -> Nest:
 
 
 class _Kept:
-    """Memory that outlives the nest, aliased memory, and the number of statements that access each buffer; computed when first needed."""
+    """The caller's memory, the memory with two names, and the number of statements that access each buffer; the last two are computed when
+    first needed.
+    """
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest

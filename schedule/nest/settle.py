@@ -27,7 +27,7 @@ def settle(statements: Sequence[Statement], answers: Mapping[Node, bool]) -> Blo
 
 
 def does_nothing(block: Block, own: Set[Buffer] = frozenset()) -> bool:
-    """Whether statements have no checks, and write no memory but what they allocate, or what is `own`."""
+    """Whether statements have no checks, and write only memory that they allocate or that is `own`."""
     made = {s.buffer for s in statements_within(block) if isinstance(s, Alloc)}
     return written(block) <= made | own and not any(isinstance(s, Check) for s in statements_within(block))
 
@@ -44,9 +44,7 @@ class _Settler:
 
     def statement(self, s: Statement, known: dict[Node, Node]) -> list[Statement]:
         if isinstance(s, Block):
-            return self.statements(
-                s.statements, known
-            )  # its names too are known to what follows, where registers hold them
+            return self.statements(s.statements, known)  # registers keep its values for later statements
         if isinstance(s, Let):
             value = self.value(s.value, known)
             if isinstance(value, (Const, Var)) and isinstance(s.var, Var):

@@ -77,7 +77,7 @@ def _statement(s: Any, facts: Facts, names: Mapping[Node, Expr]) -> list[Any]:
     return made
 
 
-# --- where a statement stores what may be new
+# --- cases in which a statement may change an element
 
 
 def _cases(s: Statement, names: Mapping[Node, Expr], under: Case) -> list[Case] | None:
@@ -168,7 +168,7 @@ def _comparisons(test: Expr, holds: bool, names: Mapping[Node, Expr]) -> list[tu
     return found
 
 
-# --- a loop over the cases alone
+# --- loops restricted to the cases
 
 
 def _over_cases(loop: For, cases: Sequence[Case], facts: Facts) -> list[For]:

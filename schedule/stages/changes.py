@@ -90,7 +90,7 @@ def _changes(
             continue
         apart = apart or bool(why)
         if apart and any(change.everywhere for change in results.values()):
-            continue  # a new array is written once, the values and their places would be written and read
+            continue  # a new array stores less than values apart, which are stored and loaded
         final = _with_values_apart(changed, tables) if apart else _promised(changed, tables)
         tables.pass_names(old, final)
         tables.outer.pop(final, None)
@@ -173,7 +173,7 @@ def _with_newer(form: Generate, change: Change, before: Change, tables: Tables) 
             (read,) = tables.rewrite((load,), lambda node: node, where)
             alone = leaves_alone(steps_of(before.update), read.indices, change.update.axes, order)
             if load in elsewhere or load.checked or not alone:
-                return form  # it needs the old array anyway
+                return form  # the old array is needed anyway
             memo[load] = Load(new, load.indices, False)
             tables.carry(load, memo[load])
     if not memo:

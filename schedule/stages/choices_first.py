@@ -101,4 +101,4 @@ def _is_choice(e: Expr, along: set[Var]) -> bool:
     if not isinstance(choice, Cond | Op) or not chooses_by_position([choice], free_variables(e)):
         return False
     moved = (i for load in loads_in(e) for i in load.indices if not along.isdisjoint(free_variables(i)))
-    return any(not isinstance(i, Var) for i in moved)  # elsewhere both sides are read at the element's own index
+    return any(not isinstance(i, Var) for i in moved)  # reads at the element's own index do not gather

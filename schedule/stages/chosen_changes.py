@@ -121,7 +121,7 @@ class _Finder:
         )
         changes = [change for each in alternatives for change in each.changes]
         if len(changes) == 1 and isinstance(changes[0], Result) and isinstance(changes[0].form, Update):
-            return None  # which is an update already
+            return None  # the selection is an update already
         found = _Choice(shared[0], alternatives)
         return None if _may_be_wrong_elsewhere(found) else found
 
@@ -162,7 +162,7 @@ def _may_be_wrong_elsewhere(choice: _Choice) -> bool:
             if any(_depends_on(node, changed) for node in scalar_nodes(change.form)):
                 return True
             changed.add(change)
-        changed.add(choice.array)  # the next alternative finds it changed; this one reads it as it was
+        changed.add(choice.array)  # later alternatives read the changed array, this one the original
     return False
 
 

@@ -45,7 +45,7 @@ def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Depend
     extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
     leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
     (new,) = tables.rewrite((form,), lambda node: node, memo)
-    assert not isinstance(new, Filter)  # those of elements have become updates (private_arrays)
+    assert not isinstance(new, Filter)  # filters of elements have become updates (private_arrays)
     if isinstance(new, Update):
         return _close_update(new, leading, tables)
     return with_fields(new, axes=leading + new.axes, along=new.along + len(leading))

@@ -116,7 +116,7 @@ class _Exchange:
         )
         for old, new in zip(form.state, self.state, strict=True):
             tables.carry(old, new)
-        if isinstance(form, ArrayLoop):  # a loop that stands in several functions becomes several loops
+        if isinstance(form, ArrayLoop):  # a loop in several functions becomes several loops
             self.index = self.values[form.index] = fresh(form.index.name, form.index.dtype)
         own_sizes: dict[Any, Expr] = {
             array: tables.rewrite((Count(array, most[array]),), lambda node: node, self.values)[0]

@@ -166,15 +166,15 @@ def _reads(reader: Node, tables: Tables) -> Iterator[tuple[Node, Guard]]:
 def _disjunction(
     form: Node, alternatives: list[Guard], axes_of: Mapping[Var, Axis], hosts: Iterable[Var], tables: Tables
 ) -> Expr | None:
-    """Returns the condition that some reader needs the form, in the variables that the form mentions; None where there is no such
-    condition.
+    """Returns the condition that some reader needs the form, in the variables that the form mentions; None where these cannot
+    express it.
     """
     known = free_variables(form) | frozenset(hosts)
     total: Expr | None = None
     sets = [set(guard) for guard in alternatives]
     for guard in alternatives:
         if any(other < set(guard) for other in sets):
-            continue  # it says less
+            continue  # implied by the weaker guard
         part: Expr | None = None
         for predicate in guard:
             if free_variables(predicate) <= known | axes_of.keys():
@@ -277,7 +277,7 @@ def _with_guard(form: Any, guard: Expr, tables: Tables) -> Node:
             return with_fields(form, values=values)
         return with_fields(form, values=values, predicate=if_else(guard, (form.predicate,), (const(bool_, False),))[0])
     if isinstance(form, Update):
-        # An index outside is ignored where it is not checked: there the update does nothing.
+        # An unchecked index out of range is ignored, so that the update has no effect where the guard is false.
         places = form.indices
         if form.checked:
             places = checked_indices(form, places, form.dest[0].shape, tables)

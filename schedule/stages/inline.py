@@ -137,7 +137,7 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
     inlined: set[Generate] = set()
     positions: set[Generate] = set()
     costs: dict[Node, int] = {}
-    folds: dict[Node, int] = {}  # how many a form has, those inlined into it included
+    folds: dict[Node, int] = {}  # the number of folds of a form, inlined ones included
 
     def is_kept(form: Generate) -> bool:
         """Whether the reader goes over elements twice, as blocks of scans and filters do, and it costs less to keep them between."""

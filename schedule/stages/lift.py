@@ -172,7 +172,7 @@ def _one_reduction(form: Generate, tables: Tables) -> Generate:
             bodies = _lift_reduce(form, bodies, below[0], axes, eager, tables)
             continue
         partial = [r for r in top if not axes.keys() <= free_variables(r)]
-        if partial:  # the same for a whole line of elements: computed once for each line
+        if partial:  # invariant along some axes: computed once for each index along the others
             bodies = _lift_reduce(form, bodies, partial[0], axes, eager, tables)
             continue
         if len(top) <= 1:

@@ -112,7 +112,7 @@ class Order:
         """Whether a map reads an array that changes before the form runs."""
         read = {load.array for load in loads_in(*made.bodies)}
         loops = {each: each.init for each in self.paths if isinstance(each, (ArrayLoop, ArrayWhile))}
-        changes = {**self.changes, **loops}  # a loop may take over the memory of what it begins as
+        changes = {**self.changes, **loops}  # a loop may take over its initial arrays
         return any(not read.isdisjoint(dest) and self._needs(form, change) for change, dest in changes.items())
 
     def absorb(self, form: Node, made: Iterable[Node]) -> None:
@@ -150,7 +150,7 @@ class Order:
                     continue
                 if not _excludes(path, here) and not _is_before_the_round(path, home):
                     pair = _at_one_level((*path, (reader, "")), (*here, (form, "")))
-                    before += [pair] if pair[0] is not pair[1] else []  # the condition of the choice that it stands in
+                    before += [pair] if pair[0] is not pair[1] else []  # equal: the predicate of the conditional around
         known = set(self.apart)
         if apart:
             self.apart.add(form)
@@ -167,7 +167,7 @@ class Order:
     def _needs(self, form: Node, other: Node) -> bool:
         """Whether a reading form depends on another one that changes, by its reads or by ordering constraints."""
         seen: set[tuple[Node, bool]] = set()
-        stack = [(form, form in self.apart)]  # only the values of what is apart
+        stack = [(form, form in self.apart)]  # of a form in `apart`, only its values
         while stack:
             node, values = pair = stack.pop()
             if pair in seen:

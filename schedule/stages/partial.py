@@ -73,7 +73,7 @@ class _Reach:
     first: list[tuple[Expr, Expr]] = field(default_factory=list)
     end: list[tuple[Expr, Expr]] = field(default_factory=list)
     span: tuple[Expr, Expr] | None = None
-    stride: tuple[Expr, int] | None = None  # an index that is changed, and how far the others are apart
+    stride: tuple[Expr, int] | None = None  # a changed index, and the distance to the next
 
     @property
     def narrow(self) -> bool:
@@ -144,7 +144,7 @@ class _Part:
 def _part_of(form: Generate, body: Expr, tables: Tables, facts: Facts) -> _Part | None:
     choice = _choice(body, tuple(axis.var for axis in form.axes))
     if choice is None or not form.axes or choice.dest.shape != tuple(axis.extent for axis in form.axes):
-        return None  # of an array of rank 0 nothing changes in part
+        return None  # an array of rank 0 has no parts
     reaches = {axis.var: _Reach() for axis in form.axes}
     rest = [test for test in _conjuncts(choice.tests, tables) if not _settle(test, reaches)]
     _leave_out_circles(reaches, rest)
@@ -200,7 +200,7 @@ def _guard(
         values[:] = [Item(cond, len(named) + k) for k in range(len(values))]
 
 
-# The choice
+# Selections
 
 
 def _choice(body: Expr, places: tuple[Var, ...]) -> _Choice | None:
@@ -285,7 +285,7 @@ def _negated(e: Expr) -> Expr | None:
     return None
 
 
-# What the conditions say of each axis
+# Conditions on each axis
 
 
 def _settle(test: Expr, reaches: dict[Var, _Reach]) -> bool:
@@ -384,7 +384,7 @@ def _leave_out_circles(reaches: dict[Var, _Reach], rest: list[Expr]) -> None:
                 reach.fixed = reach.check = None
 
 
-# The steps
+# Steps
 
 
 def _with_steps(

@@ -70,7 +70,7 @@ class _Bounding:
         self.hosts = host_variables(nodes)
         self.order, self.axes_of, _ = binders(nodes)
         self.memo: dict[Node, Any] = {}
-        self.limits: dict[Var, Expr] = {}  # how far a private axis goes
+        self.limits: dict[Var, Expr] = {}  # the private size of an axis
         self.bounds: dict[Expr, Expr] = {}
 
     def is_open(self, node: Node) -> bool:
@@ -91,7 +91,7 @@ class _Bounding:
                 self.enter(node)
         return self.memo[extent]
 
-    # What becomes of nodes
+    # Replacements
 
     def enter(self, node: Any) -> None:
         """Enters the replacements of a node and of its results into the memo."""
@@ -140,7 +140,7 @@ class _Bounding:
         ]
         if isinstance(form, Sort):
             parts["values"] = if_else(test, form.values, zeros(form.values))
-            if along in self.limits:  # what is not there comes last
+            if along in self.limits:  # absent elements come last
                 beyond = Op("select", u8, (Op("lt", bool_, (along, self.limits[along])), const(u8, 0), const(u8, 1)))
                 parts |= {"keys": form.keys + 1, "values": (beyond, *parts["values"])}
             return Sort(*parts.values())
@@ -244,7 +244,7 @@ class _Bounding:
         """Returns the upper bound of a size over all elements."""
         if e not in self.bounds:
             most = self._most(e) or self._greatest(e)
-            if any(can_fault(node) for node in topological(self.number(e))):  # somebody must look at it
+            if any(can_fault(node) for node in topological(self.number(e))):  # so that it is evaluated
                 most = ix.maximum(most, 1)
             self.bounds[e] = most
         return self.bounds[e]
@@ -273,7 +273,7 @@ class _Bounding:
         value = _harmless(self.number(e), self.tables)
         outside: frozenset[Var] = frozenset()
         found = free_variables(value) - self.hosts
-        while found:  # axes go as far as those around them say
+        while found:  # extents may depend on axes around
             outside |= found
             found = frozenset().union(*(free_variables(self.limits[v]) for v in found if v in self.limits))
             found -= outside | self.hosts
@@ -298,7 +298,7 @@ def _reduced_where(form: Reduce, test: Expr, contract: bool) -> Reduce:
     nothing = identity_of(form.monoid, form.left[0].dtype) if len(form.left) == 1 else None
     if nothing is not None:
         product = contracted_product(form, contract)
-        if product is not None:  # it stays one, so that it is fused: -0.0 changes no sum
+        if product is not None:  # still a product, so that it is contracted: -0.0 changes no sum
             (a,), (b,) = (if_else(test, (e,), (const(e.dtype, v),)) for e, v in zip(product, (-0.0, 1.0), strict=True))
             values: tuple[Expr, ...] = (Op("mul", a.dtype, (a, b)),)
         else:

@@ -160,7 +160,7 @@ class _Converting:
         self.tables = tables
         self.memo: dict[Node, Any] = {}
         self.made: dict[Node, Loop | While] = {}
-        self.private: dict[Node, Var | Item] = {}  # arrays that loops keep: states, and states when a loop is over
+        self.private: dict[Node, Var | Item] = {}  # private arrays: states, and their final values
         self.states: dict[Node, tuple[Var, ...]] = {}
         for loop in loops:
             self._bind(loop)

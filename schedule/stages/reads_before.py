@@ -121,7 +121,7 @@ def _rows_of_states(nodes: Sequence[Node], order: Order, tables: Tables) -> set[
             few = [load for load in _few(form, state) if not reads_own(form, load)]
             rest = [load for load in loads_in(form) if load.array is state and load not in few]
             late = [other for other in order.readers.get(state, ()) if other in after and other is not form]
-            for other in late:  # what changes a part of the map's result may read the old state as well
+            for other in late:  # partial changes of the map's result may also read the old state
                 few += (reads := _few(other, state) if isinstance(other, Generate | Update) else [])
                 rest += [load for load in loads_in(other) if load.array is state and load not in reads]
             if few and makes_in_place(form, state, rest) and state not in order.kept:
@@ -181,7 +181,7 @@ def with_early_reads(
     """Returns a form with some loads, or other values, computed by forms of their own of that kind."""
     assert isinstance(new, Generate | Update)
     instead: dict[Node, Node] = {}
-    made: dict[tuple[Node, ...], Node] = {}  # for reads that are alike but for the names of their axes, one form
+    made: dict[tuple[Node, ...], Node] = {}  # one form for loads equal up to axis names
     alike = [fresh("x") for _ in new.axes]
     for load in scalar_nodes(old):
         if load in early:

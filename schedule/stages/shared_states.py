@@ -20,7 +20,7 @@ from raido.schedule.stages.tables import Tables
 
 def share_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Makes updates load the next states that they would compute again."""
-    for _ in topological(*roots):  # each turn replaces an update that stays as it is afterwards
+    for _ in topological(*roots):  # each iteration replaces one update, for good
         nodes = topological(*roots)
         loops = [node for node in nodes if isinstance(node, ArrayLoop | ArrayWhile)]
         states = [state for loop in loops for state in dict.fromkeys(loop.results) if _is_worth_keeping(state)]

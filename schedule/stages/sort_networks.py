@@ -86,7 +86,7 @@ def _is_small(form: Sort) -> bool:
     one = len(keys) == 1 and (len(form.values) == 1 or _packed(keys[0], count) is not None)
     operations = (
         2 if one else 4 * len(keys) + 3
-    )  # a minimum and a maximum; comparisons of lines, and two selections of each part
+    )  # a minimum and a maximum; or lexicographic comparisons, and two selections of each key
     return operations * _size(count) <= MOST
 
 

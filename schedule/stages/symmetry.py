@@ -67,7 +67,7 @@ class _Values:
             return self._number("reduce", extents, node.left, node.right, *parts), 1
         if isinstance(node, Op):
             return self._operation(node.name, node.dtype, [self.of(e) for e in node.args])
-        return self._number(node, *self.names.values()), 1  # of which nothing is known
+        return self._number(node, *self.names.values()), 1  # an opaque value
 
     def _operation(self, name: str, dtype: Hashable, args: list[Signed]) -> Signed:
         if name == "sub" and args[0] > args[1]:
