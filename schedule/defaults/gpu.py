@@ -168,7 +168,7 @@ def line_axis(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> Axis:
 
 
 def neighbours(stage: Stage, gpu: Gpu) -> int:
-    """Returns the number of threads in a row: a subgroup, or as many as there are elements in a memory transaction."""
+    """Returns the number of threads in a row: the greater of a subgroup and the elements of a memory transaction."""
     return max(gpu.subgroup, LINE // stage.bodies[0].dtype.itemsize)
 
 
@@ -397,7 +397,7 @@ def say_long_sort(draft: Draft, name: str, chunks: str | int) -> bool:
 
 
 def most_of_thread(draft: Draft, stage: Stage) -> int:
-    """Returns the most elements that one thread sorts: it reads, counts and moves them, for every digit of their keys."""
+    """Returns the most elements that one thread sorts: it reads, counts and moves them, twice for every digit of their keys."""
     assert stage.sort is not None and stage.reduction is not None
     digits = sum(key.dtype.bits + 7 >> 3 for key in stage.reduction.left[: stage.sort.keys])
     return (LONGEST * draft.machine.task) // (2 + 2 * digits)

@@ -1,7 +1,8 @@
 """The rows that a stage reads for each of its own rows.
 
-img[y - 1, x] + img[y + 1, x]         one for each, and two more for a row tile img[2 * y, x] + img[2 * y + 1, x]     two for each half[y //
-2, x]                       half a row for each
+img[y - 1, x] + img[y + 1, x]         one for each, and two more for a row tile
+img[2 * y, x] + img[2 * y + 1, x]     two for each
+half[y // 2, x]                       half a row for each
 """
 
 from __future__ import annotations

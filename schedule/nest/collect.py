@@ -1,6 +1,9 @@
 """The rounds of the tree by which a `Collect` combines parts, and its serial meaning, with the same pairs in order.
 
-halves, of 8          neighbours, of 8 0 1 2 3 | 4 5 6 7     0←1 2←3 4←5 6←7 0 1 | 2 3             0←2 4←6 0 | 1                 0←4
+halves, of 8          neighbours, of 8
+0 1 2 3 | 4 5 6 7     0←1 2←3 4←5 6←7
+0 1 | 2 3             0←2 4←6
+0 | 1                 0←4
 
 prefixes, of 4        each takes in the one before it, then that two before it, of the same four
 """

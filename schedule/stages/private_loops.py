@@ -52,7 +52,7 @@ from raido.schedule.stages.inline import inline_moves
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
 
-MOST = 4096  # bytes of private arrays of one element: an eighth of an L1 of 32 KiB
+MOST = 4096  # bytes of private arrays of one element: half of a GPU thread's memory, an eighth of an L1 of 32 KiB
 
 LOOPS = (ArrayLoop, ArrayWhile)
 

@@ -97,7 +97,7 @@ class Tables:
         return memo
 
     def renewed(self, nodes: Iterable[Node], memo: dict[Node, Any]) -> Iterator[tuple[Node, Any]]:
-        """Does as `renew`, and yields each node with its rebuilt form, whose entry in `memo` the caller may replace."""
+        """Yields each node that `memo` does not hold yet with its rebuilt form; the caller may replace the form's entry in `memo`."""
         for node in nodes:
             if node not in memo:
                 memo[node] = new = rebuild(node, lambda child: memo.get(child, child))
