@@ -1,10 +1,10 @@
-"""The default loops of products of matrices that matrix units make (`matrix_units.py`), on GPUs that have them.
+"""The default loops of matrix products on the matrix units of a GPU (`matrix_units.py`).
 
-A block has four subgroups, since a processor of such a GPU has four matrix units; each has a tile of the results, as many sums of a thread
-as it has registers for while enough others are resident, and tiles stand one below the other. What a block reads of both factors goes
-through shared memory, of the reduction as many steps as a line of memory has elements; where copies run ahead, half as many at a time, so
-that two of each take no more memory, and as many blocks are resident. Rows of the copies are 16 bytes longer than what is read of them:
-eight rows that are loaded together lie in different banks then; where 32 threads load words of eight neighbours in four rows, 32 bytes longer.
+A block has four subgroups, since a processor of such a GPU has four matrix units; each has a tile of the results, with as many sums for
+each thread as its registers hold at the usual occupancy, and tiles are stacked along the rows. Both factors go through shared memory, as
+many steps of the reduction at a time as a memory transaction has elements; with asynchronous copies half as many, so that double buffers
+take no more memory. Rows of the copies are padded by 16 bytes, so that eight rows that are loaded together lie in different banks; by 32
+bytes where 32 threads load words of eight neighbours in four rows.
 
     block.y, block.x: for ro: copy a, copy b;  thread.z, thread.y, thread.x: for ri by matrix: rows × columns multiply-adds
 """
@@ -33,7 +33,7 @@ LINE, PAD, WORD = 128, 16, 4  # bytes
 
 
 def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
-    """The loops of a stage that matrix units compute; whether they do."""
+    """Schedules a product for matrix units; returns whether they can compute it."""
     factors = factors_of(draft.state, stage)
     if factors is None or type_of_factors(factors) not in gpu.products or not fold_alone(draft, stage):
         return False
@@ -81,13 +81,15 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
 
 
 def is_along(draft: Draft, name: str, array: str, reduced: Axis) -> bool:
-    """Whether neighbours in memory of what a stage reads of an array lie along the axis that is reduced."""
+    """Whether the reduction axis is contiguous in an array that a stage reads."""
     load = next(iter(draft.state.uses.loads[name][array]))
     return reduced.var in free_variables(load.indices[-1])
 
 
 def tile_of_subgroup(registers: int, steps: int, lengths: Sequence[int | None]) -> tuple[int, int, int]:
-    """Rows, columns and steps: as square as sums in so many registers of each thread can be, and no longer than the product is."""
+    """Returns the rows, columns and steps of a subgroup's tile: as square as its threads' registers allow, and no longer than the product
+    is.
+    """
     side = square_side(registers * ALONG_X * ALONG_Y)
     wanted = (side, registers * ALONG_X * ALONG_Y // side, steps)
     fitting = (w if n is None else min(w, 1 << (n.bit_length() - 1)) for w, n in zip(wanted, lengths, strict=True))
