@@ -26,9 +26,9 @@ _SPLITTER = np.float64(134217729.0)  # 2**27 + 1
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c with one rounding, elementwise with broadcasting; all of one float dtype.
+    """Returns a * b + c with one rounding, elementwise with broadcasting; all of one float dtype.
 
-    >>> fma(np.float64(1 + 2**-30), np.float64(1 - 2**-30), np.float64(-1.0)) == -(2.0**-60)
+    >>> bool(fma(np.float64(1 + 2**-30), np.float64(1 - 2**-30), np.float64(-1.0)) == -(2.0**-60))
     True
     """
     a, b, c = np.asarray(a), np.asarray(b), np.asarray(c)
