@@ -22,7 +22,9 @@ def baseline(graph: StageGraph) -> Schedule:
 
     >>> from raido.schedule.stages.form_stages import form_stages
     >>> print(baseline(form_stages(blur.trace(np.zeros((8, 8), "f4")))))
-    s = blur.schedule() s["cols"].root() s["rows"].root()
+    s = blur.schedule()
+    s["cols"].root()
+    s["rows"].root()
     """
     state = initial_state(graph)
     draft = Draft(state, Machine(), {}, walk_demand(state, lambda demand, stage: _reads_once(state, demand, stage)))
