@@ -9,7 +9,7 @@ from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, enclosing, is_inlined
 
 MOST_BUFFERS = 8
-"""Iterations that a copy may run ahead, and one: a load from memory takes several hundred cycles, and an iteration some hundred at least."""
+"""Iterations whose copies exist at a time, at most: a load from memory takes several hundred cycles, an iteration a hundred at least."""
 
 
 def check_copies_ahead(state: State, name: str) -> None:

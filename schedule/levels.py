@@ -21,10 +21,10 @@ from raido.schedule.state import State, axes_of, enclosing, is_reduction, places
 PLACES = tuple(f"{level}.{dimension}" for level in ("block", "thread") for dimension in "xyz")
 
 FEW_GROUPS = 8
-"""Subgroups of a block that scans: of so many each thread folds the totals sooner than barriers let it through rounds of a tree."""
+"""The most subgroups of a scanning block whose totals each thread folds serially: more go in a tree, with a barrier for each level."""
 
 Owned = tuple[str, LoopPlan]
-"""A loop, with the stage that owns it."""
+"""A loop, with the name of the stage that owns it: (stage, loop)."""
 
 
 def all_loops(state: State, name: str) -> list[Owned]:

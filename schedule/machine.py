@@ -101,4 +101,4 @@ class Machine:
 
 
 USUAL = Machine()
-"""The machine for which directives have the numbers that a user leaves open: schedules are for no machine before they are completed."""
+"""The machine whose parameters directives get by default: a schedule is for no particular machine before it is completed."""

@@ -23,11 +23,11 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, moves_by, shared_count, trip_count
 
 ROWS, COLUMNS, STEPS = 16, 8, 16
-"""Of the sums of an instruction the rows and the columns, and the products of each."""
+"""The rows and columns of sums of a matrix instruction, and the reduction steps of each."""
 ALONG_Y, ALONG_X = 8, 4
-"""The threads of a subgroup along the rows and along the columns."""
+"""The threads of a subgroup along the rows and along the columns of the sums."""
 WARPGROUP = 128
-"""The threads of four subgroups, which multiply larger matrices together (`warpgroups`)."""
+"""The threads of a warpgroup, four subgroups that multiply larger matrices together (`warpgroups`)."""
 
 
 def factors_of(state: State, stage: Stage) -> tuple[Load, Load] | None:

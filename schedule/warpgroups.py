@@ -21,7 +21,7 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 
 SUBGROUPS = 4
-"""The subgroups of a warpgroup, one below the other."""
+"""The subgroups of a warpgroup, stacked along the rows."""
 MOST_COLUMNS = 256
 
 

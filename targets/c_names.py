@@ -84,7 +84,7 @@ def library_name(text: str) -> str:
 
 LIBRARY_FUNCTIONS = ("message", "metadata", "abi_version", "set_threads", "free")
 DEVICE_FUNCTIONS = ("set_device",)
-"""Of libraries with programs for a device."""
+"""Further functions of a library that holds programs for a device."""
 
 
 def _is_taken(name: str) -> bool:

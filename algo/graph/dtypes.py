@@ -69,7 +69,7 @@ DTYPES = (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"bool": bool_, bf16.numpy_name: bf16}
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES if dtype is not bf16}
 NARROW = (f16, bf16)
-"""The floats that are computed in f32, and rounded after each operation."""
+"""The floating-point types whose arithmetic is done in f32 and rounded after each operation."""
 MANTISSA = {f16: 10, bf16: 7, f32: 23, f64: 52}
 """Bits of the fraction of a float."""
 BIAS = {f16: 15, bf16: 127, f32: 127, f64: 1023}

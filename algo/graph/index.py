@@ -232,7 +232,7 @@ def solved_for(test: Op, var: Var) -> tuple[str, Expr] | None:
 
 
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
-"""Of each comparison, the one that holds where it does not; that of "eq" bounds nothing."""
+"""The negation of each comparison; "eq" is left out, because its negation bounds nothing."""
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 

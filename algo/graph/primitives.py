@@ -210,7 +210,7 @@ FUNCTIONS = (
 PRIMITIVES = {row.name: row for row in _rows()}
 DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
 CAN_FAULT = (*DIVISIONS, "ipow")
-"""Operations on integers that have no answer for some operands."""
+"""Integer operations that are undefined for some operands."""
 _OF_ANY_WIDTH = ("select", "fma")
 
 

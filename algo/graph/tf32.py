@@ -10,7 +10,7 @@ from raido.algo.graph.dtypes import bool_, f32, u32
 from raido.algo.graph.expr import Expr, Op, const
 
 DROPPED = 13
-"""Bits of f32 that tf32 does not have."""
+"""Low bits of the fraction of an f32 that tf32 drops."""
 
 
 def rounded(x: Expr) -> Expr:

@@ -21,10 +21,10 @@ Axes: TypeAlias = "SupportsIndex | tuple[SupportsIndex, ...] | None"
 """An axis, several, or all of them."""
 
 Size: TypeAlias = "int | np.integer[Any] | Array"
-"""A number of elements: known while tracing, or a scalar of the algorithm."""
+"""A number of elements: an int known while tracing, or a traced scalar."""
 
 Shape: TypeAlias = "Size | Sequence[Size]"
-"""The size of each axis; that of the only one may stand alone."""
+"""The size of each axis; a single size stands for one axis."""
 
 
 class Unary(Protocol):

@@ -118,7 +118,7 @@ class Placed(Protocol):
 
 
 Placing: TypeAlias = Callable[[Any], "Placed | None"]
-"""A function that finds the array elsewhere that an argument is; None for all else. ArgumentError says why one cannot be taken."""
+"""A function that returns an argument as an array on a device, or None if it is none; it raises ArgumentError for one that cannot be used."""
 
 
 def match_arguments(

@@ -19,7 +19,7 @@ _READABLE = (1, 3, 11, 13)  # what the CPU can read
 _UNSIGNED, _BFLOAT = 1, 4  # codes of element types in dlpack.h
 _TYPE_CODE = 20  # bytes into a DLTensor: behind a pointer, the device and the rank
 TENSOR_OFFSETS = {b"dltensor": 0, b"dltensor_versioned": 32}
-"""The place of the tensor in what a capsule holds, in bytes, by the capsule's name."""
+"""The offset of the tensor in a capsule's structure, in bytes, by the capsule's name."""
 
 
 def is_foreign(argument: Any) -> bool:

@@ -26,7 +26,7 @@ from raido.targets.signature import Signature, Tree
 from raido.targets.target import Target
 
 NO_PROGRAM = Program("", (), (), (), {"tuple": []}, {"tuple": []})
-"""Code that has been made is loaded for its target, whatever program it came from."""
+"""The program of a measured candidate: machine code is loaded for its target, whatever program it was compiled from."""
 
 
 class Runner:

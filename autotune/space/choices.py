@@ -43,7 +43,7 @@ KEEPING = (
 )
 
 OF_GPUS = ("bind",)
-"""Asked of stages on GPUs alone; the parts of their strategies have default loops there."""
+"""Directives chosen only for stages on GPUs, where the parts of strategies keep their default loops."""
 
 LEFT_OUT = {
     "tensorize": "matrix units take one shape of loops, and the default schedule has it wherever it is legal",

@@ -21,7 +21,7 @@ from raido.schedule.stages.reads import stage_roots
 from raido.schedule.stages.stage import Stage
 
 LONGEST = 2.0
-"""How many times the mean the longest of the elements of a gang or two is, where lengths are as those of a Poisson process."""
+"""The ratio of the longest to the mean trip count in one or two gangs, for Poisson-distributed trip counts."""
 
 
 def is_faster_alone(stage: Stage, lane: Var, machine: Machine) -> bool:

@@ -20,7 +20,7 @@ from raido.schedule.machine import Machine
 from raido.schedule.stages.stage import Stage
 
 HANDED = 2 * ACCESS
-"""A value stored, and loaded again."""
+"""Cycles to store a value and to load it again."""
 
 
 def is_faster_in_strips(stage: Stage, lane: Var, inlined: Sequence[Stage], machine: Machine) -> bool:

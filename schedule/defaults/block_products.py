@@ -103,7 +103,7 @@ def group_of_tiles(draft: Draft, stage: Stage, gpu: Gpu, threads: int, tile: tup
 
 
 Tiles: TypeAlias = "tuple[tuple[str, ...], tuple[str, str], tuple[str, str]]"
-"""The loops of tiles along both axes: over tiles and their groups, over the threads of a block, over the results of a thread."""
+"""The loops of a tile along both axes: over tiles (and their groups), over the threads of a block, over the results of a thread."""
 
 
 def tile_of_block(gpu: Gpu) -> int:

@@ -18,7 +18,7 @@ from raido.schedule.nest.values import Buffer, NestExpr
 from raido.schedule.nest.walk import statements_within
 
 Place: TypeAlias = tuple[tuple[Buffer, ...], tuple[NestExpr, ...]]
-"""The buffers of a fold, and the indices in them."""
+"""The accumulators of a fold: their buffers, and the indices into them."""
 
 
 class Promoted(NamedTuple):

@@ -18,7 +18,7 @@ from raido.schedule.nest.nodes import Alloc, For, Let, Statement
 from raido.schedule.nest.values import Buffer, VectorVar
 
 Span: TypeAlias = "tuple[Expr, Expr] | None"
-"""How many lanes from the first one on are on, and the element that the first one has; None where all or others are."""
+"""The active lanes, if they are a prefix: their number, and the element of lane 0; None if all lanes are active, or no prefix."""
 
 
 class NotRegisters(Exception):

@@ -10,7 +10,7 @@ from raido.schedule.nest.python_source import StatementSource
 from raido.schedule.nest.walk import statements_within
 
 AWAITS = "awaits"
-"""What a thread stops with that awaits what another block publishes."""
+"""The value that a thread's generator yields while it awaits a word of another block."""
 
 
 class KernelSource(StatementSource):

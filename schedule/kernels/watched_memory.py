@@ -13,7 +13,7 @@ import numpy as np
 from raido.schedule.nest.memory import Memory, NestError
 
 Moment: TypeAlias = tuple[Any, Any, int]
-"""A thread of a block, and the barriers that its block has passed."""
+"""The time of an access: the block, the thread, and the number of barriers that the block has passed."""
 
 
 class Clock:

@@ -33,9 +33,9 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_s
 from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
 
 LEAST_COPIED = 4
-"""Bytes that an asynchronous copy moves at least."""
+"""The fewest bytes of an asynchronous copy (PTX ISA, "cp.async")."""
 LONGEST = 16
-"""Elements of a loop that is written out: as many as the smallest ones that move at once."""
+"""Elements of a loop that is unrolled, at most: 16 bytes, a wide access, hold so many of the smallest elements."""
 Names: TypeAlias = "Mapping[Node, Expr]"
 
 
@@ -228,7 +228,7 @@ class _Move:
     first: tuple[NestExpr, ...]
     own: Buffer
     asked: tuple[Expr, ...]
-    """The lengths in memory that are multiples of what moves at once wherever the move is aligned."""
+    """Row lengths, in elements, that must be multiples of a wide access for it to be aligned."""
 
     def load(self, lanes: int) -> VectorStore:
         return VectorStore(self.own, (ix.as_index(0),), VectorRead(self.array, self.first, 1, lanes, None))

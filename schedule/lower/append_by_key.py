@@ -26,7 +26,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 ZERO = ix.as_index(0)
 Take: TypeAlias = Callable[..., Var]
-"""`take(key, number=1)` emits that so many places of a key are taken; the name of the first of them."""
+"""`take(key, number=1)` emits the advance of a key's counter by `number`, and returns the name of the counter's old value."""
 
 
 def append_by_key(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from raido.schedule.lower.reductions import Reductions
 
 Follow: TypeAlias = Callable[[Work, int, Accumulators], None]
-"""Emits the pass through a block, or a piece of one, whose running values these accumulators hold."""
+"""Emits the last pass over a block, or over a thread's part of it, given the accumulators of the running values."""
 
 
 @dataclass(frozen=True, slots=True)

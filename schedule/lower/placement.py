@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_STACK = 256 << 10  # bytes of one buffer
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 Reader: TypeAlias = tuple[Reads, Ranges]
-"""Loads, and the values of the variables in their indices."""
+"""The loads of a consumer, with the ranges of the variables in their indices."""
 
 
 class Placement:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 ZERO = ix.as_index(0)
 Set: TypeAlias = tuple[Axis, Expr, Expr]
-"""An axis of sets of bins, and the range of sets that a stage runs over."""
+"""An axis of replicas or chunks of bins, with the first index of the stage along it and the one after its last."""
 
 
 class PrivateBins:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 REGISTER_BYTES = 8 << 10  # of one accumulator over all elements of the box
 STACK_BYTES = 64 << 10  # likewise
 Step: TypeAlias = tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]
-"""A fold, its accumulators, and their indices."""
+"""One step of a fold: the fold, the buffers of its accumulators, and the indices into them."""
 
 
 class Reductions:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates
 
 Made = Mapping[int, NestExpr]
-"""Values and indices of a step by their places in the fold's `values`."""
+"""Precomputed values and indices of an update's step, by their position in the fold's `values`."""
 
 NOTHING: Made = {}
 

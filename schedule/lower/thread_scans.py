@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
 Combine: TypeAlias = Callable[[Sequence[Buffer], tuple[Expr, ...], Sequence[NestExpr], Sequence[NestExpr]], None]
-"""buffers[at] = the operator of what is on the left and on the right."""
+"""`combine(buffers, at, left, right)` emits buffers[at] = left op right."""
 Elements: TypeAlias = Callable[[Expr], list[NestExpr]]
-"""Emits the values that a place stands for."""
+"""Emits the values at an index of a scan."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
 Step = Callable[..., None]
-"""Emits one step: (work, values of variables, made=what of it is there already)."""
+"""Emits one step of an update: (cursor, values of the variables, made=its precomputed values and indices)."""
 
 
 class Updates:

@@ -18,7 +18,7 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import blocks_of
 
 MOST = 1 << 30
-"""Iterations: what a loop makes in a time that a device may take, so that it is no endless one."""
+"""Iterations, at most, of a loop that counts as terminating: more take longer than a device may run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,10 @@ from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import statements_within, with_blocks, with_statements
 
 Case: TypeAlias = "tuple[tuple[Expr, Op], ...]"
-"""Comparisons of indices that all hold where something is stored that may not be there yet: as they are written, and, negated where they must
-not hold, as they hold."""
+"""Comparisons of indices that all hold where an element may change: each as it is written, and, negated if it must be false, as it
+holds."""
 Bounds: TypeAlias = "tuple[Expr | None, Expr | None]"
-"""The first index of a case and the one behind its last, where its conditions say them."""
+"""The first index of a case and the one behind its last; None where its conditions do not bound it."""
 
 _MOST_CASES = 8
 _FEW = 64  # lanes of the widest register: removing fewer iterations saves no vector iteration

@@ -41,7 +41,7 @@ from raido.schedule.stages.partial import updates_of
 from raido.schedule.stages.tables import Tables
 
 Tests: TypeAlias = "tuple[tuple[Expr, bool], ...]"
-"""Conditions, and whether they must hold or must not."""
+"""Conditions, each with the value that it must have."""
 
 
 @dataclass(frozen=True, slots=True)

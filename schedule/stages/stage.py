@@ -98,7 +98,7 @@ class FilterStep:
 
 
 Places: TypeAlias = tuple[tuple[Expr, Expr], ...]
-"""Stretches of indices: the first and the last of each."""
+"""Ranges of indices: the first and last of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from raido.schedule.stages.stage import Stage
 
 COMMUTATIVE = ("add", "mul", "minimum", "maximum")
 Signed = tuple[int, int]
-"""The number of a value, and its sign: of two that are each other's negative the number is one."""
+"""The number of a value and its sign: values that are each other's negative share a number."""
 
 
 def is_symmetric(stage: Stage) -> bool:

@@ -22,7 +22,7 @@ _ARCHITECTURES = {
 }
 _OLDEST = 75
 _EXACT = ("sm_90a",)
-"""Architectures of one compute capability alone, with instructions that later ones do not have."""
+"""Architectures whose code runs on one compute capability alone, because later ones lack some of its instructions."""
 
 
 def device_for(which: str, architecture: str) -> CudaInfo:

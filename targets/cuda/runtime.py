@@ -18,7 +18,7 @@ from raido.targets.devices.library import BUSY
 from raido.targets.devices.runtime import Memory, OpenDevice
 
 _LAST_WAIT = 5_000_000_000
-"""Nanoseconds that closing waits for what still runs: a kernel may never end."""
+"""Nanoseconds that closing a device waits for running kernels, since a kernel may never end."""
 
 
 class CudaDevice(OpenDevice):

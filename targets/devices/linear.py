@@ -13,7 +13,7 @@ from raido.targets.devices import tir
 
 Interval = tuple[int, int]
 _DEPTH = 3
-"""Minima and maxima that are looked into, one inside the other."""
+"""The depth of nested minima and maxima to which bounds are computed."""
 
 
 class Sum:

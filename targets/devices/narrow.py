@@ -33,7 +33,7 @@ _EXACT_CALLS = {
     **{f"raido_{name}_index": _HALF for name in ("clamp", "wrap", "mirror", "symmetric")},
     "raido_shift_right": (0, i32.bits - 1),
 }
-"""Calls that give the same in 32 bits, if operands and result fit, and the last operand lies within these bounds."""
+"""Calls with the same result in 32 bits, provided that operands and result fit and the last operand lies within the bounds given."""
 
 
 class Narrow(ABC, Generic[V]):

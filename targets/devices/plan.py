@@ -36,7 +36,7 @@ from raido.targets.devices.repetition import is_same_each_time
 from raido.targets.devices.runtime import LoadedKernel, Memory, OpenDevice
 
 _SLICE = 200_000_000
-"""Nanoseconds after which Python sees to its signals."""
+"""Nanoseconds between checks for Python's signals during a plan."""
 
 
 # The numbers of raido_device.h.

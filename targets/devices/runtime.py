@@ -23,7 +23,7 @@ from raido.targets.devices.kernel import Kernel
 from raido.targets.devices.library import BUSY, LOST, DeviceLibrary, KernelInfo
 
 _SLICE = 200_000_000
-"""Nanoseconds of one wait, after which Python sees to its signals."""
+"""Nanoseconds of one wait, between checks for Python's signals."""
 
 
 _COPIED = 64 << 20
@@ -169,7 +169,7 @@ class Memory:
     """An array's memory on a device, uninitialised. Raises `MemoryError` when the device has no such block."""
 
     writeable = True
-    """Whether a call may write to it; what another library has lent may be for reading alone."""
+    """Whether a call may write to the array; memory of another library may be read-only."""
 
     def __init__(self, device: OpenDevice, nbytes: int) -> None:
         self.device, self.nbytes = device, nbytes

@@ -20,7 +20,7 @@ from raido.targets.kernels.statements import Statements
 from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load, operation
 
 STEPS = MOST
-"""Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
+"""The step limit of a data-dependent loop in one thread: a loop with more iterations counts as endless."""
 
 
 def emit_kernel(

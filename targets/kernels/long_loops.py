@@ -22,10 +22,10 @@ from raido.schedule.nest.own_counters import counted_loops
 from raido.schedule.nest.walk import blocks_of, statements_within
 
 _NAME = "fault record"
-"""A name that no array and no number of a program has."""
+"""The name of the fault record: no array or number of a program can have it, because it contains a space."""
 _ENDLESS = 1 << 62
 _PASSES = 2
-"""Passes through a loop, at most, for each of its iterations: the last one finds its end."""
+"""Evaluations of a loop's test for each iteration, at most: one more than its iterations ends it."""
 
 
 def long_kernels(program: DeviceProgram, iterations: int, largest: int) -> frozenset[str]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from raido.targets.kernels.statements import Statements
 
 ROW = 16
-"""Bytes of a row of a tile, which `matrix_load` takes at once."""
+"""Bytes of a row of a tile, which `matrix_load` reads in one access."""
 
 
 @dataclass(frozen=True, slots=True)

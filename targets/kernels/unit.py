@@ -15,7 +15,7 @@ from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
 
 UNKNOWN_EXTENT = 1 << 40
-"""Elements that TIR is told of an array in device memory; it uses the number for nothing."""
+"""The extent of an array in device memory in TIR, in elements: TIR requires one and does not use it."""
 
 Form = Literal["plain", "bits", "words"]
 

@@ -33,11 +33,11 @@ def examine(device: Device, validate: bool = False) -> Device:
 
 
 MANY = 100_000
-"""Iterations: more than the limit of any device that is known to have one."""
+"""Iterations of the probing loop: more than the limit of any device that is known to have one."""
 
 
 Probe: TypeAlias = "tuple[Kernel, np.ndarray, np.ndarray]"
-"""A kernel of one thread over two arrays: what it is given, and what it leaves on a device that has what is asked for."""
+"""A kernel of one thread over two arrays, its input, and its output on a device with the property that is probed."""
 
 
 def fusing_probe(device: Device, dtype: DType) -> Probe:

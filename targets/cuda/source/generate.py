@@ -32,7 +32,7 @@ more blocks than fit."""
 REGISTER, REGISTERS = 4, 64 << 10
 """Bytes of a register, and the registers of a processor, on any device (CUDA C++ Programming Guide, "Compute capabilities")."""
 OF_A_THREAD, OF_ADDRESSES = 255, 64
-"""The registers of a thread, on any device, and what it has of them for addresses."""
+"""The most registers of a thread, on any device, and those of them left for addresses."""
 NARROW = "raido_narrow_"
 """The beginning of the name of a kernel whose indices have 32 bits, as raido_cuda.c has it, too."""
 MOST_THREADS = 1024

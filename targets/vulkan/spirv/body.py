@@ -20,7 +20,7 @@ _EFFECTS = {
     *(Op.GroupNonUniformShuffleUp, Op.GroupNonUniformShuffleDown),
     *(Op.AtomicUMax, Op.AtomicAnd, Op.AtomicOr, Op.AtomicXor, Op.AtomicFAddEXT),
 }
-"""Nodes that must not run if their value is not wanted."""
+"""Instructions that must not be executed speculatively."""
 
 
 class Body:
