@@ -85,7 +85,7 @@ _OF_BOOLEANS: dict[str, Callable[..., Value]] = {
     "ge": lambda x, y: x | ~y,
 }
 _OF_ANY_FLOAT = ("cast", "fma", "signbit")
-"""Recipes that take f16 and bf16 as they are."""
+"""Recipes that accept f16 and bf16 without a conversion to f32."""
 
 _BLOCK = 8192  # elements evaluated together, so that intermediate arrays stay in cache
 

@@ -11,7 +11,7 @@ from raido.algo.graph.dtypes import NARROW, DType, bf16, f16, f32, u16, u32
 from raido.algo.recipes.builder import Value, operate, unsigned_bits_of, where
 
 _EXACT = ("neg", "abs", "sign", "copysign", "floor", "ceil", "trunc", "rint", "fmod", "truncrem", "minimum", "maximum")
-"""Operations whose result in f32 is a bf16 where the operands are."""
+"""Operations whose result in f32 is exactly a bf16 if the operands are."""
 
 
 def in_wide(name: str, dtype: DType, args: tuple[Value, ...]) -> Value:

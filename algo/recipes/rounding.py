@@ -6,7 +6,7 @@ from __future__ import annotations
 from raido.algo.recipes.builder import Value, where, with_sign_of
 
 _WHOLE = {32: 2.0**23, 64: 2.0**52}
-"""By width: from here on all numbers are whole."""
+"""The magnitude from which on all floats are integers, by width in bits."""
 
 
 def rint(x: Value) -> Value:

@@ -1,7 +1,7 @@
-"""Which updates may be made by indivisible steps, in any order: `strategy("atomic")`.
+"""Legality of `strategy("atomic")`: updates by atomic read-modify-write steps, in any order.
 
-Every value is combined on its own, by arithmetic alone, and in any order with the same bits: integers, booleans, minimum and maximum.
-Sums of floats depend on the order; `reproducible=False` permits them.
+Every value must be combined on its own, by arithmetic alone. Integers, booleans, minimum and maximum give the same bits in any order; sums
+of floats do not, and need `reproducible=False`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _EXTREMES = ("minimum", "maximum")
 
 
 def check_atomic(name: str, fold: Reduce, reproducible: bool, remedy: str = 'strategy("private")') -> None:
-    """Refuses an operator that indivisible steps cannot carry out."""
+    """Refuses an operator that atomic steps cannot carry out."""
     nodes = scalar_nodes(*fold.combine)
     if not all(isinstance(n, (Const, Var, Op)) for n in nodes):
         raise Refusal(f'the operator of "{name}" branches or reads arrays: it cannot be tried again and again', remedy)
@@ -40,7 +40,7 @@ def check_atomic(name: str, fold: Reduce, reproducible: bool, remedy: str = 'str
 
 
 def monoids(fold: Reduce) -> tuple[str, ...]:
-    """The name of the operator of each value, "" where it has none."""
+    """Returns the name of each value's operator, "" where it is not a known monoid."""
     if "," in fold.monoid:
         return tuple(fold.monoid.split(","))
     return (fold.monoid, *[""] * (len(fold.left) - 1))

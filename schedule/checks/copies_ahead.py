@@ -1,4 +1,4 @@
-"""Copies to shared memory that run ahead of the loop that reads them: what must hold of a stage that has several buffers."""
+"""Legality of asynchronous copies to shared memory, made ahead of the loop that reads them, for stages with several buffers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from raido.schedule.refusal import Refusal
 from raido.schedule.state import State, enclosing, is_inlined
 
 MOST_BUFFERS = 8
-"""Iterations that a copy may run ahead, and one: a load from memory takes several hundred cycles, and an iteration some hundred at least."""
+"""Iterations whose copies exist at a time, at most: a load from memory takes several hundred cycles, an iteration a hundred at least."""
 
 
 def check_copies_ahead(state: State, name: str) -> None:
-    """Refuses several buffers where copies cannot run ahead."""
+    """Refuses several buffers for a stage that asynchronous copies cannot make."""
     plan = state.plans[name]
     if plan.buffers == 1:
         return
@@ -48,7 +48,7 @@ def check_copies_ahead(state: State, name: str) -> None:
 
 
 def check_plain_copy(state: State, name: str) -> None:
-    """Refuses a stage that does more than to copy elements of an array which is there before the launch."""
+    """Refuses a stage that is not an unchecked copy of an array that is complete before the launch."""
     stage, home = state.stage(name), {owner for owner, _ in enclosing(state, name)}
     if stage.reduction is not None or len(stage.bodies) != 1 or not isinstance(stage.bodies[0], Load):
         raise Refusal(

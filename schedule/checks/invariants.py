@@ -1,6 +1,6 @@
-"""Invariants that hold after every step: placements enclose readers, threads and lanes nest, windows can slide.
+"""Invariants of a schedule's state, checked after every step: placements enclose readers, threads and lanes nest, windows can slide.
 
-A directive checks what it changes; these checks see what it changes elsewhere (a loop made parallel under which another stage slides).
+A directive checks what it changes; these checks find what it breaks elsewhere (a loop made parallel under which another stage slides).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ INSIDE_NO_OTHERS = (
 
 
 def check_state(state: State, before: State) -> None:
-    """Refuses a state that breaks an invariant. It came of `before`, which breaks none, by one step."""
+    """Refuses a state that breaks an invariant; `before` is the state one step earlier, which breaks none."""
     for name in stages_to_check(state, before):
         plan = state.plans[name]
         if is_inlined(state, name):
@@ -81,7 +81,7 @@ def check_state(state: State, before: State) -> None:
 
 
 def check_alignment(state: State, name: str) -> None:
-    """Refuses to align loops that start where others have ended, or where those of another stage start."""
+    """Refuses aligned loops of stages that slide or share loops, whose start is fixed otherwise."""
     plan = state.plans[name]
     if plan.aligned and plan.store is not None:
         raise Refusal(
@@ -95,17 +95,17 @@ def check_alignment(state: State, name: str) -> None:
 
 
 def stages_to_check(state: State, before: State) -> list[str]:
-    """The stages for which an invariant that held before may not hold now.
+    """Returns the stages for which a step may have broken an invariant.
 
-    Those whose plans differ, those computed inside the loops of these, the stages that all of them read, which enclose their readers,
-    and the readers of the first, which prefetch what they read.
+    These are the stages whose plans changed, the stages computed inside their loops, the stages that all of these read, which must enclose
+    their readers, and the readers of the changed ones, whose prefetches may have lost their array.
     """
     if state.uses is not before.uses:
         return list(state.plans)
     changed = [name for name, plan in state.plans.items() if name not in before.plans or plan is not before.plans[name]]
     inside: dict[str, list[str]] = {}
     for name, plan in state.plans.items():
-        at = plan.compute_with or plan.compute  # the stage in whose loops a stage is computed
+        at = plan.compute_with or plan.compute  # a loop of the stage around it
         if type(at) is At:
             inside.setdefault(at.stage, []).append(name)
     found: dict[str, None] = {}
@@ -121,16 +121,16 @@ def stages_to_check(state: State, before: State) -> list[str]:
 
 
 def check_nesting(state: State, name: str) -> None:
-    """Refuses two parallel or two vector loops, one inside the other, and parallel loops inside vector or unrolled ones.
+    """Refuses two nested parallel or vector loops, and parallel loops inside vector or unrolled ones.
 
-    Loops that are bound to a GPU's blocks and threads stand inside one another, but not inside or around parallel ones.
+    Loops bound to a GPU's blocks and threads may nest in one another, but not with parallel ones.
     """
     above: dict[str, tuple[str, str]] = {}
     for stage, loop in all_loops(state, name):
         if loop.kind == "parallel":
             own = "bound" if loop.level else "parallel"
             for kind, words in INSIDE_NO_OTHERS:
-                if kind in above and not (kind == own == "bound"):  # `check_levels` sees to those
+                if kind in above and not (kind == own == "bound"):  # see `check_levels`
                     owner, outer = above[kind]
                     remedy = f'fuse "{outer}" and "{loop.name}"' if kind == own and owner == stage else None
                     raise Refusal(
@@ -168,7 +168,7 @@ def check_chunks(state: State, name: str) -> None:
 
 
 def check_window(state: State, name: str) -> None:
-    """Refuses to keep values over iterations that run at the same time, or at a loop that does not enclose the computation."""
+    """Refuses a sliding window over iterations that run concurrently, and one at a loop that does not enclose the computation."""
     plan = state.plans[name]
     around = enclosing(state, name)
     start = 0
@@ -199,7 +199,7 @@ def check_window(state: State, name: str) -> None:
 
 
 def check_slides_along(state: State, name: str, stage: str, loop: str) -> None:
-    """Refuses to slide along a loop that goes back, or over two axes at once."""
+    """Refuses to slide along a loop whose index goes back, or that is fused."""
     for relation in state.plans[stage].relations:
         if isinstance(relation, Fuse) and relation.into == loop:
             raise Refusal(

@@ -1,9 +1,9 @@
-"""Products of matrices by warpgroups: what must hold of loops and of factors where 128 threads run a tensorized loop together.
+"""Legality of `tensorize(…, threads=128)`: matrix products by warpgroups, with conditions on loops and on the factors' layout.
 
-The instruction (PTX ISA, "wgmma.mma_async") multiplies a tile of 64 × 16 elements (8 steps of tf32) by one of 16 × N, N a multiple of 8 up to
-256, and adds the products to 64 × N sums. Four subgroups that follow each other along "thread.z" have 16 rows each, and in them each
-thread has the sums that instructions of a subgroup leave it (`matrix_units`). Both factors are read from shared memory, in blocks of 8 lines of
-16 bytes, one behind the other, without a swizzle. Copies are laid out so by a split of one of their axes, by the elements of 16 bytes:
+The instruction (PTX ISA, "wgmma.mma_async") multiplies a tile of 64 × 16 elements (8 steps of tf32) by one of 16 × N, N a multiple of 8 up
+to 256, and adds the products to 64 × N sums. Four subgroups along "thread.z" have 16 rows each; each thread has the sums that a subgroup's
+instruction gives it (`matrix_units`). Both factors are read from shared memory, in consecutive blocks of 8 lines of 16 bytes, without a
+swizzle. Copies get this layout by a split of one of their axes by the elements of 16 bytes:
 
     split("r", 8).store(layout=("ro", "y", "ri"))     neighbours along the steps: elements of 16 bits, and words of tf32 (by 4)
     split("y", 8).store(layout=("yo", "r", "yi"))     neighbours along rows or columns: elements of 16 bits alone
@@ -21,12 +21,12 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 
 SUBGROUPS = 4
-"""The subgroups of a warpgroup, one below the other."""
+"""The subgroups of a warpgroup, stacked along the rows."""
 MOST_COLUMNS = 256
 
 
 def check_warpgroup(state: State, name: str) -> None:
-    """Refuses a loop of a warpgroup that the instruction cannot run. `check_matrix` has seen to what holds of all tensorized loops."""
+    """Refuses a tensorized loop of a warpgroup that the instruction cannot run, beyond the conditions of `check_matrix`."""
     stage, plan = state.stage(name), state.plans[name]
     loop = matrix_loop(plan)
     if loop is None or loop.subgroup != WARPGROUP:
@@ -46,7 +46,7 @@ def check_warpgroup(state: State, name: str) -> None:
 
 
 def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
-    """Refuses loops in which four subgroups do not have the rows that the instruction gives them, or more columns than it has."""
+    """Refuses loops that assign other rows to the four subgroups than the instruction does, and more columns than it has."""
     rows, columns = stage.axes[-2].name, stage.axes[-1].name
     where = plan.loops.index(loop)
     found = next((each for each in plan.loops[:where] if each.level == "thread.z"), None)
@@ -58,7 +58,7 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
         )
     shapes = [shape_of_loop(stage, plan, each) for each in plan.loops[where + 1 :]]
     across = [count for axis, count, _ in shapes if axis == columns]
-    width = across[0] * across[1] * 4 if len(across) == 2 else 8  # pairs of four threads
+    width = across[0] * across[1] * 4 if len(across) == 2 else 8  # columns: pairs of four threads
     if [count for axis, count, _ in shapes if axis == rows] != [2] or width > MOST_COLUMNS:
         raise Refusal(
             f'inside "{loop.name}" a thread of a warpgroup has 2 rows and the pairs of at most {MOST_COLUMNS} columns',
@@ -96,11 +96,11 @@ def _check_layout(state: State, name: str, factor: Load, line: Axis) -> None:
 
 
 def _halves(plan: StagePlan, axis: str, factor: int) -> list[Split]:
-    """The splits of an axis by so many."""
+    """Returns the splits of an axis by that factor."""
     return [r for r in plan.relations if isinstance(r, Split) and (r.parent, r.factor) == (axis, factor)]
 
 
 def _varies(state: State, name: str, index: object) -> bool:
-    """Whether an index changes with the steps of a product."""
+    """Whether an index varies with the reduction axis of a product."""
     (steps,) = state.stage(name).reduction_axes
     return steps.var in free_variables(index)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Directives that say where a stage is computed and kept: inline, root, compute_at, store_at."""
+"""Directives that decide where a stage is computed and stored: inline, root, compute_at, store_at (Halide's compute and store levels)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from raido.schedule.strategies.table import check_reads_of_steps, check_scan_pla
 
 
 class PlacementDirectives(Recorder):
-    """Directives that say where a stage is computed and kept."""
+    """Directives that decide where a stage is computed and stored."""
 
     __slots__ = ()
 
     def inline(self: Self) -> Self:
-        """Computes the stage where it is read, each time it is read; it takes no memory and has no loops.
+        """Computes the stage in each expression that reads it; it takes no memory and has no loops.
 
         before   for y, x: rows[y, x] = img[y, x] + 1
                  for y, x: cols[y, x] = rows[y, x] * 2
@@ -45,13 +45,13 @@ class PlacementDirectives(Recorder):
         >>> blur.schedule()["rows"].inline().plan.compute
         Inline()
 
-        Refuses outputs, reductions, stages read by a loop over whole arrays or at checked positions, stages with loop directives,
-        and stages at which another is placed.
+        Refuses outputs, reductions, stages read by a loop over whole arrays or at checked indices, stages with loop directives, and stages
+        at which another is placed.
         """
         return self._record("inline")
 
     def root(self: Self) -> Self:
-        """Computes the whole stage before the stages that read it; on a stage inside a mapped function this distributes the map.
+        """Computes the whole stage before the stages that read it; for a stage inside a mapped function this distributes the map.
 
         before   for i: {for k: row[k] = …;  out[i] = sum(row)}
         after    for i, k: row[i, k] = …;    for i: out[i] = sum(row[i, :])
@@ -64,9 +64,10 @@ class PlacementDirectives(Recorder):
         return self._record("root")
 
     def compute_at(self: Self, stage: Name, axis: Name) -> Self:
-        """Computes, in each iteration of a loop of a stage that reads it, the region that the iteration needs.
+        """Computes, in each iteration of a loop of a consumer, the region of the stage that the iteration needs (bounds inference, as in
+        Halide).
 
-        stage: one that reads this stage, itself or through others placed inside that loop. axis: a loop of that stage.
+        stage: a stage that reads this one, itself or through others placed inside that loop. axis: a loop of that stage.
 
         before   for y, x: rows[y, x] = …
                  for yo: for yi: for x: cols[y, x] = rows[y - 1, x] + rows[y + 1, x]
@@ -82,10 +83,10 @@ class PlacementDirectives(Recorder):
         return self._record("compute_at", stage=stage, axis=axis)
 
     def store_at(self: Self, stage: Name, axis: Name | None = None) -> Self:
-        """Keeps what `compute_at` computes from iteration to iteration of the loops in between (sliding): each iteration computes only what
-        is new, in a folded buffer.
+        """Keeps the region of `compute_at` over the iterations of outer loops (Halide's sliding window): each iteration computes only the
+        elements that are new, in a folded buffer.
 
-        stage, axis: a loop outside the one that the stage is computed at; no axis: outside all loops.
+        stage, axis: a loop outside the one at which the stage is computed; no axis: outside all loops.
 
         before   for yo: for yi: {rows for y - 1..y + 1};  cols …
         after    for yo: rows: 3 rows;  for yi: {rows for y + 1 only};  cols …          .store_at("cols", "yo")
@@ -162,7 +163,7 @@ def apply_store_at(state: State, producer: str, stage: str, axis: str | None = N
 
 
 def unplaced(state: State, stage: str) -> StagePlan:
-    """The plan of a stage of which nobody has said where it is computed."""
+    """Returns the plan of a stage without a placement; refuses a stage that has one."""
     plan = state.plan(stage)
     if (stage, "placement") in state.asked:
         where = {Inline: "inlined", Root: "at root"}.get(type(plan.compute))
@@ -173,7 +174,7 @@ def unplaced(state: State, stage: str) -> StagePlan:
 
 
 def place_at(state: State, producer: str, stage: str, axis: str) -> At:
-    """A loop of another stage, checked to be there and to be its own."""
+    """Returns a loop of another stage as a placement; refuses inlined stages, loops that a leader owns, and cyclic placements."""
     target = resolve(state.uses.stages, stage)
     if target == producer:
         raise Refusal("a stage cannot be placed inside itself", stages=listed(readers_of(state, producer)))
@@ -192,14 +193,14 @@ def place_at(state: State, producer: str, stage: str, axis: str) -> At:
 
 
 def refuse_control_readers(state: State, stage: str) -> None:
-    """Refuses to put a stage inside the iterations of a whole-array loop that reads it."""
+    """Refuses to place a stage that an array loop or a conditional reads."""
     for reader in readers_of(state, stage):
         if isinstance(state.uses.stages[reader], ControlStage):
             raise Refusal(f'the loop "{reader}" reads it, in every iteration', f's["{stage}"].root()')
 
 
 def checked_reader(state: State, stage: str) -> str | None:
-    """A stage that reads this one at positions that may be out of range, if there is one."""
+    """Returns a stage that reads this one at checked indices, which may be out of range; None without one."""
     loads = (
         (reader, load)
         for reader in state.uses.readers[stage]
@@ -209,7 +210,7 @@ def checked_reader(state: State, stage: str) -> str | None:
 
 
 def check_encloses_readers(state: State, producer: str, at: At) -> None:
-    """Refuses a loop that some reader is outside of."""
+    """Refuses a loop that does not enclose every reader of a stage."""
     readers = readers_of(state, producer)
     if not readers:
         raise Refusal(f'nothing reads "{producer}"', f's["{producer}"].root()')
@@ -244,7 +245,7 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
 
 
 def check_not_after_reduction(state: State, producer: str, at: At) -> None:
-    """Refuses a loop inside the reduction when the reader needs the producer before or after the reduction."""
+    """Refuses a loop inside the reader's reduction where the reader reads the stage before or after the reduction."""
     target, plan = state.stage(at.stage), state.plan(at.stage)
     if target.reduction is None:
         return
@@ -261,7 +262,7 @@ def check_not_after_reduction(state: State, producer: str, at: At) -> None:
 
 
 def check_bounded(state: State, producer: str) -> None:
-    """Refuses to place a stage whose readers gather from it: the region is the whole array, however small the iteration."""
+    """Refuses to place a stage at a loop when a reader gathers from it: the region of every iteration is the whole array."""
     for reader in state.uses.readers.get(producer, ()):
         loads = state.uses.loads.get(reader, {}).get(producer, ())
         for load in loads:
@@ -278,7 +279,7 @@ def is_bounded(load: Load, dimension: int) -> bool:
 
 
 def legal_places(state: State, producer: str) -> str:
-    """The loops that enclose every reader, in words."""
+    """Returns the loops that enclose every reader, as text for a message."""
     readers = readers_of(state, producer)
     around: list[tuple[str, str]] | None = None
     for reader in readers:
@@ -292,5 +293,5 @@ def legal_places(state: State, producer: str) -> str:
 
 
 def quoted(names: Iterable[object]) -> str:
-    """Names in quotes."""
+    """Returns names in quotes, separated by commas."""
     return ", ".join(f'"{name}"' for name in names)

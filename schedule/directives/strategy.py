@@ -1,4 +1,4 @@
-"""`strategy`: what loop directives cannot say. Maps and stencils leave nothing over for it; scans and updates do, and symmetric reductions."""
+"""`strategy`: decisions that loop directives cannot express, for scans, filters, sorts, updates, segmented and symmetric reductions."""
 
 from __future__ import annotations
 
@@ -32,28 +32,34 @@ LARGEST = {
 
 
 class StrategyDirectives(Recorder):
-    """Directives for what loops cannot say."""
+    """Directives for decisions that loops cannot express."""
 
     __slots__ = ()
 
     def strategy(self: Self, name: Name, /, **numbers: Number | Name) -> Self:
-        """Chooses among the ways to run a stage that differ in more than loops; `stage.strategies()` lists them.
+        """Chooses a way to run a stage that differs from others in more than loops; `stage.strategies()` lists them with their parameters.
 
-        name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for threads;
-        its other loops take directives as ever; "runs", of one that counts the ends of runs, makes these run by run. An update's "private"
-        folds `chunks` of its steps, by threads, into bins of their own, and `replicas` sets of these in turn (fewer than two chunks: the
-        steps run in order); with "atomic" its steps are indivisible, so that loops over them may be parallel, and `reproducible=False`
-        permits sums of floats, whose last bits then depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but
-        sorts up to `insertion` elements by insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each
-        by pivots down to `ranked` elements, of keys alone in lanes to `network` of them, but counts integers of which the greatest is less
-        than `counted` above the least; on a GPU "three_phase" and "chain" go by digits, too, in blocks of `block` elements of `threads`
-        threads, `subgroup` of which hand each other values, with elements `staged` in shared memory; "quickselect", where stages read some
-        places alone, sorts no part that holds none of them. An array loop's "rows" has the loop over rows outside its iterations; `depth`
-        axes say which row.
-        A reduction's "triangle" makes the lower triangle of a result that is a symmetric matrix, and copies the other.
-        "gather" makes a map of an update that sets a box: it has the axes of the result, and takes the directives of maps.
-        Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
-        `chunks="min(64, r // (8 * x))"`. There are never more than 4096 chunks.
+        name: a strategy of the list. numbers: its parameters, integers; a number of chunks may also be a text over sizes and the stage's
+        axes, which stand for their extents: `chunks="min(64, r // (8 * x))"`. There are never more than 4096 chunks.
+
+        Scans and filters: "chain" and "three_phase" ("count_write" of filters) split the scanned axis into blocks of `block` elements for
+        threads; the other loops take directives as before. "runs", of a scan that counts the ends of runs, computes it run by run.
+
+        Updates: "private" folds `chunks` of the steps, on threads, into bins of their own, and into `replicas` of these in turn (with fewer
+        than two chunks the steps run in order). "atomic" makes steps atomic, so that loops over them may be parallel; `reproducible=False`
+        permits sums of floats, whose last bits then depend on the threads. "sorted" moves the steps to ranges of `bins` bins first, in
+        `chunks`. "gather" turns an update that sets a box into a map: it has the axes of the result, and takes the directives of maps.
+
+        Sorts: "radix" sorts by digits of `bits` bits, in `chunks`, and up to `insertion` elements by insertion. "quicksort" splits the
+        elements into `chunks` to twice as many parts, and each by pivots down to `ranked` elements, which are sorted by rank, or, of keys
+        alone, down to `network` elements, which a sorting network in lanes sorts; integers whose greatest is less than `counted` above the
+        least are counted instead. "quickselect", where stages read some indices of the sorted array alone, sorts no part without one. On a
+        GPU "three_phase" and "chain" sort by digits in blocks of `block` elements and `threads` threads, `subgroup` of which exchange
+        registers, with elements `staged` in shared memory or not.
+
+        Segmented reductions: "rows" has a loop over segments, "flat" blocks of `block` values. A reduction's "triangle" computes the lower
+        triangle of a result that is a symmetric matrix, and copies the other. An array loop's "rows" runs the loop over rows, `depth` axes
+        of them, outside its iterations.
 
         before   for x in 0..n
         after    parallel xo in 0..n step 131072: for xi in xo..min(xo + 131072, n)           .strategy("chain", block=1 << 17)
@@ -61,9 +67,9 @@ class StrategyDirectives(Recorder):
         >>> blur.schedule()["cols"].strategies()
         {}
 
-        Refuses maps, stencils and other reductions, which have none: vectorizing or parallelizing a reduction axis makes partials; a
-        second strategy; a strategy after loop directives on the axis that it splits, "gather" after any; and indivisible steps of
-        several values that depend on one another.
+        Refuses maps, stencils and other reductions, which have none (vectorizing or parallelizing a reduction axis makes partial results);
+        a second strategy; a strategy after loop directives on the axis that it splits, "gather" after any; and atomic steps of several
+        values that depend on one another.
         """
         return self._record("strategy", name=name, **numbers)
 
@@ -116,10 +122,10 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
 
 
 def by_runs(state: State, stage: str) -> State:
-    """The state in which a scan is made of the ends of its runs, and the stages that mark them, and nothing else, are no more."""
+    """Returns the state in which a scan is made of the ends of its runs; stages that only mark the runs are removed."""
     whole = state.stage(stage)
     runs = runs_of(whole)
-    if runs is None:  # they are
+    if runs is None:  # the scan is made of its ends already
         return state
     if state.gpu is not None:
         raise Refusal("runs are gone through one after the other, by one thread a block", 'strategy("three_phase")')
@@ -139,7 +145,7 @@ def by_runs(state: State, stage: str) -> State:
 
 
 def gather(state: State, stage: str) -> State:
-    """An update that sets a box as a map: its loops are new ones, over the elements of the result."""
+    """Returns the state in which an update that sets a box is a map; its loops are new, over the elements of the result."""
     whole = state.stage(stage)
     if (stage, "loops") in state.asked or any(
         at.stage == stage for plan in state.plans.values() for at in places(plan)
@@ -154,7 +160,7 @@ def gather(state: State, stage: str) -> State:
 
 
 def check_chain_of_blocks(stage: Stage, other: str) -> None:
-    """Refuses what blocks of a GPU cannot hand on: rows, and values of an operator that they cannot apply to what they look back at."""
+    """Refuses `chain` on a GPU for rows, and for operators that blocks cannot apply to the values that they look back at."""
     assert stage.reduction is not None
     if len(stage.axes) > 1:
         row = next(axis.name for axis in stage.axes if axis not in stage.reduction_axes)
@@ -169,7 +175,7 @@ def check_chain_of_blocks(stage: Stage, other: str) -> None:
 
 
 def in_blocks(state: State, stage: str, name: str, block: int) -> State:
-    """The scanned axis split into blocks, which threads take: one after the other, in order, for a chain."""
+    """Returns the state with the scanned axis split into parallel blocks; a chain takes them in order."""
     positive(block, "`block`", 1, MOST_IN_BLOCK)
     axis = state.stage(stage).reduction_axes[0].name
     plan: StagePlan = state.plan(stage)

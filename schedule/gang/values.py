@@ -1,9 +1,9 @@
 """Values inside a gang: expressions of one index as vectors over lanes.
 
-A varying value is a tuple with one vector for each of the gangs that run side by side; a uniform one is splat where a vector needs
-it. An index is described by its *motion*: where the first lane stands, and the constant step from lane to lane. By it accesses are
-classified: constant step in memory → `VectorRead` (1: a plain vector), none → scalar, no constant step → `Gather`. Register arrays from
-outside the loop become arrays of vectors where every access is aligned to whole gangs.
+A varying value is a tuple with one vector for each of the interleaved gangs; a uniform one is splat where a vector needs it. An index is
+described by its *motion*: its value in the first lane, and the constant stride from lane to lane. Accesses are classified by it: constant
+stride in memory → `VectorRead` (1: a plain vector), stride 0 → scalar, no constant stride → `Gather`. Outer register arrays become arrays
+of vectors where every access is aligned to whole gangs.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Motion = tuple[tuple[Expr, ...], int]
 
 
 class FlatMotion(NamedTuple):
-    """An access to memory: for each gang the indices of its first lane, and how many elements neighbouring lanes are apart.
+    """An access to memory: for each gang the indices of its first lane, and the stride from lane to lane in elements.
 
-    `across`: axes are regrouped, so lanes may go on from one row into the next.
+    across: axes are regrouped, so lanes may go on from one row into the next.
     """
 
     starts: list[tuple[Expr, ...]]
@@ -40,14 +40,15 @@ class FlatMotion(NamedTuple):
 
 @dataclass(frozen=True)
 class Partial:
-    """The partial results of a fold of lanes into a buffer from outside: a buffer of vectors for each gang; with the same indices, or none."""
+    """The partial results of a fold into an outer buffer: one buffer of vectors for each gang. indexed: whether they have the outer
+    buffer's indices, or none."""
 
     buffers: tuple[Buffer, ...]
     indexed: bool
 
 
 class GangValues:
-    """The lanes of `gangs` gangs that start at `base`, and every value known in them."""
+    """The lanes of `gangs` gangs that start at `base`, and the values known in them."""
 
     def __init__(self, loop: For, info: Variability, lanes: int, gangs: int, base: Expr, registers: Registers) -> None:
         self.loop, self.info, self.lanes, self.gangs, self.base = loop, info, lanes, gangs, base
@@ -58,8 +59,8 @@ class GangValues:
         self.meanings = Meanings()
         self.copies: dict[Buffer, tuple[Buffer, ...]] = {}
         self.mask: Mask = None
-        self.edge: Mask = None  # the lanes below the end of the loop
-        self.on: Expr | None = None  # how many they are
+        self.edge: Mask = None  # lanes below the end of the loop
+        self.on: Expr | None = None  # the number of these lanes
         self.memo: dict[NestExpr, Vectors] = {}
         self.turned: dict[Read, Vectors] = {}
         self._places: dict[tuple[Buffer, tuple[NestExpr, ...]], tuple[Buffer, list[tuple[Expr, ...]]]] = {}
@@ -67,10 +68,10 @@ class GangValues:
     def _ramp(self, base: Expr, stride: int) -> NestExpr:
         return Ramp(base, stride, self.lanes) if stride else Splat(base, self.lanes)
 
-    # --- how an index moves with the lane
+    # --- motions of indices
 
     def motion(self, e: NestExpr) -> Motion | None:
-        """The value in lane 0 of each gang, and the constant step from lane to lane; None where there is no such constant."""
+        """The value in lane 0 of each gang, and the constant stride from lane to lane; None where there is no constant stride."""
         if not self.info.varies(e):
             return (e,) * self.gangs, 0
         if e in self.motions:
@@ -84,7 +85,7 @@ class GangValues:
         return answer
 
     def _flat_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
-        """How an access with such indices moves in memory; None where there is no constant step."""
+        """The motion in memory of an access with these indices; None where there is no constant stride."""
         motions = [self.motion(i) for i in indices]
         if None in motions:
             return self._regrouped_motion(buffer, indices)
@@ -105,7 +106,8 @@ class GangValues:
         return FlatMotion(starts, total, False)
 
     def _regrouped_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
-        """The same where quotients and remainders in the indices cancel in memory."""
+        """The motion in memory of an access whose indices have quotients and remainders that cancel there; None
+        where it has no constant stride."""
         strides = constant_strides(buffer)
         moving = {d: stride for d, stride in enumerate(strides) if self.info.varies(indices[d])}
         known = [stride for stride in moving.values() if stride is not None]
@@ -122,7 +124,7 @@ class GangValues:
         for g in range(self.gangs):
             first: dict[NestExpr, NestExpr] = {e: motion[0][g] for e, motion in self.motions.items() if motion}
             start: list[NestExpr] = [self.meanings.replace(i, first) for i in indices]
-            if whole:  # all of it along one dimension: nothing is divided
+            if whole:  # the whole address along the finest dimension, without divisions
                 start = [ix.as_index(0) if d in moving else i for d, i in enumerate(start)]
                 start[finest] = ix.as_index(constant // unit)
                 for atom, motion in motions.items():
@@ -214,7 +216,8 @@ class GangValues:
         return tuple(Gather(b, tuple(v[g] for v in vectors), lane_mask(on, g)) for g, b in enumerate(buffers))
 
     def _spread_in_groups(self, e: Read, on: Mask) -> Vectors | None:
-        """One element of each few neighbours in memory, in all of their lanes: a[f // 4, 3] is a vector, shuffled."""
+        """A read of one element of each few neighbours in memory, shared by as many lanes, as a shuffled vector: a[f //
+        4, 3]. None for other reads."""
         if len(e.indices) < 2 or e.buffer.strides or self.info.varies(*e.indices[:-2], e.indices[-1]):
             return None
         extent, element = ix.constant_value(e.buffer.shape[-1]), ix.constant_value(e.indices[-1])  # type: ignore[arg-type]
@@ -232,7 +235,8 @@ class GangValues:
         return tuple(out)
 
     def _motion_in_groups(self, e: NestExpr, count: int) -> Motion | None:
-        """How f moves of an index f // count that so many neighbouring lanes share: every gang begins, and the loop ends, at a multiple."""
+        """The motion of f for an index f // count that `count` neighbouring lanes share; None unless every gang begins,
+        and the loop ends, at a multiple."""
         along = None if self.lanes % count or self.loop.step > 1 else self.meanings.divided(e, count)
         motion = None if along is None else self.motion(along)
         if along is None or motion is None or motion[1] != 1:
@@ -241,7 +245,7 @@ class GangValues:
         return motion if all(is_multiple_throughout(end, count) for end in ends) else None
 
     def _shared_in_groups(self, e: NestExpr | None, count: int) -> bool:
-        """Whether a condition is the same in so many neighbouring lanes."""
+        """Whether a condition is provably the same in each group of `count` neighbouring lanes."""
         if e is None or not self.info.varies(e):
             return True
         if e.dtype is i64 and self._motion_in_groups(e, count) is not None:
@@ -249,7 +253,7 @@ class GangValues:
         return isinstance(e, Op) and all(self._shared_in_groups(a, count) for a in e.args)
 
     def _clamped(self, buffer: Buffer, indices: Sequence[NestExpr], on: Mask) -> Vectors | None:
-        """Neighbours in memory, of which those beyond either end are the element there: a vector and two elements, in place of a gather."""
+        """A read of consecutive elements clamped at both ends, as a vector and two elements instead of a gather; None for other reads."""
         (d, *others) = [d for d, index in enumerate(indices) if self.info.varies(index)]
         clamped = clamped_index(indices[d], buffer.shape[d])
         if others or clamped is None:
@@ -273,13 +277,14 @@ class GangValues:
         return tuple(value)
 
     def _if_any(self, mask: NestExpr, buffer: Buffer, indices: tuple[NestExpr, ...]) -> NestExpr:
-        """An element in all lanes, read if any lane is on."""
+        """An element splat to all lanes, read if any lane is on."""
         return Splat(Read(buffer, indices, LaneFold("logical_or", mask)), self.lanes)
 
     def _register_place(
         self, buffer: Buffer, indices: Sequence[NestExpr]
     ) -> tuple[Buffer, list[tuple[Expr, ...]]] | None:
-        """The index at which a register buffer from outside holds these lanes as one vector; None for other buffers."""
+        """The vector buffer and, for each gang, the index at which an outer register buffer holds these lanes as one
+        vector; None for other buffers."""
         outside = buffer.scope == "register" and buffer not in self.info.private
         if not outside or buffer in self.registers.memory:
             return None
@@ -310,7 +315,7 @@ class GangValues:
         return made, places
 
     def _span(self, buffer: Buffer, places: Sequence[tuple[Expr, ...]]) -> Span:
-        """The lanes of the loop in a register buffer, if it ends among them."""
+        """The lanes of a register buffer that the loop covers, if it ends among them; else None."""
         return None if self.on is None else (self.on, places[0][self.registers.split[buffer][0]])
 
 

@@ -1,12 +1,11 @@
-"""Loops over arrays inside mapped functions, exchanged with the maps around them.
+"""Interchange of array loops with the maps around them (loop distribution).
 
     map(i: loop(n, row -> f(row), a[i]))   →   loop(n, A -> map(i: f(A[i])), a)
 
-The state of all elements stands in one array with the maps' axes in front, so that the loop is closed and its body is stages like any
-other. Where elements take different numbers of iterations the loop goes on as long as one of them does; those that are done keep
-their state, and nothing of their iteration is evaluated. Outer loops go first: what stands in their body is then open in fresh axes.
-Where the size of a state differs from element to element the array is as long as the longest; if it changes, that size is a state of the
-loop of its own.
+The states of all elements form one array with the maps' axes in front, so that the loop is closed and its body is stages like any other.
+Where trip counts differ between elements the loop runs as long as any element does; finished elements keep their state, and nothing of
+their iteration is evaluated. Outer loops go first: the loops in their body are then open in fresh axes. Where the size of a state differs
+between elements the array is as long as the longest; if the size changes, it is a state of the loop itself.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from raido.schedule.stages.uses import binders, host_variables
 
 
 def distribute_loops(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which no loop over arrays mentions variables of functions around it."""
+    """Closes all loops over arrays that mention variables of functions around them."""
     nodes = topological(*roots)
     if not any(isinstance(node, ArrayLoop | ArrayWhile) for node in nodes):
         return roots
@@ -67,7 +66,7 @@ def distribute_loops(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
 def _exchange(
     form: ArrayLoop | ArrayWhile, outside: frozenset[Var], roots: tuple[Array, ...], tables: Tables
 ) -> tuple[Array, ...]:
-    """The graph with one loop made closed."""
+    """Returns the graph with one loop closed."""
     order, axes_of, _ = binders(topological(*roots))
     if not outside <= axes_of.keys():
         raise CompileError("a loop over arrays inside an operator or a loop of scalars")
@@ -117,7 +116,7 @@ class _Exchange:
         )
         for old, new in zip(form.state, self.state, strict=True):
             tables.carry(old, new)
-        if isinstance(form, ArrayLoop):  # a loop that stands in several functions becomes several loops
+        if isinstance(form, ArrayLoop):  # a loop in several functions becomes several loops
             self.index = self.values[form.index] = fresh(form.index.name, form.index.dtype)
         own_sizes: dict[Any, Expr] = {
             array: tables.rewrite((Count(array, most[array]),), lambda node: node, self.values)[0]
@@ -131,7 +130,7 @@ class _Exchange:
                 self.values[Count(old, None)] = own_sizes[old] = Count(made, most[old])
 
     def _private_sizes(self) -> dict[Any, tuple[Result, Result]]:
-        """Sizes of states that stay, and differ from element to element: those of all elements, and the longest."""
+        """Returns the loop-invariant sizes of states that differ between elements: as an array over all elements, and their maximum."""
         outside = {axis.var for axis in self.outer}
         found: dict[Any, tuple[Result, Result]] = {}
         for state in self.form.state:
@@ -144,7 +143,7 @@ class _Exchange:
         return found
 
     def closed(self) -> ArrayLoop | ArrayWhile:
-        """The loop over all elements at once."""
+        """Returns the loop over all elements."""
         form = self.form
         before = {old.var: new for old, new in zip(self.outer, self.places, strict=True)}
         init = self._all(form.init, before, None)
@@ -163,14 +162,14 @@ class _Exchange:
         return ArrayLoop(count, self.index, state, init, self._all(form.results, self.values, going_on))
 
     def _scalars(self, e: Expr, kind: str) -> Result:
-        """A scalar of every element, as an array over the outer axes."""
+        """Returns a scalar of every element as an array over the outer axes."""
         (body,) = self.tables.rewrite((e,), lambda node: node, self.values)
         made = Generate(self.axes, (body,))
         self.tables.kinds[made] = kind
         return Result(made, 0)
 
     def _over(self, array: Result, dtype: DType, monoid: str, neutral: Any) -> Expr:
-        """All elements of an array over the outer axes, combined."""
+        """Returns the fold of an array over the outer axes."""
         axes = axes_like(self.outer)
         left, right = fresh("a", dtype), fresh("b", dtype)
         value = Load(array, tuple(axis.var for axis in axes), False)
@@ -178,7 +177,7 @@ class _Exchange:
         return Item(Reduce(axes, (left,), (right,), combine, (const(dtype, neutral),), (value,), True, monoid), 0)
 
     def _all(self, arrays: Sequence[Array], values: Mapping[Any, Node], active: Expr | None) -> tuple[Array, ...]:
-        """The states of all elements, those of one shape in one form, and last the sizes of the longest ones."""
+        """Returns the states of all elements, those of one shape computed by one form, and last the maxima of their sizes."""
         form = self.form
         groups: dict[tuple[Expr, ...], list[int]] = {}
         for k, state in enumerate(form.state):
@@ -207,9 +206,9 @@ class _Exchange:
         sizes: Mapping[Any, Array],
         longest: Mapping[Any, Array],
     ) -> list[Result]:
-        """Arrays of one element each as arrays over the outer axes; `old` where an element is not active.
+        """Returns arrays of one element as arrays over the outer axes; `old` where an element is not active.
 
-        Where `sizes` of the elements differ they are as long as the longest, and hold 0 beyond their own size.
+        Where `sizes` of the elements differ the arrays are as long as the longest, and hold 0 beyond an element's own size.
         """
         longest = {**longest, **{array: most for array, (_, most) in self.private.items()}}
         sizes = {**sizes, **{array: each for array, (each, _) in self.private.items()}}
@@ -229,7 +228,7 @@ class _Exchange:
 
 
 def _with_counts(shape: Sequence[Expr], values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
-    """Extents with the counts of some arrays replaced."""
+    """Returns extents with the counts of some arrays replaced."""
 
     def change(node: Node) -> Node:
         return values.get(node.array, node) if isinstance(node, Count) else node
@@ -251,5 +250,5 @@ def _move(axes: tuple[Axis, ...], body: Expr, tables: Tables) -> Result:
 
 
 def _replaced(roots: tuple[Array, ...], values: Mapping[Any, Node], tables: Tables) -> tuple[Array, ...]:
-    """The graph with whole arrays replaced."""
+    """Returns the graph with whole arrays replaced."""
     return rewritten(roots, tables.renew(topological(*roots), dict(values)))

@@ -1,6 +1,6 @@
-"""Arrays that are copied in every iteration of a loop, because a part of them changes: the reasons, and a remedy for each.
+"""Arrays that are copied in every iteration of a loop because a part of them changes: the reasons, with a remedy for each.
 
-`CopyWarning` and `show()` say them. In a remedy, `{array}` stands for the name of the array that is copied.
+`CopyWarning` and `show()` report them. In a remedy, `{array}` stands for the name of the array that is copied.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ REMEDIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RepeatedCopy:
-    """An array that is copied in every iteration of a loop: by which stage, why, the line that asks for it, and a remedy.
+    """An array that is copied in every iteration of a loop: the stage that copies it, the reason, a remedy and source lines.
 
-    `named`: for a state the name that the loop's body gives it, as a site's `array`. `reader`: the line that needs the old contents.
+    `site`: the line of the change. `named`: for a state, the site that holds the name the loop's body gives it. `reader`: the line that
+    needs the old contents.
     """
 
     stage: str
@@ -63,12 +64,12 @@ class RepeatedCopy:
 
     @property
     def name(self) -> str:
-        """The name of the array in the user's program, or in the schedule."""
+        """The name of the array in the user's program, or else in the schedule."""
         return self.named.array if self.named is not None and self.named.array else self.array
 
     @property
     def is_of_raido(self) -> bool:
-        """Whether no line of the user's made the array: it belongs to a function of raido's."""
+        """Whether the array belongs to a function of raido's, not to a line of the user's."""
         return self.name == OF_RAIDO
 
     def __str__(self) -> str:

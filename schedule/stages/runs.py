@@ -1,9 +1,10 @@
-"""Scans that count how many ends of runs stand at or before each index: their results are runs of one number, as long as data decides.
+"""Scans that count the ends of runs at or before each index: their results are runs of equal numbers of data-dependent length.
 
     ends[k] does not decrease;   marks = zeros(m).at[ends].add(1);   number = scan(add, 0, marks)
 
-`rd.repeat` finds its elements so, and whoever expands rows of different lengths. Where the ends are known to be in order, number k stands
-from ends[k - 1] to before ends[k], and nobody needs the marks. They are in order where they are sums of numbers that are not negative.
+`rd.repeat` numbers its elements so, as does any expansion of rows of different lengths. Where the ends are known to be non-decreasing,
+number k fills the indices from ends[k - 1] to before ends[k], and the marks are not needed. They are non-decreasing where they are sums of
+non-negative numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from raido.schedule.remember import remembered
 from raido.schedule.stages.stage import Stage
 
 ZERO, ONE = const(i64, 0), const(i64, 1)
-FEW_BITS = 32  # no memory holds so many elements that their sum has 64 bits
+FEW_BITS = 32  # bits of a summand: no memory holds enough such elements for their sum to exceed 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Runs:
 
 @remembered
 def runs_of(stage: Stage) -> Runs | None:
-    """The runs that the results of a stage are, if they are."""
+    """Returns the runs that a scan's results are; None for other stages."""
     fold = stage.reduction
     if stage.scan is None or stage.scan.exclusive or len(stage.axes) != 1 or fold is None or stage.outer:
         return None
@@ -75,7 +76,7 @@ def runs_of(stage: Stage) -> Runs | None:
 
 
 def without_marks(stage: Stage, runs: Runs, marks: Stage) -> Stage:
-    """The scan whose values are counted where the ends are, so that it reads none of the marks."""
+    """Returns the scan with values counted from the ends, so that it reads no marks."""
     fold = stage.reduction
     assert fold is not None
     k = fresh("k")
@@ -92,12 +93,12 @@ def without_marks(stage: Stage, runs: Runs, marks: Stage) -> Stage:
 
 
 def _is_zero(array: Array) -> bool:
-    """Whether all elements of an array are made as 0."""
+    """Whether all elements of an array are computed as 0."""
     return isinstance(array, Result) and isinstance(array.form, Generate) and array.form.bodies[array.index] == ZERO
 
 
 def _never_falls(array: Array) -> bool:
-    """Whether no element of an array is less than the one before: sums of numbers that are not negative, from 0 on."""
+    """Whether an array is non-decreasing: an inclusive sum scan of non-negative numbers."""
     if not isinstance(array, Result) or not isinstance(array.form, Scan):
         return False
     form = array.form
@@ -106,8 +107,9 @@ def _never_falls(array: Array) -> bool:
 
 
 def _is_count(e: Expr) -> bool:
-    """Whether a number is never negative, and sums of it never wrap: one that has been checked to be a count, a truth value, an unsigned
-    number of few bits, or a choice of such."""
+    """Whether a number is never negative, and sums of it never wrap: a checked count, a boolean, an unsigned number of few bits, or a
+    selection of these.
+    """
     if isinstance(e, Const):
         return e.value in (0, 1)
     if isinstance(e, Checked):

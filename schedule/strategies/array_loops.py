@@ -1,10 +1,11 @@
-"""Array loops (`rd.loop`, `rd.while_loop` over whole arrays), of which a schedule says in which order iterations and rows run.
+"""Array loops (`rd.loop`, `rd.while_loop` over whole arrays): the directives that order their iterations and rows.
 
-    whole    every iteration goes through all rows, one stage after the other
-    rows     a row goes through all iterations while it is in the cache; `depth` loops of each stage of the body say which row
+    whole    every iteration runs the stages of the body over all rows
+    rows     one row runs through all iterations while it is in the cache; `depth` outer loops of each stage of the body are its rows
 
-By rows, a loop has axes, `row` (of several, `row0`, `row1`, …) and `t`, its iterations, and takes `split` of its row, `reorder` and
-`parallel`. Whether its iterations keep to rows depends on the loops of its stages, and is asked when the program is lowered.
+By rows, an array loop has the axes `row` (of several, `row0`, `row1`, …) and `t`, its iterations, and takes `split` of its row, `reorder`
+and `parallel`. Whether iterations of one row touch that row alone depends on the loops of the body's stages, and is checked during
+lowering.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from raido.schedule.strategies.table import Strategy
 
 DIRECTIVES = ("strategy", "split", "reorder", "parallel")
 ITERATIONS = "t"
-MOST_AXES = 8  # of rows
+MOST_AXES = 8  # row axes of a loop
 
 
 def strategies_of_loop(depth: int = 1) -> dict[str, Strategy]:
-    """The strategies of an array loop by name; by rows, with so many axes of them."""
+    """Returns the strategies of an array loop by name; "rows" has `depth` row axes."""
     return {"whole": Strategy({}, (ITERATIONS,)), "rows": Strategy({"depth": 1}, (*row_axes(depth), ITERATIONS))}
 
 
 def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, object]) -> State:
-    """The state after a directive for an array loop."""
+    """Returns the state after a directive for an array loop."""
     if entry.name == "strategy":
         return _with_strategy(state, name, **arguments)
     plan, loop = state.array_loops.get(name), state.uses.stages[name]
@@ -49,7 +50,7 @@ def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, obj
 
 
 def row_order(plan: StagePlan) -> RowOrder:
-    """The order of rows and iterations that the plan of an array loop states."""
+    """Returns the order of rows and iterations that the plan of an array loop states."""
     if plan.strategy is None or plan.strategy[0] != "rows":
         return RowOrder()
     rows = tuple(loop for loop in plan.loops if loop.name != ITERATIONS)
@@ -58,12 +59,12 @@ def row_order(plan: StagePlan) -> RowOrder:
 
 
 def row_orders(plans: Iterable[StagePlan]) -> dict[str, RowOrder]:
-    """The orders that plans of array loops state, by loop."""
+    """Maps array loops to the orders that their plans state."""
     return {plan.stage: row_order(plan) for plan in plans}
 
 
 def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
-    """The state after the strategy of an array loop."""
+    """Returns the state after the strategy of an array loop is chosen."""
     chosen, depth = arguments.pop("name", None), arguments.pop("depth", 1)
     found = strategies_of_loop()
     if chosen not in found:
@@ -84,7 +85,7 @@ def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
 
 
 def _as_stage(loop: ControlStage, plan: StagePlan) -> Stage:
-    """A loop as a stage with its axes, whose extents only the loops of its body know."""
+    """Returns an array loop as a stage with its axes, for the loop directives' rules; the extents are placeholders."""
     assert plan.strategy is not None
     depth = int(str(dict(plan.strategy[1])["depth"]))
     axes = tuple(Axis(fresh(name), ix.as_index(1)) for name in (*row_axes(depth), ITERATIONS))
@@ -92,7 +93,7 @@ def _as_stage(loop: ControlStage, plan: StagePlan) -> Stage:
 
 
 def _check_order(name: str, plan: StagePlan) -> None:
-    """Refuses loops in which rows do not stand outside their iterations, or are cut more than once."""
+    """Refuses loop orders in which rows are not outside their iterations (but for one split), or are split more than once."""
     splits = [relation for relation in plan.relations if isinstance(relation, Split)]
     if any(relation.parent == ITERATIONS for relation in splits):
         raise Refusal(f'the iterations of "{name}" follow one another as a whole', "split its rows")

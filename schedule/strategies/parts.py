@@ -1,21 +1,22 @@
-"""The parts that strategies are made of: stages with axes and loops of their own, whose plans are kept in the plan of the stage.
+"""The parts of strategies: stages with axes and loops of their own, whose plans are kept in the plan of the strategy's stage.
 
-    private      bins       chunks of the steps fold into bins of their own                   the stage's own: it is the stage
-    private      combine    every element of the results takes its bins in                    the results' axes
-    three_phase  totals     the first pass: blocks are totalled                               blocks, and places in one
-    chain        totals     a block is totalled before it is scanned                          places in a block
-    count_write  count      the first pass: what blocks keep is counted                       blocks, and places in one
-    chain        count      what a block keeps is counted before it is written                places in a block (of a partition: both)
-    private      values     the values and indices of a strip of steps are made; of serial, too  steps, split
-    sorted       ranges     every range of bins takes its steps, in order                     ranges
-    rows         fold       the values of a segment are folded                                values of a segment
-    triangle     copy       what lies above the diagonal is copied                            blocks of rows, and columns
-    flat         check      offsets are in order                                              segments
-    flat         search     where blocks begin                                                blocks, and the end
-    flat         fold       the pieces of segments in blocks are folded                       blocks, and values of a piece
-    flat         join       pieces of a segment that several blocks have are combined         blocks
+    strategy     part       computes                                                          axes
+    private      bins       folds chunks of the steps into private bins                       the stage itself
+    private      combine    folds each result's private bins into it                          the results' axes
+    three_phase  totals     folds each block (first pass)                                     blocks, elements of a block
+    chain        totals     folds a block before it is scanned                                elements of a block
+    count_write  count      counts the elements that a block keeps (first pass)               blocks, elements of a block
+    chain        count      counts the elements that a block keeps before it is written       elements of a block (of a partition: both)
+    private      values     the values and indices of a tile of steps; of serial, too         steps, split
+    sorted       ranges     applies the steps of each range of bins                           ranges
+    rows         fold       folds the values of a segment                                     values of a segment
+    triangle     copy       copies the elements above the diagonal                            blocks of rows, and columns
+    flat         check      checks that offsets are non-decreasing                            segments
+    flat         search     finds the segment in which each block begins                      blocks, and the end
+    flat         fold       folds the pieces of segments in each block                        blocks, and values of a piece
+    flat         join       combines the pieces of segments that lie in several blocks        blocks
 
-The stage's own loops are the last pass. A part of which nothing is said has plain loops, one after the other.
+The stage's own loops are the last pass. A part without directives has serial loops.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, placed_at, plain_plan, position
 from raido.schedule.steps import PART
 
-# Loops over blocks or ranges, and inside a block: they can be given threads and lanes, and nothing else.
+# Parts whose loops are over blocks or ranges, and inside a block: they take threads and lanes alone.
 OF_BLOCKS = ("totals", "count", "fold", "join", "ranges", "copy")
 
 
@@ -43,53 +44,53 @@ def is_of_blocks(name: str) -> bool:
 
 
 def is_own_pass(plan: StagePlan, part: str) -> bool:
-    """Whether a part of the strategy that was said is the pass that the stage's own loops are."""
+    """Whether a part of the chosen strategy is the pass that the stage's own loops run."""
     return part == "bins" and plan.strategy is not None and plan.strategy[0] == "private"
 
 
 def part_name(stage: str, part: str) -> str:
-    """The name of a strategy's part in steps."""
+    """Returns the name that steps have for a part, such as "total::combine"."""
     return f"{stage}{PART}{part}"
 
 
 def totals_part(stage: Stage) -> str:
-    """The name of the part that totals the blocks of a stage."""
+    """Returns the name of the part that folds the blocks of a scan ("totals"), or counts those of a filter ("count")."""
     return "count" if stage.filter is not None else "totals"
 
 
 def part_stage(stage: Stage, plan: StagePlan, part: str) -> Stage:
-    """A part of the strategy that a stage's plan has, as a stage."""
+    """Returns a part of the chosen strategy as a stage, with axes and without bodies."""
     name = part_name(stage.name, part)
     made = replace(stage, name=name, names=(name,), axes=_axes(stage, plan, part), reduction=None, bodies=())
     return replace(made, scan=None, update=None, filter=None, sort=None)
 
 
 def part_plan(stage: Stage, plan: StagePlan, part: str) -> StagePlan:
-    """The plan of a part of a stage, as far as it was decided."""
+    """Returns the plan of a part; a plain one where it has no directives."""
     name = part_name(stage.name, part)
     said = next((each for each in plan.parts if each.stage == name), None)
     return said or plain_plan(part_stage(stage, plan, part))
 
 
 def has_values_in_lanes(stage: Stage, plan: StagePlan) -> bool:
-    """Whether the values and indices of an update's steps are made in lanes before the steps are taken."""
+    """Whether the values and indices of an update's steps are computed in lanes before the steps run."""
     name = part_name(stage.name, "values")
     return any(part.stage == name and part.loops[-1].kind == "vector" for part in plan.parts)
 
 
 def part_loop(stage: Stage, plan: StagePlan, part: str, axis: int) -> LoopPlan:
-    """One of the loops of a part over blocks: over them, 0, or inside one, −1."""
+    """Returns a loop of a part over blocks: `axis` 0 is the loop over blocks, −1 the loop inside one."""
     return part_plan(stage, plan, part).loops[axis]
 
 
 def rows_copied_together(plan: StagePlan) -> int:
-    """How many rows of a triangle's copy stand side by side, as the strategy says."""
+    """Returns the parameter `rows` of a stage's `triangle`."""
     assert plan.strategy is not None
     return int(str(dict(plan.strategy[1])["rows"]))
 
 
 def without_threads(plan: StagePlan, threaded: bool) -> StagePlan:
-    """The plan as it is where threads are at work already."""
+    """Returns the plan with its parallel loops made serial where `threaded`: inside another parallel loop."""
     loops = (replace(loop, kind="serial", level="") if loop.kind == "parallel" else loop for loop in plan.loops)
     return replace(plan, loops=tuple(loops)) if threaded else plan
 
@@ -134,7 +135,7 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
 
 
 def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
-    """Refuses what loops over blocks and inside of them cannot be given."""
+    """Refuses a directive that the loops of a part of a strategy cannot take."""
     if part == "values":
         _check_strips(whole, directive, arguments, gpu)
     if part not in OF_BLOCKS:
@@ -150,7 +151,7 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
         return
     if not outer and part == "fold" and directive != "vectorize":
         raise Refusal("one iteration folds the values of a segment, in order or in lanes", directives="vectorize")
-    shared = gpu and part == "fold"  # by the threads of a block
+    shared = gpu and part == "fold"  # the threads of a block share a segment's fold
     if shared and directive == "split" and axis == inner:
         return
     if shared and directive == "bind":
@@ -172,7 +173,7 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
 
 
 def _check_strips(whole: Stage, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
-    """Refuses what the loop over the steps of an update whose values are made cannot be given."""
+    """Refuses directives other than `split` and `vectorize` for the part "values" of an update."""
     if gpu:
         raise Refusal("a thread of a GPU takes its steps one by one", directives="none")
     steps, axis = whole.axes[0].name, arguments.get("axis")
@@ -185,7 +186,7 @@ def _check_strips(whole: Stage, directive: str, arguments: Mapping[str, object],
 
 
 def check_parts(state: State, name: str) -> None:
-    """Refuses lanes inside lanes: along blocks that are totalled, or values of a segment, and along another axis of the same stage."""
+    """Refuses lanes inside lanes, of a part and of the stage's own loops, and lanes of operators that they cannot fold."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.update is not None and has_values_in_lanes(stage, plan):
         _check_values(state, stage, plan)
@@ -209,7 +210,7 @@ def check_parts(state: State, name: str) -> None:
 
 
 def _check_values(state: State, stage: Stage, plan: StagePlan) -> None:
-    """Refuses to make values in lanes before steps that are rows, in lanes themselves, or made with other stages in their loop."""
+    """Refuses the part "values" in lanes where the steps are rows, have lanes themselves, or have other stages in their loop."""
     whole = {axis.name for axis in stage.whole_axes}
     loop = [each for each in plan.loops if is_reduction(stage, plan, each.name)][-1]
     after = plan.loops[position(plan, loop.name) + 1 :]

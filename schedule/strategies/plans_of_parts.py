@@ -23,7 +23,7 @@ DIRECTIVES = ("split", "fuse", "reorder", "tile", "tail", "vectorize", "unroll",
 
 
 def owner_of(state: State, name: object) -> tuple[str, str] | None:
-    """The stage and the part that a name like "total::combine" means; None where it is that of a stage, or of nothing."""
+    """Splits a name such as "total::combine" into stage and part; None for the name of a stage, or of nothing."""
     if not isinstance(name, str) or name in state.uses.stages:
         return None
     owner, _, part = name.rpartition(PART)
@@ -31,7 +31,7 @@ def owner_of(state: State, name: object) -> tuple[str, str] | None:
 
 
 def plan_of_part(state: State, owner: str, part: str) -> tuple[Stage, StagePlan]:
-    """A part of the strategy of a stage, and what was said of it so far."""
+    """Returns a part of a stage's strategy as a stage, and its plan so far. Refuses parts before a strategy is chosen, and unknown ones."""
     plan = state.plan(owner)
     chosen = plan.strategy[0] if plan.strategy else ""
     found = strategies_of(state.stage(owner))
@@ -46,7 +46,7 @@ def plan_of_part(state: State, owner: str, part: str) -> tuple[Stage, StagePlan]
 
 
 def apply_to_part(state: State, owner: str, part: str, entry: Rule, arguments: dict[str, object]) -> State:
-    """The state after a loop directive for a part."""
+    """Returns the state after a loop directive for a part."""
     whole, own = plan_of_part(state, owner, part)
     if entry.name not in DIRECTIVES:
         raise Refusal("a part of a strategy takes loop directives alone", directives=listed(DIRECTIVES))

@@ -51,7 +51,7 @@ Number: TypeAlias = "int | str"
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One way to run a stage: its numbers with their defaults, the loops it starts from, the stages it is made of."""
+    """One way to run a stage: its parameters with their defaults, the loops that directives start from, and the names of its parts."""
 
     numbers: dict[str, Number]
     axes: tuple[str, ...]
@@ -59,13 +59,13 @@ class Strategy:
 
 
 def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]:
-    """The strategies of a stage by name, the plainest first, with the numbers that suit a machine; maps and stencils have none, and of
-    reductions those whose result is a symmetric matrix have one beside their loops.
+    """Returns the strategies of a stage by name, the plainest first, with parameters for a machine; {} for maps, stencils and most
+    reductions.
 
-    A block that is gone over twice by the same thread (`chain`, `flat`) fills half of L2, beside what else is read and written. Where all
-    blocks are gone over before the first of them is again, it fills L2: none of it is left there by then. Steps of `sorted` meet
-    anywhere in a range of bins, which L2 holds. A chunk of `sorted` has half a task of steps, each of which is counted and then moved, and
-    one of `radix` two tasks of keys, as threads are started anew for every digit.
+    Sizes follow from the caches. A block that one thread reads twice in a row (`chain`, `flat`) fills half of L2, beside other data. A
+    block of a strategy that passes over all blocks before the second pass fills L2, since nothing of it is left there by then. A range of
+    bins of `sorted` fits L2. A chunk of `sorted` has half a task of steps, each of which is counted and then moved, and one of `radix` two
+    tasks of keys, since threads are started anew for every digit.
     """
     if stage.update is not None:
         own = tuple(axis.name for axis in stage.all_axes)
@@ -128,8 +128,11 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
 
 
 def _blocks_of_sort(stage: Stage, machine: Machine) -> dict[str, Number]:
-    """The blocks of a sort: of as many elements as a third of a processor's shared memory holds, so that three are there at a time, one of
-    which waits; staged, unless elements are so large that a thread would have less than two of them."""
+    """Returns the parameters of a GPU sort by blocks.
+
+    A block has as many elements as a third of a processor's shared memory holds, so that three blocks are resident, one of which waits at a
+    barrier. Elements are staged in shared memory unless a thread would have fewer than two of them.
+    """
     assert stage.reduction is not None
     gpu = machine.gpu or Gpu()
     threads, total = gpu.usual_threads, max(gpu.shared // 3, min(gpu.shared, USUAL_SHARED))
@@ -145,18 +148,18 @@ def _blocks_of_sort(stage: Stage, machine: Machine) -> dict[str, Number]:
 
 
 def numbers_of_sort(stage: Stage, plan: StagePlan) -> dict[str, Any]:
-    """The numbers of a sort's strategy; where the schedule has none, those that the first one comes with, for one chunk."""
+    """Returns the parameters of a sort's strategy; where the schedule has none, the defaults of the first one, in one chunk."""
     name, stated = plan.strategy or ("radix", ())
     return {**strategies_of(stage)[name].numbers, "chunks": 1, **dict(stated)}
 
 
 def _has_networks(values: Sequence[Var]) -> bool:
-    """Whether parts of a sort may go through networks in registers: keys alone, which are neither counted nor sorted by two digits."""
+    """Whether sorting networks in registers may sort parts: keys without values, of 32 or 64 bits."""
     return len(values) == 1 and values[0].dtype.bits in KEYS_OF_NETWORKS
 
 
 def _few_elements(stage: Stage) -> int:
-    """The most elements that insertion sorts, with some n² / 4 moves, before passes have gone through their counters twice each."""
+    """Returns the most elements that an insertion sort takes, n² / 4 moves, before radix passes have gone twice through their counters."""
     assert stage.sort is not None and stage.reduction is not None
     keys = stage.reduction.left[: stage.sort.keys]
     passes = sum(max(1, key.dtype.bits // BITS_OF_A_DIGIT) for key in keys)
@@ -164,13 +167,15 @@ def _few_elements(stage: Stage) -> int:
 
 
 def _steps(stage: Stage) -> str:
-    """The number of an update's steps, as a text; their axes are called as NumPy users would, or it is 0."""
+    """Returns the number of an update's steps as a text over its axes; "0" where an axis name is no identifier."""
     names = [axis.name for axis in stage.reduction_axes]
     return " * ".join(names) if all(map(str.isidentifier, names)) else "0"
 
 
 def _chunks_of_bins(stage: Stage) -> str:
-    """Chunks of the steps of an update that fold into bins of their own: for each bin there are to be some steps."""
+    """Returns the default `chunks` of `private` as a text: at most `USUAL_CHUNKS`, and `STEPS_FOR_A_BIN` steps at least for each private
+    bin.
+    """
     outer = stage.all_axes.index(stage.reduction_axes[0])
     bins = [axis.name for axis in stage.axes if axis not in stage.all_axes[:outer]]
     each = " * ".join(
@@ -180,7 +185,7 @@ def _chunks_of_bins(stage: Stage) -> str:
 
 
 def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:
-    """Those of a segmented reduction; none for other maps, stencils and reductions."""
+    """Returns the strategies of a segmented reduction; {} for other stages."""
     if stage.reduction is not None or not ragged_folds(stage):
         return {}
     segments, axes = segments_of(stage), tuple(axis.name for axis in stage.axes)
@@ -193,17 +198,17 @@ def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:
 
 
 def results_of(stage: Stage) -> tuple[Expr, ...]:
-    """The results of a stage for each element; a filter's count is computed once."""
+    """Returns the results of a stage for each element: all bodies, but for a filter's count."""
     return stage.bodies[:-1] if stage.filter else stage.bodies
 
 
 def block_of(total: int, size: int) -> int:
-    """Elements of a block: a power of two."""
+    """Returns the elements of a block of `total` bytes, each of `size` bytes, rounded down to a power of two."""
     return 1 << max(0, (total // size).bit_length() - 1)
 
 
 def strategy_name(state: State, name: str) -> str:
-    """The strategy of a stage, "" where there is none to choose."""
+    """Returns the strategy of a stage, the default one where none is explicit; "" where the stage has none."""
     plan = state.plans[name]
     return (
         ""
@@ -215,9 +220,10 @@ def strategy_name(state: State, name: str) -> str:
 
 
 def check_scan(state: State, name: str) -> None:
-    """Refuses what would break the order of a scan: threads, lanes or jumps along its axis, save as its strategy has them.
+    """Refuses threads, lanes and loop orders along a scan's axis that break its order, unless its strategy provides them.
 
-    The threads of a GPU's block may have pieces of its blocks, or, where it has a block of the GPU to itself, of what is scanned at a time.
+    The threads of a GPU's block may have contiguous parts of a block of the strategy, or, where a scan has a GPU block to itself, of its
+    axis.
     """
     stage, plan = state.stage(name), state.plans[name]
     if (stage.scan is None and stage.filter is None) or plan.compute_with is not None:
@@ -259,7 +265,7 @@ def check_scan(state: State, name: str) -> None:
 
 
 def check_update(state: State, name: str) -> None:
-    """Refuses threads over the steps of an update, which may meet one element, and loops over such elements around its steps."""
+    """Refuses parallel loops over steps of an update that may change one element, and loops over its destination around the steps."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.update is None or plan.compute_with is not None:
         return
@@ -298,7 +304,7 @@ def check_update(state: State, name: str) -> None:
 
 
 def check_sorted(stage: Stage, plan: StagePlan, k: int, steps: list[int]) -> None:
-    """Refuses what passes over the steps of an update, one by one, cannot follow: lanes over steps, and rows inside of them."""
+    """Refuses loops that the counting passes of `sorted` cannot have: lanes over steps, and rows inside the steps."""
     loop, whole = plan.loops[k], {axis.name for axis in stage.whole_axes}
     if k in steps and loop.kind == "vector":
         raise Refusal(f'steps of "{stage.name}" are counted and moved one by one', "vectorize what is set first")
@@ -311,14 +317,14 @@ def check_sorted(stage: Stage, plan: StagePlan, k: int, steps: list[int]) -> Non
 
 
 def flat_axis(state: State, name: str) -> Axis | None:
-    """The axis over segments of a stage that folds them in blocks."""
+    """Returns the axis over segments of a stage with the strategy `flat`; None for other stages."""
     strategy = state.plans[name].strategy
     segments = segments_of(state.stage(name)) if strategy is not None and strategy[0] == "flat" else None
     return None if segments is None else state.stage(name).axes[segments.axis]
 
 
 def check_triangle(state: State, name: str) -> None:
-    """Refuses to mirror a triangle that is not made whole, or whose sums are made in chunks, of which those of the other are missing."""
+    """Refuses `triangle` for a stage that is placed in other loops, or whose reduction is parallel."""
     stage, plan = state.stage(name), state.plans[name]
     if plan.strategy is None or plan.strategy[0] != "triangle":
         return
@@ -331,7 +337,7 @@ def check_triangle(state: State, name: str) -> None:
 
 
 def check_flat(state: State, name: str) -> None:
-    """Refuses loops of segments that share blocks: threads take those, and other loops stand outside."""
+    """Refuses loops that `flat` cannot have: its blocks of values take the place of the loop over segments, which must be innermost."""
     plan = state.plans[name]
     for at in places(plan):
         host = flat_axis(state, at.stage)
@@ -363,7 +369,7 @@ def check_flat(state: State, name: str) -> None:
 
 
 def check_sort(state: State, name: str) -> None:
-    """Refuses loops along the axis of a sort, which goes through it in passes of its own, and loops inside of it."""
+    """Refuses split, parallel or vector loops along a sort's axis, which the sort passes over itself, and loops inside it."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.sort is None or plan.compute_with is not None:
         return
@@ -389,7 +395,7 @@ def check_sort(state: State, name: str) -> None:
 
 
 def _check_blocks_of_sort(state: State, name: str) -> None:
-    """Refuses threads around a sort that has all of a device's, or all of a block's, and more of them than a block has."""
+    """Refuses parallel loops around a sort that uses the whole device, or a whole block, and more threads than a block may have."""
     plan = state.plans[name]
     around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
     by_rows = strategy_name(state, name) == "three_phase" and not any(loop.kind != "serial" for loop in around)
@@ -415,7 +421,9 @@ def _check_blocks_of_sort(state: State, name: str) -> None:
 
 
 def check_reads_of_steps(state: State, producer: str, at: At) -> None:
-    """Refuses to place what an operator reads inside the loops that its strategy leaves, and what steps read where they do not pass."""
+    """Refuses to place a stage inside the loops of a strategy where the operator reads the stage, or where the steps that read it do not
+    run.
+    """
     target, plan = state.stage(at.stage), state.plans[at.stage]
     fold = target.reduction
     if fold is None or not strategies_of(target):
@@ -438,7 +446,9 @@ def check_reads_of_steps(state: State, producer: str, at: At) -> None:
 
 
 def check_scan_placement(state: State, name: str, reader: str, loop: str) -> None:
-    """Refuses to compute a stage in iterations that need different parts of an axis which it goes through as a whole."""
+    """Refuses to compute a scan, filter, sort or update in iterations that each need another part of the axis that it runs over as
+    a whole.
+    """
     stage, plan = state.stage(name), state.plans[reader]
     axis = next((a for a in stage.whole_axes if _moves_along(state, name, a, reader, loop)), None)
     if axis is None:
@@ -456,9 +466,9 @@ def check_scan_placement(state: State, name: str, reader: str, loop: str) -> Non
 
 
 def _moves_along(state: State, name: str, axis: Axis, reader: str, loop: str) -> bool:
-    """Whether the reader's loops down to that one move what it reads along an axis of a stage that stays the same otherwise.
+    """Whether the reader's loops down to `loop` move its reads along an axis of a stage while the stage's other indices stay.
 
-    Where an index of a loop is one of the stage's other indices as well, each iteration reads of elements of its own.
+    Where a loop's variable is another index of the same read, each iteration reads elements of its own, and does not count.
     """
     stage, plan = state.stage(name), state.plans[reader]
     where = stage.axes.index(axis)
