@@ -2,8 +2,8 @@
 
     import raido as rd
 
-Algorithms are pure functions of arrays (`rd.algorithm`, the combinators and NumPy's functions by their names); schedules say how they
-run, targets on what. What lies above tracing is imported when it is first used.
+Algorithms are pure functions of arrays (`rd.algorithm`, the combinators, and NumPy's functions by their names); a schedule says how an
+algorithm runs, a target on what. The layers above tracing (schedules, targets, autotuning) are imported at their first use.
 """
 
 from __future__ import annotations
