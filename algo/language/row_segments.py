@@ -1,7 +1,7 @@
 """`rd.segmented_reduce` and `rd.segmented_scan` with an operator that mixes the elements of its rows: products of matrices.
 
-Rows of few elements of constant size become as many scalars. Larger ones are combined one after the other: each segment by a loop of
-its own, or, where every prefix is wanted, all elements by one loop that starts again where a segment begins.
+Rows of few elements of constant size become as many scalars. Larger ones are combined one after the other: for a reduction, by a loop for
+each segment; for a scan, by one loop over all elements that restarts at the beginning of each segment.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def segment_rows(
     name: str | None,
     names: Sequence[str] | None,
 ) -> Any:
-    """A fold, or the prefixes, of every segment of `value`, a structure of arrays of rows."""
+    """Returns the reduction, or the prefixes, of every segment of `value`, a structure of arrays of rows."""
     shapes = small_shapes(value, 0)
     if shapes is None:
         in_order = _prefixes_in_order if prefixes else _folds_in_order

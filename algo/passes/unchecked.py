@@ -1,7 +1,7 @@
-"""`without_checks(program)`: the same program, trusting its indices, divisors, exponents and sizes. What was a fault is undefined.
+"""`without_checks(program)`: the same program without checks of indices, divisors, exponents and sizes; a former fault is undefined.
 
 Checked loads become plain ones. A divisor that might be 0 becomes 1 where it is, and a negative exponent 0: integer units trap, and
-lanes that are masked off divide too; the selection costs nothing beside the division.
+inactive lanes divide too; the selection costs nothing beside the division.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def without_checks(program: Program) -> Program:
 
 
 def _harmless(node: Op) -> Op:
-    """A division or power whose second operand cannot do harm."""
+    """A division or power whose second operand is made safe."""
     a, b = node.args
     if node.name == "ipow":
         return Op(node.name, node.dtype, (a, Op("maximum", b.dtype, (b, const(b.dtype, 0)))))
@@ -49,5 +49,5 @@ def _harmless(node: Op) -> Op:
 
 
 def _trusting(form: Update) -> Update:
-    """An update that trusts its indices."""
+    """An update without checks of its indices."""
     return with_fields(form, checked=False)

@@ -1,4 +1,4 @@
-"""Attributes that there are not: one error, with the names that are spelled nearly so, or with what else was meant."""
+"""The error for a missing attribute: it lists attributes of similar spelling, or the intended raido form."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from raido.algo.trace.tracebacks import border
 
 
 class UnknownAttribute(RaidoError, AttributeError):
-    """No attribute has that name."""
+    """A missing attribute."""
 
 
 def _called(name: str, text: str, otherwise: str) -> str:
-    """The variable whose attribute a line of code asks for, where it is one variable; otherwise the name for such values."""
+    """Returns the variable whose attribute a line of code accesses, where it is a single one; otherwise the given name."""
     found = set(re.findall(rf"(?<![\w.\])])(\w+)\.{name}\b", text))
     return found.pop() if len(found) == 1 else otherwise
 
 
 class NearAttributes:
-    """A class whose values answer an attribute that they do not have with those spelled nearly so.
+    """A base class whose instances report a missing attribute with the attributes of similar spelling.
 
-    `_spoken` is what such a value is called in messages; `_site` labels the user's line in them.
+    `_spoken` is the name of an instance in messages; `_site` is the label of the user's line in them.
     """
 
     __slots__ = ()
@@ -38,7 +38,7 @@ class NearAttributes:
         return [name for name in super().__dir__() if name not in self._internal]
 
     def _meant(self, name: str) -> str | None:
-        """The remedy for a missing attribute of that name, apart from names of similar spelling."""
+        """Returns the remedy for a missing attribute other than names of similar spelling; None where there is none."""
         return None
 
     if not TYPE_CHECKING:  # an attribute that there is not is an error for checkers of types, too

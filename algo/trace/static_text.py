@@ -1,7 +1,7 @@
-"""Static (keyword-only) parameters and types as Python: how a program remembers what it was traced for, so that a schedule can be printed.
+"""Static (keyword-only) parameters and types as Python text, from which schedules print the call that traced a program.
 
-Text and not the values: a program goes into pickles, where functions cannot. A value that no short expression makes, a `lambda` or a large
-array, is written as the name of its parameter, for the reader to define.
+Text replaces the values because programs are pickled, and functions cannot be. A value without a short expression, such as a `lambda` or a
+large array, is written as the name of its parameter, for the reader to define.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LARGEST_ARRAY = 1000  # elements; more are no literal that a person reads, abou
 
 
 class _NoText(Exception):
-    """Raised for a value that no expression makes."""
+    """Raised for a value without a short Python expression."""
 
 
 def static_texts(values: Mapping[str, Any], defaults: Mapping[str, Any], fixed: Collection[str]) -> dict[str, str]:
-    """The text of every static parameter that a call must name: its value is not the default, or `rd.capture` has fixed it."""
+    """Returns the text of every static parameter that a call must pass: its value is not the default, or `rd.capture` has fixed it."""
     return {
         name: static_text(name, value)
         for name, value in values.items()
@@ -36,7 +36,7 @@ def static_texts(values: Mapping[str, Any], defaults: Mapping[str, Any], fixed: 
 
 
 def static_text(name: str, value: Any) -> str:
-    """The value of a parameter as a Python expression over `rd`, `np` and the user's names, or the parameter's name."""
+    """Returns the value of a parameter as a Python expression over `rd`, `np` and the user's names, else the parameter's name."""
     try:
         return _text(value)
     except _NoText:
@@ -44,8 +44,8 @@ def static_text(name: str, value: Any) -> str:
 
 
 def type_texts(types: Sequence[Type], declared: Sequence[Type | None]) -> tuple[str, ...]:
-    """The types of all arguments as `schedule` and `compile(like=)` take them; none where they are those that are declared, or where one
-    has no text."""
+    """Returns the types of all arguments as `schedule` and `compile(like=)` take them; none where they are the declared types, or one has
+    no text."""
     try:
         return () if tuple(types) == tuple(declared) else tuple(map(_type_text, types))
     except _NoText:
@@ -65,7 +65,7 @@ def _type_text(of: Type) -> str:
 
 
 def keywords(texts: Mapping[str, str]) -> str:
-    """Static parameters as keywords of a call, `width=200, hop=50`."""
+    """Returns static parameters as keywords of a call, such as `width=200, hop=50`."""
     return ", ".join(f"{name}={text}" for name, text in texts.items())
 
 
@@ -99,7 +99,7 @@ def _text(value: Any) -> str:
 
 
 def _path(value: Any) -> str:
-    """The name under which `raido`, NumPy or its own module has a function or a class."""
+    """Returns the qualified name of a function or class in `raido`, NumPy or its own module."""
     name = getattr(value, "__name__", "")
     for short, module in (("rd", sys.modules.get("raido")), ("np", np)):
         if name and getattr(module, name, None) is value:
