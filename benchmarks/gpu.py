@@ -1,10 +1,10 @@
-"""Everything that is to be run on a machine with an NVIDIA GPU, by one command: `python benchmarks/gpu.py`.
+"""All checks and measurements for a machine with an NVIDIA GPU, by one command: `python benchmarks/gpu.py`.
 
-It holds the corpus and random programs to what they mean, measures the rows of the table beside all who are there (`gpu_sides.py`), runs
-programs under compute-sanitizer, and rows on so many threads of the CPU. Parts run step by step in processes of their own: one that hangs, or
-loses the device, costs its step alone (`gpu_steps.py`). It keeps within its budget of seconds, and writes what it has found into a file
-after every step, under the device's name. On a machine without TVM and NVRTC it runs what `python benchmarks/gpu.py --prepare` has compiled
-elsewhere.
+The command checks the corpus and random programs against the interpreter, measures the rows of the table beside all installed libraries
+(`gpu_sides.py`), runs programs under compute-sanitizer, and rows on several threads of the CPU. Parts run step by step in processes of
+their own: a step that hangs, or loses the device, costs only itself (`gpu_steps.py`). The command keeps within its budget of seconds, and
+writes its findings into a file after every step, under the device's name. On a machine without TVM and NVRTC it runs the code that `python
+benchmarks/gpu.py --prepare` has compiled elsewhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Programs for the comparison with GLSL: small enough for the caches, since a device that is a CPU repeats its times only there.
 
-Beside each stands the plan of kernels that an expert writes for it, in `peers/glsl`. Every operation is rounded on both sides, and what
-is summed is whole numbers: the results of both are NumPy's, bit for bit.
+Each has a handwritten plan of kernels beside it, in `peers/glsl`. Every operation is rounded on both sides, and sums are of
+integers: the results of both are NumPy's, bit for bit.
 """
 
 from __future__ import annotations

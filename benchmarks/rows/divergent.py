@@ -1,4 +1,4 @@
-"""Programs bound by arithmetic, in which elements go ways of their own: Mandelbrot, n-body, Black–Scholes."""
+"""Programs bound by arithmetic with divergent control flow: Mandelbrot, n-body, Black–Scholes."""
 
 from __future__ import annotations
 

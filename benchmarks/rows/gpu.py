@@ -1,7 +1,7 @@
-"""Programs for the table on a GPU, of sizes that its caches do not hold, beside each what CuPy and PyTorch have for it.
+"""Programs for the table on a GPU, of sizes that exceed its caches, with their counterparts in CuPy and PyTorch.
 
-A plan of hand-written kernels is that of the same program in `device.py`: its kernels stand in `peers/cuda`. Where CuPy and PyTorch have
-nothing that means the same, CuPy compiles a kernel from there (`RawKernel`), with its own options.
+A plan of handwritten kernels is that of the same program in `device.py`: its kernels are in `peers/cuda`. Where CuPy and PyTorch have
+no counterpart, CuPy compiles a kernel from there (`RawKernel`), with its own options.
 """
 
 from __future__ import annotations

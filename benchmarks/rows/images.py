@@ -1,4 +1,4 @@
-"""Filters of images: blur, Sobel, Gauss, unsharp mask, Harris corners."""
+"""Image filters: blur, Sobel, Gauss, unsharp mask, Harris corners."""
 
 from __future__ import annotations
 

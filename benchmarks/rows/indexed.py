@@ -1,4 +1,4 @@
-"""Scans, histograms, filters and sparse matrices: where what is written, or where, depends on what came before or on data."""
+"""Scans, histograms, filters and sparse matrices: programs whose values or indices depend on earlier elements or on data."""
 
 from __future__ import annotations
 

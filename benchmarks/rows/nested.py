@@ -1,4 +1,4 @@
-"""Rows of nested arrays, and of arrays that change in place: the law of work, measured (docs/laws.md)."""
+"""Rows of nested arrays, and of arrays updated in place: measurements for the test of asymptotic work (docs/laws.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of programs whose elements keep small arrays to themselves, in loops that data ends."""
+"""Rows of programs whose elements have small private arrays, in loops that data ends."""
 
 from __future__ import annotations
 

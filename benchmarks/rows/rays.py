@@ -1,4 +1,4 @@
-"""Ambient occlusion of three spheres on a floor: rays that hit go another way than rays that do not."""
+"""Ambient occlusion of three spheres on a floor: rays that hit diverge from rays that miss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums: of a line, of products, of rows and of columns; and the product of matrices."""
+"""Sums of a line, of products, of rows and of columns; and the product of matrices."""
 
 from __future__ import annotations
 

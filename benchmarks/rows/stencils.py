@@ -1,4 +1,4 @@
-"""Jacobi sweeps in two and three dimensions, the edge repeated."""
+"""Jacobi sweeps in two and three dimensions, with clamped boundaries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The stencils and filters of images in Halide. Axes are Halide's: innermost first.
+"""The stencils and image filters in Halide. Axes are Halide's: innermost first.
 
 Each builder takes the arrays (inputs, then outputs) and the name of a schedule ("": none, for the autoschedulers). `STENCILS` lists the
-schedules that compete.
+competing schedules.
 """
 
 from __future__ import annotations
