@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-YOUNG = 200_000  # new objects, some 20 MB of them, between two walks
-ANSWERS = 1 << 12  # of a function that are kept: those about some tiles
+YOUNG = 200_000  # new objects between two runs of the collector: some 20 MB
+ANSWERS = 1 << 12  # memoised results of a function: as many as some tiles need
 _lock = threading.Lock()
-_usual: list[tuple[int, int, int]] = []  # the thresholds to go back to, one for each call that is under way
+_usual: list[tuple[int, int, int]] = []  # the thresholds to restore, one for each call in progress
 _forget: list[Callable[[], None]] = []
 
 

@@ -15,8 +15,8 @@ import stat
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-LARGEST = 1 << 30  # bytes of a document: those that raido writes have some thousands, a database as text some millions
-DEEPEST = 200  # brackets within each other: a schedule with choices within choices within choices has some twenty
+LARGEST = 1 << 30  # bytes of a document: raido writes some thousands, and some millions for a database as text
+DEEPEST = 200  # nested brackets: a schedule with three levels of choices has some twenty
 _KINDS: Mapping[Any, str] = {
     dict: "a table",
     list: "a list",
@@ -46,7 +46,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
             return file.read()
     except OSError as error:
         raise Unreadable("it is a folder" if isinstance(error, IsADirectoryError) else _said(error)) from None
-    except ValueError as error:  # a NUL in the path, or half of a pair of surrogates
+    except ValueError as error:  # a NUL or a lone surrogate in the path
         raise error if isinstance(error, Unreadable) else Unreadable("no file can have such a name") from None
 
 
@@ -74,7 +74,7 @@ def parse_json(text: str | bytes, deepest: int = DEEPEST) -> Any:
         raise Unreadable(f"it nests deeper than {deepest} brackets") from None
     except json.JSONDecodeError as error:
         raise Unreadable(f"it is not JSON: {error}") from None
-    except (ValueError, TypeError) as error:  # a surrogate, a number of thousands of digits; no text at all
+    except (ValueError, TypeError) as error:  # a lone surrogate, thousands of digits; a value that is not text
         raise Unreadable(f"it is not JSON: {str(error)[:200]}") from None
     return value
 

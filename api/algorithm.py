@@ -23,7 +23,7 @@ from raido.algo.trace.tracebacks import border
 
 if TYPE_CHECKING:
     import numpy as np
-    from typing_extensions import TypeVar  # which checkers have; Python's own has defaults from 3.13 on
+    from typing_extensions import TypeVar  # available to type checkers; Python's own has defaults from 3.13 on
 
     from raido.algo.trace.value import Array
     from raido.schedule.schedule import Schedule
@@ -42,7 +42,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
     __doc__ = traced.Algorithm.__doc__
 
     if TYPE_CHECKING:
-        # The first is for checkers: an argument of type Any fits it too, so that they do not take the result for an `rd.Array`.
+        # The first overload is for type checkers: an argument of type Any matches it, so that the result is not taken for an `rd.Array`.
         @overload
         def __call__(self, first: np.ndarray[Any, Any], /, *rest: Any, **options: Any) -> Any: ...
         @overload
@@ -83,7 +83,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         if target is not None and not isinstance(target, str):
             target = Target.parse(
                 target
-            )  # TargetError for a schedule, which has a name, before the types of arguments are asked for
+            )  # raises TargetError for a schedule, which also has a name, before the types of arguments are needed
         if sizes is not None and not isinstance(sizes, Mapping):
             raise ArgumentError(
                 explain(
@@ -271,7 +271,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
 
         None instead of a key when an argument is neither a plain array nor a number, or a static parameter has a value that can change.
         """
-        # No property: a type that there is not is an AttributeError, which a property would swallow.
+        # Not a property: an unknown type is an AttributeError, which a property would swallow.
         if "has_type" not in self.__dict__:
             self.__dict__["has_type"] = self._look_for_types()
         has_type = self.__dict__["has_type"]
@@ -357,7 +357,7 @@ def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool =
 
 def _device_of(*arrays: Any) -> str | None:
     """The target name of the first array that is on a device; None when all arrays are on the CPU."""
-    module = sys.modules.get("raido.targets.devices.array")  # None: nobody has made one
+    module = sys.modules.get("raido.targets.devices.array")  # None: no device array exists
     for array in arrays:
         if array is None or isinstance(array, (np.ndarray, np.generic, int, float, str, list)):
             continue

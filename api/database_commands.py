@@ -35,7 +35,7 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
     with Database(database, create=False) as opened:
         groups: dict[tuple[str, ...], list[Record]] = {}
         for record in opened.records():
-            # what could not even be compiled ran on no machine, and belongs with the rest of its job
+            # a candidate that did not compile ran on no machine, and is listed with the rest of its job
             key = (record.name, record.program, size_text(record.sizes), record.target, record.job)
             groups.setdefault(key, []).append(record)
     rows = [("PROGRAM", "SIZES", "TARGET", "MACHINE", "TRIALS", "FAILED", "DEFAULT", "BEST", "TIMES AS FAST", "LAST")]

@@ -49,7 +49,7 @@ def _foreign(path: Path, read: Callable[[], Any]) -> Any:
     """The result of another library's reader of `path`; any exception of the reader becomes an ArgumentError."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of how NumPy reads headers and Pillow sizes; what matters is an error
+            warnings.simplefilter("ignore")  # NumPy's of headers, Pillow's of sizes; only errors matter
             return read()
     except Exception as error:
         said = str(error) or type(error).__name__

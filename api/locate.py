@@ -86,7 +86,7 @@ def _static(text: str) -> tuple[str, Any]:
         raise ArgumentError(f"--set {text!r}: write NAME=VALUE")
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: brackets within brackets
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: deeply nested brackets
         return name, value
 
 

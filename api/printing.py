@@ -21,5 +21,5 @@ def complain(text: object) -> None:
 def take_any_text() -> None:
     """Sets standard output and error to escape the characters that their encoding lacks, instead of raising UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError):  # a stream that is no file, or closed
+        with contextlib.suppress(AttributeError, ValueError):  # a stream that is not a file, or is closed
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE = 1.0  # seconds: what is done sooner needs no bar
+PATIENCE = 1.0  # seconds: shorter work needs no bar
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False, *, name: str | None =
     alike = lift(np.bool_(True))
     for m, n in zip(first.shape, second.shape, strict=True):
         alike = ufuncs.logical_and(alike, ufuncs.equal(m, n))
-    other = map_leaves(lambda leaf: _resized(leaf, first), y)  # whatever its sizes, and `alike` says whether they fit
+    other = map_leaves(lambda leaf: _resized(leaf, first), y)  # of any sizes; `alike` is whether they fit
     equal = all_of(elementwise(same, [x, other]))
     return elementwise(ufuncs.logical_and, [alike, equal], name=name)
 

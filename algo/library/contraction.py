@@ -119,7 +119,7 @@ def _aligned(term: Term, order: Sequence[str]) -> Any:
     first = next((k for k, label in enumerate(order) if label in own), len(order))
     key = tuple(
         slice(None) if label in own else None for label in order[first:]
-    )  # leading ones broadcast by themselves
+    )  # missing leading dimensions broadcast anyway
     return value[key] if None in key else value
 
 
@@ -238,7 +238,7 @@ def _given_path(path: Sequence[Any], count: int) -> list[tuple[int, int]]:
         for taken in range(len(places) - 1):
             if taken == 0:
                 pair = (places[0], places[1])
-            else:  # what was made is last; what is left has moved up
+            else:  # the last result is at the end; the remaining operands have moved up
                 gone = places[: taken + 1]
                 pair = (count - 1, places[taken + 1] - sum(k < places[taken + 1] for k in gone))
             pairs.append(pair)

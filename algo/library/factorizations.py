@@ -30,7 +30,7 @@ from raido.algo.library.taking import take_along_axis
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
 
-_SWEEPS = 40  # 6 to 10 are usual; only what does not converge, NaN say, ends here
+_SWEEPS = 40  # 6 to 10 are usual; the limit ends matrices that do not converge, such as those with NaN
 _TRIANGLES = ("L", "U")
 
 
@@ -285,13 +285,13 @@ def _orthogonal(vectors: Array) -> tuple[Array, Array]:
     *stack_of, n, m = vectors.shape
     half = (n + 1) // 2
     unit = _unit(vectors)
-    filling = zeros((*stack_of, 2 * half - n, m), dtype=vectors.dtype)  # a vector of zeros where the number is odd
+    filling = zeros((*stack_of, 2 * half - n, m), dtype=vectors.dtype)  # one vector of zeros for an odd number
     turned = reshape(concat([vectors, filling], axis=-2), (*stack_of, 2, half, m))
     turning = reshape(eye(2 * half, dtype=vectors.dtype)[:, :n], (2, half, n))
     turning = broadcast_to(turning, (*stack_of, 2, half, n))
     nothing = (
         sum(vectors * vectors, axis=(-2, -1))[..., None] * unit * unit
-    )  # the square of a length that is a rounding error
+    )  # squared lengths up to this are rounding errors
     before, after = ufuncs.maximum(iota(half) - 1, 0), ufuncs.minimum(iota(half) + 1, half - 1)
 
     def paired_anew(first: Array, second: Array) -> Array:

@@ -30,7 +30,7 @@ from raido.algo.trace.value import Array, size_value
 _LARGEST_TABLE = (
     1 << 15
 )  # roots: half a megabyte of complex128, which leaves room for the numbers in a second-level cache
-_SMALLEST_HALVED = 4  # real numbers; fewer are not worth a step of their own
+_SMALLEST_HALVED = 4  # real numbers; for fewer, the additional step costs more than it saves
 
 
 def transformed(numbers: Any, count: Any) -> Any:

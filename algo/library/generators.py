@@ -47,9 +47,7 @@ class Generator:
     key_words: int
     block_words: int
     block: Callable[[Words, Any], Words]
-    shares_blocks: (
-        bool  # whether elements that need part of a block share it, or fold one of their own into what they need
-    )
+    shares_blocks: bool  # whether elements that need part of a block share it; else each folds a block of its own to the needed size
 
 
 def threefry2x32(key: Words, counter: Words) -> Words:
@@ -116,7 +114,7 @@ def draw(generator: Generator, key: Words, place: Any, count: int) -> Words:
     if not generator.shares_blocks:
         return (functools.reduce(operator.xor, generator.block(key, place)),)
     words, sharing = generator.block(key, place // (per_block // count)), per_block // count
-    while sharing > 1:  # the half of the words in which those of the element are
+    while sharing > 1:  # selects the half that has the element's words
         sharing //= 2
         upper = (place & sharing) != 0
         middle = len(words) // 2

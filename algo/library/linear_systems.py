@@ -93,7 +93,7 @@ def det(a: Any, *, name: str | None = None) -> Array:
     return found if name is None else named(found, name)
 
 
-SHORT = 32  # rows: a column of a known number of them stays in registers, which it does not where each is shorter than the one before
+SHORT = 32  # rows: a column of a known number of them stays in registers, unlike columns of decreasing length
 
 
 class SlogdetResult(NamedTuple):

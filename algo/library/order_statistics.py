@@ -42,9 +42,7 @@ def _share(n: Any, q: Any) -> Any:
     return ufuncs.minimum(n * q, n)
 
 
-BETWEEN: dict[
-    str, Place
-] = {  # places in 0 … n - 1 of the quantile q of n elements, between two of which is interpolated
+BETWEEN: dict[str, Place] = {  # fractional indices in 0 … n - 1 of the quantile q of n elements, for interpolation
     "averaged_inverted_cdf": lambda n, q: _share(n, q) - 1,
     "hazen": _between(0.5, 0.5),
     "interpolated_inverted_cdf": _between(0, 1),
@@ -54,7 +52,7 @@ BETWEEN: dict[
     "normal_unbiased": _between(3 / 8.0, 3 / 8.0),
     "weibull": _between(0, 0),
 }
-AT: dict[str, Place] = {  # places of one element
+AT: dict[str, Place] = {  # indices of one element
     "closest_observation": lambda n, q: _closest(_share(n, q) - 1.5),
     "higher": lambda n, q: ufuncs.ceil((n - 1) * q),
     "inverted_cdf": lambda n, q: ufuncs.ceil(_share(n, q) - 1),

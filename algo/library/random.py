@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bits", "choice", "fold_in", "integers", "key", "normal", "permutation", "split", "uniform"]
 
-_ANOTHER_TRY = (1 << 64) - 1  # the number of a block that no element has: arrays have fewer than 2**60 elements
+_ANOTHER_TRY = (1 << 64) - 1  # a block number of no element: arrays have fewer than 2**60 elements
 
 
 @overload

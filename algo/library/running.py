@@ -106,7 +106,7 @@ def _between(a: Any, along: int, low: Any, high: Any) -> Any:
 @overload
 def gradient(
     f: Any, *varargs: Any, axis: SupportsIndex | None = None, edge_order: int = 1, name: str | None = None
-) -> Array: ...  # of all axes, where there are several, a tuple: checkers let an array be unpacked, too
+) -> Array: ...  # a tuple for several axes: type checkers let an array be unpacked, too
 @overload
 def gradient(
     f: Any, *varargs: Any, axis: tuple[SupportsIndex, ...], edge_order: int = 1, name: str | None = None

@@ -157,7 +157,7 @@ def isin(
             return ufuncs.where(right, middle + 1, low), ufuncs.where(right, high, middle), met | (here == x)
 
         start = (i64(0), count, lift(np.bool_(False)))
-        met = while_loop(lambda state: state[0] < state[1], halve, start)[2]  # the first equal one is always looked at
+        met = while_loop(lambda state: state[0] < state[1], halve, start)[2]  # the first equal element is compared
         return ufuncs.logical_not(met) if invert else met
 
     return elementwise(found, [values], name=name)

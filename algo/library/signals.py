@@ -61,7 +61,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, name: str | None = None) -
     short, long = ufuncs.minimum(n, m), ufuncs.maximum(n, m)
     middle = ufuncs.where(
         ufuncs.less(n, m), n // 2, (m - 1) // 2
-    )  # where NumPy exchanges the lines, and turns the result round
+    )  # where NumPy exchanges the lines, and reverses the result
     first = {"full": 0, "same": middle, "valid": short - 1}[mode]
     count = {"full": n + m - 1, "same": long, "valid": long - short + 1}[mode]
     other = conj(y) if isinstance(y, Complex) else y
@@ -102,7 +102,7 @@ def _overlaps(x: Any, y: Any, first: Any, count: Any, place: Any, name: str | No
             product = ufuncs.multiply(left, right)
             alone = lambda part: ufuncs.where(
                 inside, part, as_weak(part.dtype(0), part)
-            )  # an infinity times the 0 outside is none of the terms
+            )  # the product of an infinity and the 0 outside must not count
             return map_leaves(alone, product)
 
         terms = tabulate(_size(y), term)

@@ -135,7 +135,7 @@ class Value:
         """The bits reinterpreted as another dtype of the same width."""
         return self._apply("bitcast", dtype, self)
 
-    # --- what is native only (`raido.algo.recipes.native` says for which operands)
+    # --- native operations that are no primitives (`raido.algo.recipes.native` has the permitted operands)
 
     def convert(self, dtype: DType) -> Value:
         """The number converted to another dtype: integers wrap or are rounded; a float must be in the range of an integer dtype."""

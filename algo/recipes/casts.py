@@ -27,7 +27,7 @@ def _saturated(x: Value, dtype: DType) -> Value:
     """A float truncated to an integer; beyond the range of the integer dtype, its nearest number; 0 for NaN."""
     is_signed = dtype.kind == "i"
     low, highest = (-(1 << (dtype.bits - 1)) if is_signed else 0), (1 << (dtype.bits - is_signed)) - 1
-    above = where(x > float(low), x, float(low))  # NaN is the lowest
+    above = where(x > float(low), x, float(low))  # NaN becomes the lowest number
     if dtype.bits - is_signed <= MANTISSA[x.dtype] + 1:  # the float type holds the highest
         inside = where(above < float(highest), above, float(highest)).convert(dtype)
         return where(x.differs(x), inside.lift(0), inside) if is_signed else inside
@@ -39,7 +39,7 @@ def _saturated(x: Value, dtype: DType) -> Value:
 def _for_rounding(x: Value, dtype: DType) -> Value:
     """The number `x` in f32, rounded to odd where f32 cannot represent it, so that only the rounding to `dtype` rounds to nearest."""
     if not x.dtype.is_float:
-        if x.dtype.bits <= 16 or dtype is f16:  # integers that f32 does not hold are infinite in f16
+        if x.dtype.bits <= 16 or dtype is f16:  # integers beyond the precision of f32 are infinite in f16
             return x.convert(f32)
         x = (_integer_to_odd(x) if x.dtype.bits == 64 else x).convert(f64)
     nearest = x.convert(f32)

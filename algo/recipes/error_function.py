@@ -43,7 +43,7 @@ def erfc(x: Value) -> Value:
     shifted, r, low = reduce_by_log2(-square)
     centre = _CENTRE[x.dtype]
     coefficients = COEFFICIENTS["erfc", x.dtype.name]
-    if x.dtype is f32:  # the rounding error of every factor is kept
+    if x.dtype is f32:  # the rounding error of every factor is carried along
         divisor, divisor_low = two_sum(x.lift(centre), size)  # exact for every size: `centre` is a power of two
         factor = centre / divisor
         factor_low = fma(-factor, divisor_low, fma(-factor, divisor, centre)) * (factor * (1.0 / centre))

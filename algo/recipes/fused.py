@@ -13,7 +13,7 @@ from raido.algo.recipes.builder import Value, bits_of, operate, rare, two_to, wh
 from raido.algo.recipes.narrow import round_to_odd
 
 _SPLITTER = 134217729.0  # 2**27 + 1
-_LARGE, _SMALL = 2.0**500, 2.0**-900  # between them nothing overflows or underflows on the way
+_LARGE, _SMALL = 2.0**500, 2.0**-900  # operands between them cause no intermediate overflow or underflow
 
 
 def fma(x: Value, y: Value, z: Value) -> Value:
@@ -69,13 +69,13 @@ def _product(x: Value, y: Value) -> tuple[Value, Value]:
     return product, rest
 
 
-# --- f64 beyond the moderate
+# --- f64 of large and small magnitudes
 
 
 def _fma_of_any(x: Value, y: Value, z: Value) -> Value:
     """The fused multiply-add x y + z, rounded once, of any f64 numbers."""
     finite = (abs(x) < float("inf")) & (abs(y) < float("inf"))
-    plain = where(finite & abs(z).equals(float("inf")), z, x * y + z)  # z wins even where x y overflows
+    plain = where(finite & abs(z).equals(float("inf")), z, x * y + z)  # z wins, even if x y overflows
     ordinary = finite & (abs(z) < float("inf")) & x.differs(0.0) & y.differs(0.0)
     return where(ordinary, _fma_by_exponents(x, y, z), plain)
 
@@ -84,7 +84,7 @@ def _fma_by_exponents(x: Value, y: Value, z: Value) -> Value:
     """The fused multiply-add of finite numbers with x y ≠ 0, computed on significands in 0.5 … 1 and powers of two."""
     (x, of_x), (y, of_y), (z, of_z) = _take_apart(x), _take_apart(y), _take_apart(z)
     exponent = of_x + of_y
-    # An addend this far above or below the product counts only by its sign, or as what makes the sum inexact.
+    # An addend this far above or below the product matters only by its sign, or by making the sum inexact.
     gap = where(z.equals(0.0), of_z.constant(i64, 0), _between(-220, of_z - exponent, 120))
     exponent = where(gap.equals(120), of_z - 120, exponent)
     product, product_low = _product(x, y)

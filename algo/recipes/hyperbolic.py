@@ -29,7 +29,7 @@ from raido.algo.recipes.exponential import expm1_reduced, float_bits, power_of_t
 from raido.algo.recipes.logarithm import HUGE, log_of_huge, log_of_pair
 
 _OVERFLOW = {f32: 89.6, f64: 710.6}
-_ONE_SIDED = {f32: 20.0, f64: 40.0}  # e**-x no longer counts
+_ONE_SIDED = {f32: 20.0, f64: 40.0}  # e**-x has no effect on the result
 _TINY = {f32: 2.0**-13, f64: 2.0**-27}
 
 
