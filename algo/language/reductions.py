@@ -90,7 +90,7 @@ def _reduced(
 
         def whole(x: Array) -> Any:
             total = prepare(x)
-            if op is ufuncs.add:  # which begins with 0.0: no sum is -0.0
+            if op is ufuncs.add:  # a sum starts from 0.0, so it is never -0.0
                 total = ufuncs.add(Array(const(total.dtype, 0)), total)
             return finish(total) if finish else total
 
