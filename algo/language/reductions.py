@@ -195,12 +195,12 @@ def prod(
 
 
 def lowest(dtype: DType) -> Any:
-    """The neutral element of max."""
+    """Returns the smallest value of a dtype (−∞ for floats), the neutral element of max."""
     return -math.inf if dtype.is_float else False if dtype is bool_ else int(np.iinfo(dtype.numpy).min)
 
 
 def highest(dtype: DType) -> Any:
-    """The neutral element of min."""
+    """Returns the largest value of a dtype (∞ for floats), the neutral element of min."""
     return math.inf if dtype.is_float else True if dtype is bool_ else int(np.iinfo(dtype.numpy).max)
 
 

@@ -166,7 +166,7 @@ def _turns(m: int, radix: int, dtype: Any) -> Any:
 
 
 def butterfly(x: list[Any]) -> list[Any]:
-    """The Fourier transform of 2, 3, 4 or 5 numbers, with the least number of products."""
+    """The Fourier transform of 2, 3, 4 or 5 numbers; of 2 and 4 numbers without products."""
     if len(x) == 2:
         return [x[0] + x[1], x[0] - x[1]]
     if len(x) == 4:
@@ -176,8 +176,9 @@ def butterfly(x: list[Any]) -> list[Any]:
 
 
 def _odd_butterfly(x: list[Any]) -> list[Any]:
-    """The Fourier transform of 3 or 5 numbers by the symmetry of the roots: cosines times sums, sines times differences of numbers k and
-    n − k."""
+    """The Fourier transform of 3 or 5 numbers by the symmetry of the roots: sums of the numbers at k and n − k times cosines, their
+    differences times sines.
+    """
     n = len(x)
     pairs = [(x[k] + x[n - k], x[k] - x[n - k]) for k in range(1, n // 2 + 1)]
     results = [sum((total for total, _ in pairs), x[0])] + [x[0]] * (n - 1)
