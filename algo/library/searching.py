@@ -48,7 +48,7 @@ def below(x: Array, y: Array) -> Array:
 
 
 def search(read: Callable[[Array], Array], size: Any, goes_right: Callable[[Array], Array]) -> Array:
-    """The first index in 0 … size whose element does not lie to the left, by binary search."""
+    """The first index in 0 … size whose element does not lie to the left, by halving."""
 
     def halve(state: Any) -> Any:
         low, high = state

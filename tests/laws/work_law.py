@@ -1,7 +1,7 @@
 """The test of asymptotic work ("law of work"): no default schedule does asymptotically more work than the program specifies.
 
 A counting interpreter runs the scalar nests of a program's default schedule and of its baseline (`schedule/baseline.py`), under a small
-machine whose blocks and row tiles are small enough for an interpreter, for arguments of size n and 4n. The work (operations and
+machine whose blocks and strips are of sizes that an interpreter can run, for arguments of size n and 4n. The work (operations and
 accesses) of the default is at most `MOST_WORK` times the baseline's; where the ratio grows from n to 4n, at 16n as well (stages that go
 over blocks twice, as scans and filters do, reach twice the baseline's work gradually). Its temporary memory grows at most `MOST_MEMORY`
 times as fast as that of the baseline, the arguments and the results: the memory of a block or a worker does not grow. Its bytes from beyond
