@@ -67,7 +67,8 @@ def stages_250(a: rd.f32["h", "w"]):
 
 
 def smoothed(a: Any, k: int) -> Any:
-    """Five stages: a blur along both axes, what it loses, the loss of each row, and the blur with some of it put back."""
+    """Five stages: a blur along both axes, its loss against the input, the loss of each row, and the blur with a part of the loss added
+    back."""
     rows = rd.stencil(lambda p: (p[0, -1] + p[0, 0] + p[0, 1]) / 3, a, boundary="clamp", name=f"rows_{k}")
     cols = rd.stencil(lambda p: (p[-1, 0] + p[0, 0] + p[1, 0]) / 3, rows, boundary="clamp", name=f"cols_{k}")
     lost = rd.subtract(a, cols, name=f"lost_{k}")

@@ -47,7 +47,7 @@ class Ranked:
 
 
 def candidates_of(name: str, target: Target) -> list[Ranked]:
-    """The default schedule of a row, and others: half drawn at random, half with another answer to one of its questions."""
+    """The default schedule of a row, and other candidates: half drawn at random, half with another decision for one of its choices."""
     row = GPU_ROWS[name].row
     program = row.algorithm.trace()
     space = Space(Schedule(form_stages(program), (), target), target.machine, row.sizes(row.inputs(1)))

@@ -114,7 +114,7 @@ def through_shared_memory(algorithm: rd.Algorithm, target: Target) -> rd.Schedul
 
 
 def volume_through_shared_memory(algorithm: rd.Algorithm, target: Target) -> rd.Schedule:
-    """The same of a volume, in tiles of four planes."""
+    """Tiles of four planes of a volume, with their borders, are copied to shared memory first."""
     s = algorithm.schedule(target=target)
     s["out"].tile(z=4, y=8, x=32).bind("zo", "block.z").bind("yo", "block.y").bind("xo", "block.x")
     s["out"].bind("zi", "thread.z").bind("yi", "thread.y").bind("xi", "thread.x")

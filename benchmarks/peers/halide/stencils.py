@@ -111,7 +111,7 @@ def sobel(arrays: Sequence[np.ndarray], schedule: str) -> Program:
 
 
 def gauss_direct(arrays: Sequence[np.ndarray], schedule: str) -> Program:
-    """81 taps at once; the edge is repeated into a buffer for each strip, so that the taps have no clamps."""
+    """81 taps at once; the input is padded by its edge into a buffer for each row tile, so that the taps have no clamps."""
     param, w = input_of(arrays[0]), gauss_weights(9, 2.0)
     b, f = hl.BoundaryConditions.repeat_edge(param), hl.Func("g")
     taps = [(dx, dy) for dy in range(9) for dx in range(9)]
