@@ -200,7 +200,7 @@ def show(
 
 
 def _say_record(exe: rd.Executable, db: Path | None) -> None:
-    """Which measurement of the database the schedule is, and why that one."""
+    """Prints on standard error which measurement of the database the schedule comes from, and why."""
     if db is not None:
         complain(exe.source("record"))
 
@@ -217,7 +217,7 @@ def _best_known(db: Path | None, algorithm: rd.Algorithm, target: rd.Target) -> 
 
 @app.command()
 def targets(traceback: Traceback = False) -> None:
-    """Say what this machine can compile for; for what not, why and what to install."""
+    """List the targets that this machine can compile for, and for each of the others the reason and what to install."""
     table = Table("target", "here", "what")
     for entry in rd.targets():
         table.add_row(entry.name, "yes" if entry.available else "no", entry.detail)
@@ -266,7 +266,7 @@ def cache_clear(
     ] = None,
     traceback: Traceback = False,
 ) -> None:
-    """Forget all compiled programs, or those unused for some time."""
+    """Remove all compiled programs on disk, or those unused for some time."""
     from raido.targets.cache import Cache
 
     count = Cache().clear(_seconds(older) if older else 0.0)

@@ -1,4 +1,4 @@
-"""`raido db`: look at a database of measurements, put databases together, and move them about as text."""
+"""`raido db`: lists and merges databases of measurements, and converts them to and from text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ DatabaseFile = Annotated[Path, typer.Argument(metavar="FILE.db", help="a databas
 
 @db_app.command("list")
 def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
-    """List what was measured: program, sizes, target, trials and failures, the default's time, the best, and when.
+    """List what was measured: program, sizes, target, trials and failures, the default's time, the best time, and the date.
 
-    Programs of one name (others since, or with other --set) are told apart by the begin of their fingerprints. Times are in turns with
-    the default, where the job came so far, and of code for the sizes.
+    Programs of one name (changed since, or with other --set) are told apart by the first digits of their fingerprints. Times are those of
+    the finals, in which schedules run in turns with the default, or of the trials for a job without finals.
     """
     from raido.autotune.records.choose import size_text
     from raido.autotune.records.database import Database
@@ -35,7 +35,7 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
     with Database(database, create=False) as opened:
         groups: dict[tuple[str, ...], list[Record]] = {}
         for record in opened.records():
-            # what could not even be compiled ran on no machine, and belongs with the rest of its job
+            # a candidate that did not compile ran on no machine, and is listed with the rest of its job
             key = (record.name, record.program, size_text(record.sizes), record.target, record.job)
             groups.setdefault(key, []).append(record)
     rows = [("PROGRAM", "SIZES", "TARGET", "MACHINE", "TRIALS", "FAILED", "DEFAULT", "BEST", "TIMES AS FAST", "LAST")]
@@ -63,7 +63,7 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
 
 
 def compared(records: list[Record]) -> tuple[str, str, str]:
-    """The default's time and the best of a job, and how many times as fast that is: in turns where there are finals, else by the fastest
+    """The time of a job's default schedule, its best time, and their ratio, as text; from the last finals (runs in turns), else fastest
     runs."""
     from raido.autotune.records.choose import final_sets, in_turns, milliseconds
 

@@ -1,4 +1,4 @@
-"""`raido tune`: search for fast schedules of one algorithm, or of all that a job file lists."""
+"""`raido tune`: searches for fast schedules of one algorithm, or of all jobs in a job file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The cluster that measures a job: the address of a dask scheduler, and the files to encrypt with; None: on this machine."""
+    """The cluster that measures a job: the address of a dask scheduler (None: this machine measures), and its TLS files."""
 
     address: str | None
     tls: Mapping[str, Path] | None
@@ -162,7 +162,7 @@ def tune(
 
 
 def _check(work: Work, cluster: Cluster) -> None:
-    """ArgumentError, which names the job, for one that could not be run."""
+    """Raises ArgumentError, which names the job, when the job cannot be prepared."""
     try:
         _job(work, cluster)
     except RaidoError as error:
@@ -170,7 +170,7 @@ def _check(work: Work, cluster: Cluster) -> None:
 
 
 def _check_reports(works: Sequence[Work], html: Path | None, plot: Path | None, output: Path | None) -> None:
-    """ArgumentError or TuningError, before any work, for a report that could not be written in the end."""
+    """Raises ArgumentError or TuningError, before any work, when a report could not be written in the end."""
     for number in range(len(works)):
         for path in filter(None, (html, plot, output)):
             check_place(_numbered(path, number))
@@ -184,7 +184,7 @@ def _check_reports(works: Sequence[Work], html: Path | None, plot: Path | None, 
 
 
 def _run(work: Work, database_of: Callable[[Work], Database], cluster: Cluster) -> Tuning:
-    """Runs a job; when it is interrupted, says how to go on."""
+    """Runs a job; after an interruption, prints how many trials are kept and that the same command resumes."""
     from raido.autotune.jobs.autotune import watched
 
     job = _job(work, cluster)(database_of(work))
@@ -251,7 +251,7 @@ def _works(
 
 
 def parse_sizes(text: str) -> dict[str, int]:
-    """Sizes as the command line takes them: h=480,w=640."""
+    """Parses sizes of the command line, "h=480,w=640", into a dict."""
     found = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
@@ -291,7 +291,7 @@ def _numbered(path: Path, number: int) -> Path: ...
 @overload
 def _numbered(path: Path | None, number: int) -> Path | None: ...
 def _numbered(path: Path | None, number: int) -> Path | None:
-    """The file for one of several jobs: report.html, report-2.html, …"""
+    """The path of the report of job `number` among several: report.html for 0, report-2.html for 1, …"""
     if path is None or not number:
         return path
     return path.with_stem(f"{path.stem}-{number + 1}")

@@ -160,12 +160,12 @@ def segmented(machine: Machine, form: Segmented, frame: Frame, extents: Extents)
     """A fold, or the prefixes, of every segment."""
     (offsets,) = yield from machine.values([form.offsets], frame)
     count = uniform((yield from machine.values(form.offsets.shape, frame)))
-    assert count is not None  # the lanes of a frame see the same
+    assert count is not None  # all lanes of a frame have the same number
     offsets = spread(offsets, frame, 1).astype(np.int64)[..., : count[0]]
     n, rows = extents[0], extents[1:]
     starts, ends = (offsets, offsets) if count[0] == 1 else (offsets[..., :-1], offsets[..., 1:])
     wrong = (ends < starts) | (starts < 0) | (ends > n)
-    if wrong.any() and (count[0] == 1 or 0 not in rows):  # rows without elements have nobody who looks
+    if wrong.any() and (count[0] == 1 or 0 not in rows):  # empty rows are not checked
         found = (int(starts[wrong][0]), int(ends[wrong][0]))
         site = machine.program.sites.get(form)
         raise fault_error("offset", (found[0], n), site) if count[0] == 1 else fault_error("offsets", (*found, n), site)

@@ -153,7 +153,7 @@ class _Interpreter:
     def depends_on(self, node: Node) -> Bound:
         node = node.form if isinstance(node, (Item, Result)) else node
         found = self.depends.get(node)
-        if found is None:  # a size that stands in no expression of the program
+        if found is None:  # a size that occurs in no expression of the program
             below = children(node) if isinstance(node, (Count, Op)) else ()
             found = self.depends[node] = NOTHING.union(*(self.depends_on(child) for child in below))
         return found
@@ -202,7 +202,7 @@ class _Interpreter:
         if node.dtype.is_integer:
             site = self.program.sites.get(
                 node
-            )  # divisions that moves of indices make have none: of an empty array, nobody looks
+            )  # index moves' own divisions have no site: for an empty array they are not evaluated
             if node.name in DIVISIONS and site is not None and (args[1] == 0).any():
                 dividends, divisors = np.broadcast_arrays(*args)
                 if is_size_arithmetic(node):
@@ -381,7 +381,7 @@ _FLOAT = {
     "add": np.add,
     "sub": np.add,
     "mul": np.multiply,
-}  # of magnitudes: others make nothing greater than their operands
+}  # operations that can exceed their operands in magnitude
 
 
 def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:

@@ -58,7 +58,7 @@ def divide(a: Complex, b: Complex) -> Complex:
     large, small = ufuncs.where(first, b.real, b.imag), ufuncs.where(first, b.imag, b.real)
     zero = ufuncs.logical_and(size == 0, other == 0)
     ratio = small / large
-    scale = 1.0 / ufuncs.where(zero, size, rounded_sum(large, small, ratio))  # of |0|, as NumPy's
+    scale = 1.0 / ufuncs.where(zero, size, rounded_sum(large, small, ratio))  # 1 / |0| for a zero divisor, as in NumPy
     x, y = ufuncs.where(first, a.real, a.imag), ufuncs.where(first, a.imag, a.real)
     re = ufuncs.where(zero, a.real, rounded_sum(x, y, ratio))
     turned = ufuncs.negative(a.real)

@@ -56,7 +56,7 @@ def arcsin(a: Complex) -> Complex:
     nan_re, nan_im = isnan(a.real), isnan(a.imag)
     re = choose(nan_im & (a.real == 0), a.real, choose(nan_re | nan_im, math.nan, re))
     im = choose(isinf(a.imag), a.imag, _strange(a, im))
-    limit = 1e-15 if a.real.dtype is f32 else 1e-30  # below it the sine is its argument
+    limit = 1e-15 if a.real.dtype is f32 else 1e-30  # sin(x) = x below this
     tiny = ufuncs.maximum(absolute(a.real), absolute(a.imag)) < limit
     return pair(choose(tiny, a.real, re), choose(tiny, a.imag, im))
 

@@ -153,11 +153,11 @@ class Complex(Methods, Operators, Record):
     __complex__: Any = Array.__complex__
     __round__: Any = Array.__round__
     __array__: Any = Array.__array__
-    if not TYPE_CHECKING:  # as in `Array`: an error for checkers of types, too
+    if not TYPE_CHECKING:  # as in `Array`: an error for type checkers, too
         __setitem__ = Array.__setitem__
 
     def __bool__(self) -> bool:
-        return bool(Array(self.real.node, STRONG))  # raises, with what to write instead
+        return bool(Array(self.real.node, STRONG))  # raises TraceError, with a remedy
 
     def __repr__(self) -> str:
         return f"<traced {self.dtype}, {self.real!r}>"

@@ -217,7 +217,7 @@ class _Iteration:
         """Whether the arrays of the state consist of few enough scalars to be kept in registers."""
         shapes = [small_shape(leaf.extents) for leaf in self.flat]
         known = [math.prod(shape) for shape in shapes if shape is not None]
-        return len(known) == len(shapes) and sum(known) <= 2 * MOST  # half of them at work
+        return len(known) == len(shapes) and sum(known) <= 2 * MOST  # half of them in use at a time
 
     def _settle(self, attempt: Callable[[], Any]) -> Any:
         """Repeats `attempt` until the types of weak state and the set of changing sizes are stable, and returns its last result."""
@@ -310,7 +310,7 @@ class _Iteration:
         before = list(self.dtypes)
         results = self._next_state(results)
         if self.dtypes != before:
-            return None  # another attempt follows
+            return None  # types changed: another attempt follows
         if self._makes_arrays([result.node for result in results], test, (counter, *state)):
             return None
         init = tuple(cast(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True))

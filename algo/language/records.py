@@ -201,7 +201,7 @@ def as_records(value: Any, does: str = "returns") -> Any:
 
 @functools.cache
 def record_class(names: tuple[str, ...], types: tuple[Any, ...]) -> Any:
-    """Returns the class of records with these fields, one for all calls."""
+    """Returns a class of records with these fields; equal fields give the same class."""
     members: dict[str, Any] = {"__slots__": (), "_fields": names, "_types": types}
     for k, name in enumerate(names):
         members[name] = property(lambda self, k=k: tuple.__getitem__(self, k), doc=f"The field {name!r}.")

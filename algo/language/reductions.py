@@ -90,7 +90,7 @@ def _reduced(
 
         def whole(x: Array) -> Any:
             total = prepare(x)
-            if op is ufuncs.add:  # which begins with 0.0: no sum is -0.0
+            if op is ufuncs.add:  # a sum starts from 0.0, so it is never -0.0
                 total = ufuncs.add(Array(const(total.dtype, 0)), total)
             return finish(total) if finish else total
 
@@ -195,12 +195,12 @@ def prod(
 
 
 def lowest(dtype: DType) -> Any:
-    """The neutral element of max."""
+    """Returns the smallest value of a dtype (−∞ for floats), the neutral element of max."""
     return -math.inf if dtype.is_float else False if dtype is bool_ else int(np.iinfo(dtype.numpy).min)
 
 
 def highest(dtype: DType) -> Any:
-    """The neutral element of min."""
+    """Returns the largest value of a dtype (∞ for floats), the neutral element of min."""
     return math.inf if dtype.is_float else True if dtype is bool_ else int(np.iinfo(dtype.numpy).max)
 
 

@@ -88,7 +88,7 @@ def _total(counts: Array) -> Expr:
 
     Partial sums saturate within 64 bits: saturating sums of numbers that are not negative are associative.
     """
-    most = LARGEST_ARRAY - 1  # twice that is a number of 64 bits
+    most = LARGEST_ARRAY - 1  # twice this fits 64 bits
     total = reduce(lambda a, b: minimum(a + b, most), 0, counts).node
     holds = Op("le", bool_, (total, const(i64, LARGEST_SIZE)))
     return counted(checked(total, holds, "total", (total,)), None)

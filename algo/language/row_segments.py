@@ -70,7 +70,7 @@ def _folds_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets: A
         begin = checked(begin, holds, "offsets", details)
         part = map_leaves(lambda leaf: get_item(leaf, slice(Array(begin), Array(end))), value)
         rows = reduce_rows(op, neutral, part, 0, commutative=False, name=name, names=None)
-        # Whoever makes the result looks at the offsets, where there are no segments too.
+        # The result checks the offsets itself, so that they are checked for zero segments, too.
         look = lambda e: Array(checked(e.node, holds, "offsets", details))
         return map_leaves(lambda leaf: elementwise(look, leaf), rows)
 
@@ -84,7 +84,7 @@ def _prefixes_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets
     count = Array(flat[0].extents[0], COUNTER)
     operator = checked_operator(op, value, 0, "rd.segmented_scan")
     first = start_of(neutral, value, 0)
-    number = segmented_scan(add, 0, replicate(count, 1), offsets)  # within its segment, from 1; 0 in none
+    number = segmented_scan(add, 0, replicate(count, 1), offsets)  # position in its segment, from 1; 0 outside of all
 
     def step(i: Array, state: Any) -> Any:
         before, prefixes = state

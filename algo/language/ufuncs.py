@@ -125,9 +125,9 @@ def refuse_out(out: Any, name: str, where: Any = True) -> None:
 
 
 def computed_as(dtype: DTypeLike, function: Function, values: Sequence[Any], **options: Any) -> Any:
-    """Returns a function of numbers computed in one type, to which operands are converted and which the result has.
+    """The result of `function` on operands converted to `dtype`, which is the dtype of the result, too.
 
-    Raises `DTypeError` for an operand of a higher kind (a float for an integer type), or where the result has another type.
+    Raises `DTypeError` for an operand of a higher kind (a float for an integer dtype), or where the result has another dtype.
     """
     from raido.algo.language.moves import astype
 

@@ -63,7 +63,7 @@ class At(Unfinished):
     def __getitem__(self, key: Any) -> Changed:
         return Changed(self.array, key)
 
-    if not TYPE_CHECKING:  # an assignment is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that an assignment is an error for type checkers, too
 
         def __setitem__(self, key: Any, value: Any) -> None:
             raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
@@ -194,7 +194,7 @@ def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any]
         raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {shapes}"))
     axes = tuple(Axis(axis.var, extent) for axis, extent in zip(axes, fitted, strict=True))
     value = broadcast_element(new, [axis.var for axis in axes]).node
-    axes = axes or make_axes([index.as_index(1)])  # one element: one step
+    axes = axes or make_axes([index.as_index(1)])  # one element: one iteration
     dest, indices, check = (array.node,), tuple(places), not all(safe)
     if operation is None:
         form = Update(dest, axes, indices, (), (), (), (), (value,), "set", check, "")

@@ -141,7 +141,7 @@ class _Rewriting:
             return item
         (axis,) = form.axes
         made = [n for n in topological(*form.values) if isinstance(n, ARRAY_FORMS) and not isinstance(n, Generate)]
-        if any(axis.var in free_variables(n) for n in made):  # a loop of scalars cannot hold them
+        if any(axis.var in free_variables(n) for n in made):  # a scalar loop cannot make arrays
             return item
         kept = self._over_kept(form, axis)
         if kept is not None:
@@ -182,7 +182,7 @@ class _Rewriting:
             nested = self._over_kept(whole, over)
             if nested is not None:
                 return nested
-        # the place among what is kept is one more state
+        # the index among the kept elements is an additional state
         state, start = (*form.left, axis.var), (*form.neutral, const(i64, 0))
         joined = tuple(self._put(e, dict(zip(form.right, inside, strict=True))) for e in form.combine)
         steps = if_else(test, (*joined, Op("add", i64, (axis.var, const(i64, 1)))), state)

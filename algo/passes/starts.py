@@ -42,7 +42,7 @@ from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
 
 IDEMPOTENT = frozenset(["minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or"])
 NUMBERS = (0, 1, 2, 3, 5)
-MODULUS = 7  # what operators read besides their operands is most likely a modulus, or a bound
+MODULUS = 7  # the trial value of free variables of an operator, most likely a modulus or a bound
 TRIALS = 5
 
 

@@ -34,7 +34,7 @@ def without_checks(program: Program) -> Program:
         memo[node] = new
     results = tuple(memo[result] for result in program.results)
     program = replace(program, size_checks=()) if program.size_checks else program
-    lines = {node: site for node, site in program.sites.items() if not is_size_arithmetic(node)}  # what asks for checks
+    lines = {node: site for node, site in program.sites.items() if not is_size_arithmetic(node)}  # the lines of checks
     program = program if len(lines) == len(program.sites) else replace(program, sites=lines)
     return program if results == program.results else follow_tables(program, memo, results)
 

@@ -58,7 +58,7 @@ from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, 
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
 from raido.algo.trace.weak import strengthened
 
-DEEPEST_CALLS = 50  # of an algorithm inside itself: by a static parameter that is halved, there are fewer
+DEEPEST_CALLS = 50  # nested calls of an algorithm in itself: recursion that halves a static parameter needs fewer
 
 Kind = TypeVar("Kind", bound="Algorithm")
 
@@ -98,7 +98,7 @@ class Algorithm(NearAttributes):
             raise ArgumentError(explain(said, **{"try": remedy}))
         refuse_reserved_names(function, type(self))
         functools.update_wrapper(self, function)
-        if self.__doc__ is None:  # else that of the class, which says nothing of this algorithm, were shown for it
+        if self.__doc__ is None:  # else `help` would show the docstring of the class
             self.__doc__ = "An algorithm of raido, without a docstring of its own."
         vars(self)["__call__"] = _shown_call(self, function)
         self.function = function
@@ -251,7 +251,7 @@ class Algorithm(NearAttributes):
         return None
 
     def _traced(self, types: Sequence[Type], static: Mapping[str, Any]) -> Program:
-        from raido.algo.trace.leaks import refuse_leaks  # not before there is something to trace
+        from raido.algo.trace.leaks import refuse_leaks  # imported when a trace runs
 
         names = [d.name for d in self.signature.positional]
         flat: list[Parameter] = []
@@ -357,7 +357,7 @@ def _called(function: Callable[..., Any], values: Sequence[Any], static: Mapping
     except RaidoError:
         raise
     except Exception as error:
-        from raido.algo.trace.libraries import failure_of_library, failure_of_python  # only in trouble
+        from raido.algo.trace.libraries import failure_of_library, failure_of_python  # for errors only
 
         failure = failure_of_library(error) or failure_of_python(error)
         if failure is None:

@@ -18,8 +18,8 @@ from raido.algo.graph.primitives import PRIMITIVES, evaluate
 from raido.algo.graph.rewrite import topological
 from raido.algo.trace.locations import user_site, warn_at
 
-_TRIED = 32  # triples of numbers
-_MOST = 200  # operations of an operator that is tried
+_TRIED = 32  # triples of numbers on which an operator is tested
+_MOST = 200  # operations: larger operators are not tested
 
 
 def warn_of_grouping(left: Var, right: Var, body: Expr, what: str) -> None:

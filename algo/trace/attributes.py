@@ -32,7 +32,7 @@ class NearAttributes:
     __slots__ = ()
     _spoken: ClassVar[str]
     _site: ClassVar[str | None] = None
-    _internal: ClassVar[frozenset[str]] = frozenset()  # attributes that are no users'
+    _internal: ClassVar[frozenset[str]] = frozenset()  # attributes that are not for users
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in self._internal]
@@ -41,7 +41,7 @@ class NearAttributes:
         """Returns the remedy for a missing attribute other than names of similar spelling; None where there is none."""
         return None
 
-    if not TYPE_CHECKING:  # an attribute that there is not is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that unknown attributes are errors for type checkers, too
 
         @border
         def __getattr__(self, name: str) -> Any:
@@ -49,7 +49,7 @@ class NearAttributes:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             own = inspect.getattr_static(type(self), name, None)
             if isinstance(own, (property, functools.cached_property)):
-                return own.__get__(self, type(self))  # it is there, and fails: by the error that it met
+                return own.__get__(self, type(self))  # an existing property that raised: raises its error again
             near = near_names(
                 name, [own for own in dir(type(self)) if not own.startswith("_") and own not in self._internal]
             )

@@ -25,7 +25,7 @@ from raido.algo.trace.types import describe
 from raido.algo.trace.value import STRONG, Array, computed, is_scalar
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # of which checkers know, as they know of `typing`
+    from typing_extensions import TypeVar  # known to type checkers, like `typing`
 
     # what a user's function gives for elements, and its combinator for arrays: an array or a tuple of them; of a number alone an array
     Value = TypeVar("Value", default=Array)
@@ -36,7 +36,7 @@ else:
     Value, Part = TypeVar("Value"), TypeVar("Part")
 Number: TypeAlias = (
     bool | int | float | complex
-)  # what a function may give instead of an array: `sum(…)` of Python, or a literal
+)  # a function's result instead of an array: Python's `sum(…)`, or a literal
 Single: TypeAlias = (
     "Array | Number | np.ndarray[Any, Any] | np.generic"  # a value that is one array inside an algorithm
 )

@@ -83,7 +83,7 @@ def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], wh
     return Operator(left, right, bodies, monoid, tuple(weak))
 
 
-_OPERATORS = {  # of the reductions that users take for them
+_OPERATORS = {  # the operators of reductions that users pass by mistake
     "sum": "add",
     "prod": "multiply",
     "any": "logical_or",
@@ -137,7 +137,7 @@ def _weakness(
     try:
         results = leaves(_combined(op, like, left, right, rows, what, WEAK))
         return [WEAK if r.weak != STRONG and r.dtype is v.dtype else STRONG for r, v in zip(results, flat, strict=True)]
-    except RaidoError:  # its types need strong operands
+    except RaidoError:  # an operator whose types need strong operands
         return [STRONG] * len(flat)
     finally:
         trace.restore(tables)

@@ -61,7 +61,7 @@ class Trace:
         self.named_axes: set[Var] = set()
         self.facts = Facts()
         self.depth = 0
-        self.level = 0  # of the user's function that runs: one below the function that called its combinator
+        self.level = 0  # nesting level of the running user function: one more than that of its combinator's caller
         self.prefix: tuple[str, ...] = ()
         self.note: Callable[..., None] | None = None
 
@@ -257,7 +257,7 @@ def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:
         return element
     if element.checked:
         return Load(array, indices, False)
-    places = [  # what is known of an index brought into an empty array is worth nothing
+    places = [  # bounds of an index clamped to an array do not hold for an empty array
         Op("clamp_index", i64, (e, extent)) if _brought_in(e) else e
         for e, extent in zip(element.indices, element.array.shape, strict=True)
     ]

@@ -33,7 +33,7 @@ def count_from(value: Expr, limited: bool = False) -> Expr:
     if not facts.nonnegative(value):
         value = _not_negative(value)
     if not (limited or facts.less_equal(value, LARGEST_SIZE) or _is_narrow(value)):
-        computed = isinstance(value, Op) and is_size(value)  # and may have wrapped
+        computed = isinstance(value, Op) and is_size(value)  # a computed size may have wrapped
         number = (magnitude(value), const(f64, LARGEST_SIZE)) if computed else (value, const(i64, LARGEST_SIZE))
         shown = [e for e in topological(value) if isinstance(e, (SizeVar, Count))][:3] if computed else [value]
         value = checked(value, Op("le", bool_, number), f"limit_{len(shown)}", shown)

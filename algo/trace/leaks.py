@@ -65,7 +65,7 @@ def refuse_leaks(outputs: Sequence[Array], own: Sequence[Parameter], again: Call
 
 def _is_loose(nodes: Sequence[Node], parameters: Sequence[Parameter]) -> Iterator[bool]:
     """Yields, for each node, whether it depends on variables of functions or on states of loops (`parameters`) outside of these."""
-    needed: dict[Node, set[Node]] = {}  # the states of loops that each node needs from outside
+    needed: dict[Node, set[Node]] = {}  # the loop states that are free in each node
     for node in topological(*nodes) if parameters else ():
         found = {node} if node in parameters else set().union(*(needed[child] for child in children(node)))
         needed[node] = found - set(node.state) if isinstance(node, (ArrayLoop, ArrayWhile)) else found

@@ -16,7 +16,7 @@ from raido.algo.trace.locations import complaint, is_passed, library_module, pub
 from raido.algo.trace.remedies import rd_form, remedy_in
 from raido.algo.trace.value import Array
 
-_DEEP = 50  # calls of one function of the user's: no nesting that is meant
+_DEEP = 50  # nested calls of one user function: more are taken for endless recursion
 _OUTSIDE = "the call outside of the algorithm, of an argument or a result"
 _WINDOWS = 'rd.stencil(lambda p: …, a, boundary="symmetric")'
 _OF_SCIPY = {

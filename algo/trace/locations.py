@@ -17,7 +17,7 @@ from raido.algo.errors import ShapeError, TraceError, explain
 from raido.algo.graph.limits import LARGEST_SIZE
 from raido.algo.graph.program import Site
 
-# the folders of raido, and of NumPy, whose functions call methods of what they are given
+# the folders of raido, and of NumPy, whose functions call methods of their arguments
 _INTERNAL = [
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
     os.path.dirname(np.__file__) + os.sep,
@@ -25,10 +25,10 @@ _INTERNAL = [
 
 _LIBRARIES = frozenset(
     ("pandas", "scipy", "skimage", "sklearn")
-)  # whose functions call methods of what they are given, too
+)  # libraries whose functions call methods of their arguments, too
 
 
-_CACHE = opmap.get("CACHE", 0)  # of an instruction, behind it: from Python 3.11 on
+_CACHE = opmap.get("CACHE", 0)  # the opcode of inline caches behind instructions, from Python 3.11 on
 
 
 def mark_internal(file: str) -> None:
@@ -102,7 +102,7 @@ def site_in(frame: FrameType, line: int) -> Site:
     return Site(_readable(file), line, _readable(linecache.getline(file, line, frame.f_globals).strip()))
 
 
-_warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own registries hold them
+_warned: dict[Any, Any] = {}  # lines with a warning, in the form of Python's warning registries
 
 
 def warn_at(site: Site, text: str, category: type[Warning]) -> None:

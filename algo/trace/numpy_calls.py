@@ -78,4 +78,4 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return repeat(a, repeats, axis)
 
 
-_AS_NUMPY = {"bincount": _bincount, "repeat": _repeat, "where": _where}  # which raido calls in another way
+_AS_NUMPY = {"bincount": _bincount, "repeat": _repeat, "where": _where}  # functions whose parameters differ in raido

@@ -15,7 +15,7 @@ from raido.algo.errors import explain
 if TYPE_CHECKING:
     from raido.algo.trace.algorithm import Algorithm
 
-_SUFFIX = ".function"  # where a module's algorithm has its function
+_SUFFIX = ".function"  # the attribute of an algorithm that holds its function
 
 
 def reduced(algorithm: Algorithm) -> tuple[Any, ...]:
@@ -23,7 +23,7 @@ def reduced(algorithm: Algorithm) -> tuple[Any, ...]:
     function = algorithm.function
     held = _held(function, getattr(function, "__qualname__", ""))
     if getattr(held, "function", None) is function and held is not function:
-        function.__qualname__ += _SUFFIX  # under its own name the module has the algorithm, and there the function
+        function.__qualname__ += _SUFFIX  # the function's own name in the module is the algorithm's
     elif held is not function and not _pickler_takes_functions():
         labelled = {
             "why": "pickle finds a function by its name in a module, and no module holds this one",

@@ -183,7 +183,7 @@ def float_type(values: Sequence[Array]) -> tuple[DType, int]:
     strong = [v.dtype for v in values if v.weak == STRONG]
     if dtype.is_float or not strong:
         return float_type_for(dtype, weak), weak
-    if dtype is not promote(strong):  # widened to i64 by a counter, or by a literal beside bool_
+    if dtype is not promote(strong):  # dtype was widened to i64 by a counter, or by a literal beside bool_
         return f64, weak
     return max((float_type_for(own, STRONG) for own in strong), key=lambda own: own.bits), weak
 

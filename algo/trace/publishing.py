@@ -12,7 +12,7 @@ from raido.algo.trace.remedies import meant_by, near_names
 from raido.algo.trace.tracebacks import border
 
 _OF_PACKAGES = ("__file__", "__loader__", "__package__", "__path__", "__spec__")
-_LISTED = 40  # names, at most, that an error lists where none of them is near: those of rd.fft, rd.linalg and rd.random
+_LISTED = 40  # names, at most, that an error lists if none is similar: all of rd.fft, rd.linalg and rd.random
 
 
 def published(module: str, name: str, value: Any) -> Any:

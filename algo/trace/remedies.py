@@ -11,7 +11,7 @@ import numpy as np
 
 from raido.algo.trace.dtype_reading import find_dtype
 
-# NumPy's and Python's names of what raido calls otherwise
+# names in NumPy and Python that differ in raido
 _OTHER_NAMES = {
     "dist": "hypot",
     "fsum": "sum",
@@ -44,7 +44,7 @@ _POOLING = "a.reshape(h // 2, 2, w // 2, 2).{}(axis=(1, 3))"
 _DERIVATIVES = "no derivatives: they are written out, or approximated by (f(x + h) - f(x - h)) / (2 * h)"
 _VALUES = "what an algorithm returns, (result, value) say: values are known when it runs"
 _ROUNDING = frozenset(("ceil", "floor", "trunc", "fix", "rint", "round", "around", "int"))
-_ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
+_ELSEWHERE = {  # names of NumPy, JAX and Halide without a counterpart in raido
     "Func": "rd.algorithm",
     "Tensor": "rd.Array",
     "cat": "rd.concatenate",
@@ -164,7 +164,7 @@ def rd_function(dotted: str) -> Any:
 
 def near_names(name: str, among: Iterable[str] | None = None) -> list[str]:
     """Returns at most three names of similar spelling, the best first; by default from raido's public names."""
-    import difflib  # only in trouble: it is not needed to import raido
+    import difflib  # imported for errors only
 
     names = getattr(sys.modules.get("raido"), "__all__", []) if among is None else list(among)
     return difflib.get_close_matches(name, names, n=3, cutoff=0.7)

@@ -32,7 +32,7 @@ _INDEX: dict[str, Callable[..., Expr]] = {
 }
 LARGE = (
     1 << 32
-)  # of the factors of counters and sizes, all together: they are fewer than 2**31 wherever such a factor stands
+)  # bound on the product of factors of counters and sizes, which are below 2**31 wherever such a factor occurs
 
 
 def cast(value: Array, dtype: DType) -> Expr:
@@ -279,7 +279,7 @@ def logical(name: str, *values: Array) -> Array:
 _CHAINED = (
     3,
     4,
-)  # exponents by two products, each rounded: below 2 units in the last place, where `pow` has 1.1 in some sixty operations
+)  # exponents by two products: errors below 2 ulp, where `pow` has 1.1 with some sixty operations
 
 
 def power(a: Array, b: Array) -> Array:
@@ -305,7 +305,9 @@ def power(a: Array, b: Array) -> Array:
             total = arithmetic("mul", total, a)
         return total
     if dtype.is_float:
-        if exponent in _CHAINED and dtype.bits >= 32:  # narrower types would round what `pow` has in f32
+        if (
+            exponent in _CHAINED and dtype.bits >= 32
+        ):  # narrower dtypes would round each product, while `pow` computes in f32
             base = Array(cast(a, dtype), weak)
             squared = arithmetic("mul", base, base)
             return arithmetic("mul", squared, base if exponent == 3 else squared)

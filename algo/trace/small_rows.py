@@ -22,9 +22,9 @@ from raido.algo.trace.combining import pull
 from raido.algo.trace.context import current
 from raido.algo.trace.value import Array, is_scalar
 
-MOST = 16  # scalars: what fits into registers with room to work
-SHORT = 8  # iterations of a loop that is written out
-LONGEST = 1200  # operations and values of what is written out: some kilobytes of code
+MOST = 16  # scalars: as many fit into registers, with some left to work in
+SHORT = 8  # trip count up to which a loop is unrolled
+LONGEST = 1200  # operations and values of an unrolled loop: some kilobytes of code
 
 
 def small_shape(extents: Sequence[Expr]) -> tuple[int, ...] | None:

@@ -19,7 +19,7 @@ from raido.algo.graph.dtypes import DType
 from raido.algo.trace.signature import static_key
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type
 
-_LARGEST_ARRAY = 1000  # elements; more are no literal that a person reads, about ten lines of text for each hundred
+_LARGEST_ARRAY = 1000  # elements; about ten lines of text per hundred, more than a person reads
 
 
 class _NoText(Exception):
@@ -85,13 +85,11 @@ def _text(value: Any) -> str:
         return f"{{{', '.join(f'{_text(key)}: {_text(part)}' for key, part in value.items())}}}"
     if isinstance(value, DType):
         return f"rd.{value.name}"
-    if isinstance(value, enum.Enum) and (value.name or "").isidentifier():  # flags together have none, or `A|B`
+    if isinstance(value, enum.Enum) and (value.name or "").isidentifier():  # combined flags have no name, or `A|B`
         return f"{_path(kind)}.{value.name}"
     if isinstance(value, np.dtype) and value.names is None:
         return f'np.dtype("{value.str}")'
-    if (
-        isinstance(value, (np.bool_, np.number)) and type(value.item()) is not kind
-    ):  # a long double is no number of Python's
+    if isinstance(value, (np.bool_, np.number)) and type(value.item()) is not kind:  # Python has no long double
         return f"np.{kind.__name__}({_text(value.item())})"
     if isinstance(value, np.ndarray) and value.size <= _LARGEST_ARRAY and value.dtype.kind in "biufc" and value.size:
         return f'np.array({_text(value.tolist())}, "{value.dtype.name}")'

@@ -21,7 +21,7 @@ from raido.algo.errors import CompileError, RaidoError, explain
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
 Wrong: TypeAlias = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], "RaidoError | None"]
-_PASSED = {contextlib.__file__, functools.__file__}  # frames of Python's own that stand between raido's
+_PASSED = {contextlib.__file__, functools.__file__}  # frames of Python's standard library between raido's
 _SPOKEN = {"__init__", "__call__", "__getitem__", "__getattr__"}
 # A bare `raise` takes the traceback that the error has, without the frame it stands in; that of Python 3.10 takes the one it had before.
 LEAVES_NO_FRAME = sys.version_info >= (3, 11)
@@ -57,7 +57,7 @@ def shortened(error: BaseException) -> BaseException:
 def _wrong_arguments(
     function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> RaidoError | None:
-    from raido.algo.trace.wrong_arguments import wrong_arguments  # only in trouble
+    from raido.algo.trace.wrong_arguments import wrong_arguments  # for errors only
 
     return wrong_arguments(function, arguments, options)
 

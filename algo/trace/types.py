@@ -62,7 +62,7 @@ class SizeType:
             count = count * shape[k]
         return count
 
-    if not TYPE_CHECKING:  # a size with sizes is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that `rd.size[…]` is an error for type checkers, too
 
         def __getitem__(self, shape: Any) -> NoReturn:
             raise ArgumentError(explain("rd.size is one number", **{"try": 'rd.i64["n"] for an array of them'}))
@@ -88,7 +88,7 @@ def as_type(value: Any) -> Type | None:
         return value[()]  # type: ignore[index]
     if isinstance(value, str):
         return parse_type(value)
-    if get_origin(value) is Annotated:  # what checkers of types read comes first
+    if get_origin(value) is Annotated:  # type checkers read the first argument
         return next((found for found in map(as_type, get_args(value)[1:]) if found is not None), None)
     if get_origin(value) is tuple:
         return as_type(get_args(value))
@@ -172,7 +172,7 @@ _DTYPES = [
 def _array_type(name: str, shape: tuple[Expr, ...], text: str) -> ArrayType | ComplexArrayType:
     dtype = find_dtype(name)
     if dtype is None:
-        from raido.algo.trace.remedies import near_names  # only in trouble
+        from raido.algo.trace.remedies import near_names  # for errors only
 
         meant = {"c64": "complex64", "c128": "complex128"}.get(name) or ", ".join(near_names(name, _DTYPES))
         raise TraceError(explain(f"there is no dtype {name!r} in the type {text!r}", **{"try": meant or None}))

@@ -244,7 +244,7 @@ class Array(Methods, Operators):
     def __round__(self, decimals: int = 0) -> Array:
         return self.round(decimals)
 
-    if not TYPE_CHECKING:  # an assignment to an element is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that an assignment to an element is an error for type checkers, too
 
         def __setitem__(self, key: Any, value: Any) -> NoReturn:
             raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))

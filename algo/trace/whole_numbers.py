@@ -19,7 +19,7 @@ from raido.algo.trace.scalars import cast
 from raido.algo.trace.value import STRONG, Array
 
 LARGEST = (1 << 63) - 1
-FAR = LARGEST_SIZE  # beyond every array, and its negative too; sums of two such with two sizes keep to the limit
+FAR = LARGEST_SIZE  # an index beyond every array, as is its negative; sums of two such numbers and two sizes do not overflow
 
 
 def same_bits(value: Array) -> Expr:
@@ -41,7 +41,7 @@ def brought_near(value: Array, rule: Any, extent: Expr) -> Expr:
         return saturated(value) if rule == "clamp_index" else same_bits(value)
     period = _PERIODS[rule](extent)
     wide, zero = Op("cast", u64, (period,)), const(u64, 0)
-    divisor = Op("select", u64, (Op("ne", bool_, (wide, zero)), wide, const(u64, 1)))  # which is known not to fault
+    divisor = Op("select", u64, (Op("ne", bool_, (wide, zero)), wide, const(u64, 1)))  # provably not 0
     return Op("cast", i64, (Op("floormod", u64, (value.node, divisor)),))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from raido.algo.errors import ArgumentError, RaidoError, TraceError, explain
 
-_OTHER_LIBRARIES = {  # names of torch, JAX and Python for what NumPy calls otherwise
+_OTHER_LIBRARIES = {  # names of torch, JAX and Python that differ in NumPy
     "dim": ("axis",),
     "dims": ("axis", "axes"),
     "keepdim": ("keepdims",),
@@ -23,7 +23,7 @@ _MEANT = {
     "in_axes": "rd.swapaxes(a, 0, 1): functions go over the first axis; rd.elementwise over all",
     "out_axes": "rd.swapaxes(result, 0, 1)",
 }
-_FORMS = {  # of functions that other libraries call with more arguments, or with fewer
+_FORMS = {  # the forms of functions that take other numbers of arguments in other libraries
     "cond": "rd.cond(p, lambda: f(x), lambda: g(x))",
     "fori_loop": "rd.fori_loop(lower, upper, body, init), or rd.loop(n, body, init) from 0",
     "loop": "rd.fori_loop(lower, upper, body, init), or rd.loop(n, body, init) from 0",

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: files in, files out, one line for each failure."""
+"""The command line from a user's view: files in, files out, one line for each failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples in public docstrings run as written, and whatever a user calls by name has one."""
+"""The examples in public docstrings run as written, and every public function has one."""
 
 from __future__ import annotations
 

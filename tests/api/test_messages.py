@@ -1,4 +1,4 @@
-"""Mistakes that a newcomer makes: each is answered by one message of raido's, whose remedy exists and runs."""
+"""Common mistakes of newcomers: each is answered by one message of raido's, whose remedy exists and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a request to tune is one clear error, found before anything is compiled or measured."""
+"""Bad requests to tune: each is one clear error, raised before anything is compiled or measured."""
 
 from __future__ import annotations
 

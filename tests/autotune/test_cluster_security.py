@@ -1,4 +1,4 @@
-"""A cluster that only those with a certificate of its own may join; and what is said when its scheduler goes."""
+"""A cluster that requires a TLS certificate of its own; and the error when its scheduler ends."""
 
 from __future__ import annotations
 

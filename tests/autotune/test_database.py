@@ -1,4 +1,4 @@
-"""The database: what is written stays, whatever happens next; and the best of it is found and explained."""
+"""The database: written measurements stay, whatever happens next; the best of them is found and explained."""
 
 from __future__ import annotations
 

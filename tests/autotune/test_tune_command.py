@@ -1,4 +1,4 @@
-"""`raido tune` and `raido db` as a user meets them: jobs from options and files, reports, plots, one line for each failure."""
+"""`raido tune` and `raido db` from a user's view: jobs from options and files, reports, plots, one line for each failure."""
 
 from __future__ import annotations
 

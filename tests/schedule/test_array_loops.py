@@ -1,4 +1,4 @@
-"""What a schedule says of array loops: rows by themselves, in pieces, in lanes, or whole; results are the interpreter's."""
+"""Directives on array loops: rows one by one, in chunks, in lanes, or whole; results are the interpreter's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages and copies that the threads of a block make together, in shared memory."""
+"""Stages and cached copies that the threads of a block compute together, in shared memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorts by blocks of a GPU: of every type and number of elements they have the results of the interpreter, whoever comes first."""
+"""Sorts by blocks of a GPU: for every dtype and number of elements they give the interpreter's results, in any order of arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that change where they are: rows, slices, several updates in a row, loops in loops and in maps; and who still gets a copy."""
+"""Arrays updated in place: rows, slices, successive updates, loops in loops and in maps; and the cases that still copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folds whose threads hand their parts from one to another: the bits of the tree in shared memory, and fewer barriers."""
+"""Reductions by exchange between threads: the bits of the tree in shared memory, and fewer barriers."""
 
 from __future__ import annotations
 

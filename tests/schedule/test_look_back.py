@@ -1,4 +1,4 @@
-"""Chains on GPUs whose blocks may wait for one another: they look back, and give the bits of one block after the other."""
+"""Chains on GPUs whose blocks may wait for one another: they use decoupled look-back, and give the bits of sequential blocks."""
 
 from __future__ import annotations
 

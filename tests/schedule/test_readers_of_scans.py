@@ -1,4 +1,4 @@
-"""Pointwise stages in the loops of a scan: its results are handed on in registers, and nothing is stored that nobody reads."""
+"""Pointwise stages in the loops of a scan: its results are forwarded in registers, and unread ones are not stored."""
 
 from __future__ import annotations
 

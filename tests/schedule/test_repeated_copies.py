@@ -1,4 +1,4 @@
-"""Warnings of copies: the name that the loop's body gives a state, the lines, and remedies that work."""
+"""Warnings of copies: the name of a state in the loop's body, the lines, and remedies that work."""
 
 from __future__ import annotations
 

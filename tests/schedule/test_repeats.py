@@ -1,4 +1,4 @@
-"""`show()` says which stages a schedule computes more than twice over, and of default schedules nothing of the kind."""
+"""`show()` names the stages that a schedule computes more than twice over, and none for default schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorts of which some places are read: which places are found, when sorts become selections, and what these leave alone."""
+"""Sorts of which only some elements are read: finding these, turning such sorts into selections, and the sorts left unchanged."""
 
 from __future__ import annotations
 

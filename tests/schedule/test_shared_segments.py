@@ -1,4 +1,4 @@
-"""Segments that the threads of a block share: kernels give the nest's bits in any order of threads, and no thread has much to do alone."""
+"""Segments shared by the threads of a block: kernels give the nest's bits in any order of threads, and no thread has much work alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Values and indices of updates' steps, made in lanes for a strip of steps at a time: same results, fewer operations one by one."""
+"""Values and indices of an update's iterations, computed in lanes for a block of iterations at a time: same results, fewer scalar
+operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions whose result is a symmetric matrix: which are known to be, and their strategy, "triangle"."""
+"""Reductions whose result is a symmetric matrix: their recognition, and their strategy, "triangle"."""
 
 from __future__ import annotations
 

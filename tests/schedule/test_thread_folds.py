@@ -1,4 +1,4 @@
-"""Reductions along the threads of a block, and of blocks: parts in shared memory, and a tree."""
+"""Reductions along the threads of a block, and across blocks: partial results in shared memory, and a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans and filters whose blocks are dealt out to threads, in pieces: operators that commute and that do not, from the laws' tables."""
+"""Scans and filters whose blocks are distributed to threads, in parts: commutative and other operators, from the tables in tests/laws."""
 
 from __future__ import annotations
 

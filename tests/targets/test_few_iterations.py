@@ -1,4 +1,4 @@
-"""Loops of few iterations: one of at most one is a branch, and those behind whole groups of gangs are not copied."""
+"""Loops of few iterations: a loop of at most one iteration is a branch, and gangs left after whole groups share one loop body."""
 
 import numpy as np
 

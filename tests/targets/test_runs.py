@@ -1,4 +1,4 @@
-"""Scans whose results are runs of one number are made run by run: what is repeated, and rows of different lengths that are expanded."""
+"""Scans whose results are runs of equal numbers are computed run by run: repeats, and expanded rows of different lengths."""
 
 from __future__ import annotations
 

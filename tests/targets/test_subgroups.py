@@ -1,4 +1,4 @@
-"""Threads of a Vulkan device that hand each other values: every dtype, the bits of shared memory, devices without."""
+"""Exchanges between threads of a Vulkan device: every dtype, the bits of shared memory, devices without subgroups."""
 
 from __future__ import annotations
 
