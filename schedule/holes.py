@@ -38,7 +38,7 @@ def choose(name: str, options: Iterable[Any]) -> Any:
     rd.choose('ty', [16, 32, 64])
     """
     if isinstance(options, str) or not isinstance(options, Iterable):
-        why, options = f"they are a sequence, not {options!r}", ()
+        why, options = f"options are a sequence, not {options!r}", ()
     else:
         why = None
     values = tuple(tuple(o) if isinstance(o, list) else o for o in options)
@@ -55,7 +55,7 @@ def holes_of(steps: Iterable[Step]) -> dict[str, tuple[Any, ...]]:
         if found.setdefault(name, options) != options:
             raise ScheduleError(
                 explain(
-                    f'hole "{name}" stands for two different questions',
+                    f'hole "{name}" stands for two different choices',
                     why=f"its options are {list(found[name])} in one place and {list(options)} in another",
                     **{"try": "give one of them another name"},
                 )

@@ -74,7 +74,7 @@ def apply_branch(state: State, step: Step) -> State:
             scanned = state.stage(name).scan is not None
             way, made = ("runs", "another scan") if scanned else ("gather", "a map")
             raise Refusal(
-                f'"{way}" makes {made} of "{name}", and both branches are of one stage',
+                f'strategy "{way}" replaces "{name}" by {made}, and the branches of a stage differ only in their loops',
                 "a branch of the program: s.when(…)",
             )
         plan = state.plans[name]
@@ -95,10 +95,12 @@ def branch_state(state: State, name: str) -> State:
 def check_in_branch(step: Step, name: str) -> None:
     """Refuses a step that a branch of a stage cannot have."""
     if step.stage.partition(PART)[0] != name:
-        raise Refusal(f'a branch of "{name}" says nothing of "{step.stage}"', "a branch of the program: s.when(…)")
+        raise Refusal(
+            f'a branch of stage "{name}" cannot schedule "{step.stage}"', "a branch of the program: s.when(…)"
+        )
     if step.directive not in IN_BRANCHES:
         raise Refusal(
-            f"{step.directive} would hold in one branch and not in the other",
+            f"a branch of one stage cannot contain {step.directive}, which affects other stages or memory",
             "a branch of the program: s.when(…)",
             directives=listed(IN_BRANCHES),
         )

@@ -158,7 +158,7 @@ class Schedule(NearAttributes):
                 raise Refusal("a branch has no branches of its own", 'one test: when("w % 16 == 0 and h > 64")')
             branches = (step for step in self._steps if step.directive == "when" and step.stage == stage)
             if any(step.branches[0][0] == test for step in branches):
-                raise Refusal("that test has a branch already", "say its directives there")
+                raise Refusal("that test has a branch already", "give the directives to that branch")
             names = sizes_and_axes(self._state, stage) if stage else sizes_of(self._graph.program)
             parse_test(test, names)
         except Refusal as refusal:
@@ -417,7 +417,7 @@ class StageView(Directives):
         """
         try:
             if not self.strategies():
-                raise Refusal("it has no strategy", parts="none")
+                raise Refusal("the stage has no strategies", parts="none")
             if is_own_pass(self.plan, name):
                 return self
             plan_of_part(self._schedule.state, self.name, name)

@@ -63,7 +63,7 @@ class State:
 def no_loops_of(stage: ControlStage, remedy: str | None = None) -> Refusal:
     """Returns the refusal of a loop directive for an array loop or a conditional."""
     body = listed(inner.name for inner in stage.body)
-    why = f'"{stage.name}" runs whole stages again and again; loops belong to the stages of its body'
+    why = f'"{stage.name}" runs whole stages and has no axes; the stages of its body have'
     return Refusal(why, remedy, stages=body)
 
 

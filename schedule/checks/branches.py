@@ -33,7 +33,9 @@ def check_branches(state: State, name: str) -> None:
     copied = at is plan.compute and is_copy(state.stage(name)) and readers_of(state, name) == (at.stage,)
     if plan.instead or plan.store is not None or not copied:
         whose = name if plan.instead else at.stage
-        raise Refusal(f'"{whose}" has branches, so its loops are not always the same', f's["{name}"].root()')
+        raise Refusal(
+            f'"{whose}" has branches (`when`), so its loops differ from branch to branch', f's["{name}"].root()'
+        )
     for branch in state.plans[at.stage].instead:
         if takes_copy(plan, state.plans[at.stage], branch.plan):
             inside = replace(state, plans={**state.plans, at.stage: branch.plan})

@@ -54,14 +54,14 @@ def check_shared_fold(state: State, guest: str) -> None:
     if folding != wanted:
         raise Refusal(
             f'"{guest}" would fold its values in the order {listed(folding)}, and its operator is not commutative',
-            "commutative=True on the reduction, if it is",
+            "commutative=True on the reduction, if its operator is commutative",
         )
     for own, theirs in zip(plan.loops, state.plans[host].loops[: shared_count(state, guest)], strict=False):
         if theirs.kind == "vector" and own.name in folding:
             raise Refusal(
-                f'each step along "{theirs.name}" of "{host}" folds one more value into {guest}, '
-                "and its operator is not commutative",
-                "commutative=True on the reduction, if it is",
+                f'each iteration of "{theirs.name}" of "{host}" folds a value into "{guest}", '
+                "whose operator is not commutative",
+                "commutative=True on the reduction, if its operator is commutative",
             )
 
 
@@ -85,7 +85,7 @@ def check_placed_guest(state: State, guest: str) -> None:
             for k, axis in enumerate(stage.axes):
                 if axis.name in shared and not is_bounded(load, k):
                     raise Refusal(
-                        f'"{reader}" reads "{guest}" at computed positions along "{axis.name}", so all of it is needed, '
+                        f'"{reader}" reads "{guest}" at computed indices along "{axis.name}", so the whole array is needed, '
                         f"and {where}",
                         f's["{host}"].root()',
                     )

@@ -51,7 +51,10 @@ def check_state(state: State, before: State) -> None:
         plan = state.plans[name]
         if is_inlined(state, name):
             if plan.instead:
-                raise Refusal(f'"{name}" has branches, and they are loops', f's["{name}"].root()')
+                raise Refusal(
+                    f'"{name}" has branches (`when`), and an inlined stage has no loops to choose between',
+                    f's["{name}"].root()',
+                )
             continue
         if isinstance(plan.compute, At) and plan.compute_with is None:
             check_encloses_readers(state, name, plan.compute)
@@ -73,7 +76,8 @@ def check_state(state: State, before: State) -> None:
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(
-                    f'"{name}" prefetches "{prefetch.array}", which it would no longer read', "prefetch afterwards"
+                    f'"{name}" prefetches "{prefetch.array}", which it would no longer read',
+                    "give the prefetch after this directive",
                 )
         if plan.store is not None:
             check_window(state, name)
@@ -85,13 +89,15 @@ def check_alignment(state: State, name: str) -> None:
     plan = state.plans[name]
     if plan.aligned and plan.store is not None:
         raise Refusal(
-            f'"{name}" is aligned, and where it slides an iteration starts where the last one ended',
+            f'"{name}" is aligned, but each iteration of a sliding window starts where the previous one ended',
             f's["{name}"].root()',
         )
     with_ = plan.compute_with
     if with_ is not None and (plan.aligned or state.plans[with_.stage].aligned):
         whose = name if plan.aligned else with_.stage
-        raise Refusal(f'"{whose}" is aligned, and the loops that it would share need not be', f's["{name}"].root()')
+        raise Refusal(
+            f'"{whose}" is aligned, and shared loops cannot be aligned for one stage alone', f's["{name}"].root()'
+        )
 
 
 def stages_to_check(state: State, before: State) -> list[str]:
@@ -185,7 +191,7 @@ def check_window(state: State, name: str) -> None:
         in_pieces = is_scanned_in_pieces(state.stage(stage), state.plans[stage])
         if in_pieces or strategy_name(state, stage) not in ("", "serial", "rows"):
             raise Refusal(
-                f'"{name}" would be kept over iterations of "{stage}", which its strategy runs twice',
+                f'"{name}" would be kept over iterations of "{stage}", which the strategy of "{stage}" runs twice',
                 f'store "{name}" at "{loop}"',
             )
         kind = state.plans[stage].loops[position(state.plans[stage], loop)].kind
@@ -214,6 +220,6 @@ def check_slides_along(state: State, name: str, stage: str, loop: str) -> None:
             raise Refusal(f'"{name}" would slide along "{loop}", but "{inner[0]}" stands outside "{outer[-1]}"')
         if loop == relation.inner and relation.tail == "shift":
             raise Refusal(
-                f'"{name}" would slide along "{loop}", whose last strip goes back over what is no longer kept',
+                f'"{name}" would slide along "{loop}", whose tail "shift" goes back to values that are no longer kept',
                 'tail "mask"',
             )

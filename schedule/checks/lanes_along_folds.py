@@ -56,9 +56,9 @@ def check_lanes_of_operator(stage: Stage) -> None:
     fold = stage.reduction
     assert fold is not None
     if not is_arithmetic(*fold.combine):
-        why = f'the operator of "{stage.name}" branches, loops, reads or may fail, so its steps go one by one'
+        why = f'the operator of "{stage.name}" branches, loops, reads arrays or may fault, so vector lanes cannot apply it'
         verb = "scanned" if stage.scan else "folded"
-        raise Refusal(why, f"leave the loop as it is, or vectorize one that is not {verb}")
+        raise Refusal(why, f"leave the loop serial, or vectorize a loop that is not {verb}")
 
 
 def check_one_operator(stage: Stage) -> None:
@@ -69,13 +69,13 @@ def check_one_operator(stage: Stage) -> None:
     differs = [axis.name for axis in stage.axes if axis.var in used]
     if differs:
         raise Refusal(
-            f'the operator of "{stage.name}", or what it starts from, differs along {listed(differs)}',
+            f'the operator of "{stage.name}" or its initial value differs along {listed(differs)}',
             f'vectorize "{differs[-1]}"',
         )
     if not is_arithmetic(*fold.neutral):
         raise Refusal(
-            f'what "{stage.name}" starts from is read from memory, and each lane would start from it',
-            "leave the loop as it is, or vectorize one that is not folded",
+            f'the initial value of "{stage.name}" is read from memory, and every lane would begin with it',
+            "leave the loop serial, or vectorize a loop that is not folded",
         )
 
 
@@ -84,7 +84,7 @@ def check_blocks(state: State, name: str, position: int) -> None:
     plan = state.plans[name]
     loop = plan.loops[position].name
     why = f'lanes of "{loop}" have a block of iterations each, as the operator of "{name}" is not commutative'
-    remedy = "commutative=True on the reduction, if it is"
+    remedy = "commutative=True on the reduction, if its operator is commutative"
     others = [each for inner in plan.loops[position:] for each in placed_at(state, name, inner.name)]
     if others:
         names = listed(f'"{each}"' for each in dict.fromkeys(others))

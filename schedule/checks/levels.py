@@ -113,7 +113,7 @@ def check_order(name: str, loops: list[Owned]) -> None:
                 (owner, outer), (_, between), (_, inner) = loops[a], loops[a + 1], loops[b]
                 raise Refusal(
                     f'"{between.name}" would run between "{outer.name}" and "{inner.name}", which are both bound to {level}s',
-                    f'bind "{between.name}" before it, or reorder' if owner == name else None,
+                    f'bind "{between.name}" first, or reorder the loops' if owner == name else None,
                 )
     levels = [level_of(loop) for _, loop in loops]
     if "thread" in levels and "block" in levels[levels.index("thread") :]:
@@ -134,7 +134,7 @@ def check_home(state: State, name: str) -> None:
         if inner:
             raise Refusal(
                 f'"{inner[-1].name}" of "{at.stage}", inside of "{at.loop}", is bound to {level}s too: '
-                f'"{name}" would belong to none of them',
+                f'"{name}" would belong to no single {level}',
                 f'compute_at("{at.stage}", "{inner[-1].name}")',
             )
     around = enclosing(state, name)
@@ -145,7 +145,7 @@ def check_home(state: State, name: str) -> None:
     if own is not None and bound:
         stage, loop = bound[0]
         raise Refusal(
-            f'"{name}" is computed inside loop "{loop}" of "{stage}", in a block of that',
+            f'"{name}" is computed inside loop "{loop}" of "{stage}", whose iterations run inside blocks already',
             f'bind "{own.name}" to threads',
         )
 
@@ -159,7 +159,7 @@ def check_folds(state: State, name: str, loops: list[Owned]) -> None:
         for own, (owner, loop) in zip(plan.loops, loops, strict=False):
             if level_of(loop) == "thread" and is_reduction(stage, plan, own.name):
                 raise Refusal(
-                    f'"{name}" would fold in "{loop.name}" of "{owner}", whose threads have no values of its own to combine',
+                    f'"{name}" would be folded in "{loop.name}" of "{owner}", whose threads have no partial results of "{name}" to combine',
                     f's["{name}"].root()',
                 )
     threads = [(owner, loop) for owner, loop in loops if level_of(loop) == "thread"]
@@ -174,14 +174,16 @@ def check_folds(state: State, name: str, loops: list[Owned]) -> None:
     owner, outer = threads[0]
     if outer is not folding[0]:
         raise Refusal(
-            f'threads of "{folding[0].name}" fold together, and "{outer.name}" of "{owner}" around it is bound to threads, too',
+            f'the threads of "{folding[0].name}" combine partial results, and "{outer.name}" of "{owner}" around it is bound to threads too',
             f'reorder "{folding[0].name}" outside "{outer.name}"' if owner == name else None,
         )
     sharing = next(
         (guest for guest, at in state.plans.items() if at.compute_with and at.compute_with.stage == name), None
     )
     if sharing is not None:
-        raise Refusal(f'threads of "{folding[0].name}" fold together, and "{sharing}" shares loops with "{name}"')
+        raise Refusal(
+            f'the threads of "{folding[0].name}" combine partial results, and "{sharing}" shares loops with "{name}"'
+        )
 
 
 def check_pieces(stage: Stage, plan: StagePlan) -> None:
@@ -193,7 +195,7 @@ def check_pieces(stage: Stage, plan: StagePlan) -> None:
         if scanned[k] and level_of(loop) == "thread" and not all(scanned[k:]):
             row = plan.loops[k + scanned[k:].index(False)].name
             raise Refusal(
-                f'elements inside "{loop.name}" are rows along "{row}", and threads hand single values on',
+                f'the elements inside "{loop.name}" are rows along "{row}", and threads pass only single values to each other',
                 f'reorder "{row}" outside "{plan.loops[scanned.index(True)].name}"' if stage.scan else None,
             )
 
@@ -230,13 +232,13 @@ def check_threads(state: State, name: str, gpu: Gpu) -> None:
                 open_[loop.level] = other, loop
             else:
                 raise Refusal(
-                    f'the number of iterations of "{loop.name}" is not known, and that of threads must be',
+                    f'the trip count of "{loop.name}" is not known, and the number of threads must be a constant',
                     f'split("{loop.name}", {2 * gpu.subgroup}), and bind "{loop.name}i"',
                 )
     for place, (other, loop) in open_.items():
         if place not in counts:
             raise Refusal(
-                f'no loop around "{loop.name}" of "{other}" or beside it says how many threads there are along "{place}"',
+                f'no loop around "{loop.name}" of "{other}" or beside it decides the number of threads along "{place}"',
                 f'split("{loop.name}", {gpu.subgroup}), and bind "{loop.name}i"',
             )
     for place, found in counts.items():
@@ -249,7 +251,9 @@ def check_threads(state: State, name: str, gpu: Gpu) -> None:
     total = prod(max(found) for found in counts.values())
     if total > gpu.threads:
         each = ", ".join(f"{max(found)} along {place}" for place, found in sorted(counts.items()))
-        raise Refusal(f"a block would have {total} threads ({each}), and it may have {gpu.threads}", "smaller tiles")
+        raise Refusal(
+            f"a block would have {total} threads ({each}), and the device allows {gpu.threads}", "smaller tiles"
+        )
 
 
 def launch_of(state: State, name: str) -> str:

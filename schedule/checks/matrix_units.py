@@ -100,8 +100,8 @@ def check_matrix(state: State, name: str) -> None:
     factors = factors_of(state, stage)
     if factors is None or stage.scan or stage.update or stage.filter or stage.sort:
         raise Refusal(
-            f'"{name}" is no sum of products that matrix units make: along one axis, in f32, of factors of rows and of columns, both f16, '
-            "both bf16, or both rounded to tf32, each read from an array",
+            f'"{name}" is not a sum of products that matrix units compute: along one axis, in f32, of a factor of rows and one of columns, '
+            "both f16, both bf16, or both rounded to tf32, each read from an array",
             "rd.matmul(a, b, dtype=rd.f32), or rd.round_to_tf32 of both factors, or leave `tensorize` out",
         )
     dtype = type_of_factors(factors)
@@ -127,8 +127,8 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
         found = next((each for each in plan.loops[:where] if each.level == place), None)
         if found is None or shape_of_loop(stage, plan, found) != (axis, threads, by):
             raise Refusal(
-                f'a subgroup has {threads} threads along "{axis}", at "{place}" around "{loop.name}", each {by} further on',
-                f'split "{axis}" so that a loop makes {threads} iterations in steps of {by}, and bind that to "{place}"',
+                f'a subgroup has {threads} threads along "{axis}", at "{place}" around "{loop.name}", with stride {by}',
+                f'split "{axis}" so that a loop makes {threads} iterations with stride {by}, and bind that loop to "{place}"',
             )
     shapes = [shape_of_loop(stage, plan, each) for each in inside.values()]
     own = {
@@ -139,8 +139,8 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
     paired = own[columns][:1] == [(2, 1)] and all(by == COLUMNS for _, by in own[columns][1:]) and len(own[columns]) < 3
     if not (even and paired and len(inside) == len(own[rows]) + len(own[columns])):
         raise Refusal(
-            f'inside "{loop.name}" stand a loop of an even number of iterations in steps of {ALONG_Y} along "{rows}", and along "{columns}" '
-            f"one of 2 in steps of 1 and one of any number in steps of {COLUMNS}; here are: "
+            f'inside "{loop.name}" must stand a loop of an even trip count with stride {ALONG_Y} along "{rows}", and along "{columns}" '
+            f"one of 2 iterations with stride 1 and one of any trip count with stride {COLUMNS}; the loops inside are: "
             + (", ".join(inside) or "none")
         )
     for each in inside.values():
@@ -180,4 +180,6 @@ def _check_launch(state: State, name: str, matrix: LoopPlan) -> None:
     if "thread.x" in places and places.index("thread.x") > next(
         k for k, loop in enumerate(around) if loop.kind == "matrix"
     ):
-        raise Refusal("threads multiply matrices together, outside of which their loops stand")
+        raise Refusal(
+            "the threads of a subgroup multiply matrices together, so loops bound to threads must stand outside the tensorized loop"
+        )

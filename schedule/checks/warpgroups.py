@@ -53,8 +53,8 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
     axis, count, by = ("", 0, 0) if found is None else shape_of_loop(stage, plan, found)
     if axis != rows or by != ROWS or count == 0 or count % SUBGROUPS:
         raise Refusal(
-            f'a warpgroup has {SUBGROUPS} subgroups along "{rows}", at "thread.z" around "{loop.name}", each {ROWS} further on',
-            f'split "{rows}" so that a loop makes a multiple of {SUBGROUPS} iterations in steps of {ROWS}, and bind that to "thread.z"',
+            f'a warpgroup has {SUBGROUPS} subgroups along "{rows}", at "thread.z" around "{loop.name}", with stride {ROWS}',
+            f'split "{rows}" so that a loop makes a multiple of {SUBGROUPS} iterations with stride {ROWS}, and bind that loop to "thread.z"',
         )
     shapes = [shape_of_loop(stage, plan, each) for each in plan.loops[where + 1 :]]
     across = [count for axis, count, _ in shapes if axis == columns]
@@ -62,7 +62,7 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
     if [count for axis, count, _ in shapes if axis == rows] != [2] or width > MOST_COLUMNS:
         raise Refusal(
             f'inside "{loop.name}" a thread of a warpgroup has 2 rows and the pairs of at most {MOST_COLUMNS} columns',
-            f"more warpgroups along thread.z, or narrower tiles; {MOST_COLUMNS} columns are {MOST_COLUMNS // 8} iterations in steps of 8",
+            f"more warpgroups along thread.z, or narrower tiles; {MOST_COLUMNS} columns are {MOST_COLUMNS // 8} iterations with stride 8",
         )
 
 
@@ -77,7 +77,7 @@ def _check_layout(state: State, name: str, factor: Load, line: Axis) -> None:
     array = f'"{copy}"' if copy else "a factor"
     if not isinstance(made, Stage) or state.plans[copy].scope != "shared":
         raise Refusal(
-            f'{array} of "{name}" is not in memory that the threads of a block share, from which a warpgroup reads',
+            f'{array} of "{name}" is not in shared memory, from which a warpgroup reads its factors',
             f'cache(…, scope="shared") of both factors before `tensorize`, each with a layout in blocks of {together} elements',
         )
     plan, along = state.plans[copy], made.axes[steps].name
@@ -89,8 +89,9 @@ def _check_layout(state: State, name: str, factor: Load, line: Axis) -> None:
     if plan.pad or plan.layout[-3:] not in wanted:
         said = f's["{copy}"].split("{along}", {together}).store(layout=("{along}o", "{across}", "{along}i"))'
         raise Refusal(
-            f'"{copy}" does not have {together} elements of 16 bytes behind those of the next line, as a warpgroup reads them'
-            + ("; words of tf32 lie side by side along the steps" if together == 4 else ""),
+            f'"{copy}" is not stored in blocks of {together} elements (16 bytes), with the blocks of consecutive lines side by '
+            "side, as a warpgroup reads them"
+            + ("; words of tf32 must be consecutive along the reduction axis" if together == 4 else ""),
             f"{said}, without `pad`, before `tensorize`",
         )
 

@@ -102,9 +102,12 @@ def apply_clone(state: State, stage: str, consumer: str, name: str | None = None
     if isinstance(reading, ControlStage):
         raise Refusal(f'"{reader}" is a loop over whole arrays', readers=listed(readers))
     if len(readers) == 1 and stage not in state.uses.outputs:
-        raise Refusal(f'"{reader}" is the only one that needs it, so nothing would read the original')
+        raise Refusal(f'"{reader}" is the only reader of "{stage}", so no stage would read the original')
     if original.filter is not None:
-        raise Refusal(f'sizes follow from "{stage}", and there is one of each', f's["{stage}"].root()')
+        raise Refusal(
+            f'"{stage}" determines the size of its result, which a clone would determine a second time',
+            f's["{stage}"].root()',
+        )
     sites = dict(state.graph.sites)
     copy = copy_stage(original, new_stage_name(state, name, stage), sites)
     changed = redirect(reading, _results(original.form, copy), sites)
@@ -132,10 +135,12 @@ def apply_cache(
         raise Refusal(f'"{reader}" does not read "{array}"', arrays=listed(each for each in loads if each))
     read = state.uses.stages.get(array)
     if isinstance(read, Stage) and read.sort is not None and read.sort.places is not None:
-        problem = f'only some places of "{array}" are read, so not all of it need be sorted; a copy would read it all'
-        raise Refusal(problem, "read it where it is")
+        problem = (
+            f'only some indices of "{array}" are read, so only a part of it is sorted; a copy would need all of it'
+        )
+        raise Refusal(problem, "leave `cache` out")
     if is_inlined(state, array):
-        raise Refusal(f'"{array}" is inlined: it is in no memory to copy from', f's["{array}"].compute_at(…)')
+        raise Refusal(f'"{array}" is inlined and has no memory to copy from', f's["{array}"].compute_at(…)')
     if axis is None:
         resolve(state.uses.stages, stage)
     first = next((load for load in loads[array] if load.indices), loads[array][0])

@@ -122,11 +122,11 @@ def apply_align(state: State, stage: str, axis: str, multiple: int) -> State:
     positive(multiple, "`multiple`", 2, MOST_MULTIPLE)
     free = [each.name for each in whole.axes if each not in whole.whole_axes]
     if axis in dict(plan.aligned):
-        raise Refusal(f'axis "{axis}" is aligned already', "say it once")
+        raise Refusal(f'axis "{axis}" is aligned already', "remove one of the two directives")
     if axis not in free:
         if axis not in (each.name for each in whole.all_axes):
             raise Refusal(f'the stage has no axis "{axis}" of its own', nearest(axis, free), axes=listed(free))
-        raise Refusal(f'the stage goes through "{axis}" as a whole', axes=listed(free))
+        raise Refusal(f'the stage runs over the whole axis "{axis}", which cannot be aligned', axes=listed(free))
     return put(state, replace(plan, aligned=(*plan.aligned, (axis, multiple))), "hints")
 
 
@@ -144,7 +144,9 @@ def apply_partition_boundaries(state: State, stage: str, axes: tuple[str, ...] =
             chosen += axes_of(plan, axis)
     for axis in chosen:
         if axis in plan.partition:
-            raise Refusal(f'axis "{axis}" is already partitioned', "say it once", axes=listed(pure))
+            raise Refusal(
+                f'axis "{axis}" is already partitioned', "remove one of the two directives", axes=listed(pure)
+            )
         if axis not in pure:
             raise Refusal(f'"{axis}" is a reduction axis', axes=listed(pure))
     partition = (*plan.partition, *dict.fromkeys(chosen))
@@ -155,13 +157,13 @@ def apply_partition_boundaries(state: State, stage: str, axes: tuple[str, ...] =
 def apply_stream_stores(state: State, stage: str, above: int | None = None) -> State:
     no_loops_when_inlined(state, stage)
     if state.gpu is not None:
-        raise Refusal("a GPU has no stores that go past its caches", "leave it out")
+        raise Refusal("a GPU has no stores that bypass its caches", "leave `stream_stores` out")
     plan = state.plan(stage)
     if plan.stream_stores is not None:
-        raise Refusal("its stores are streamed already", "say it once")
+        raise Refusal("the stores of this stage are streamed already", "remove one of the two directives")
     if isinstance(plan.compute, At):
         raise Refusal(
-            f'it is computed inside loop "{plan.compute.loop}" of "{plan.compute.stage}", which reads it at once'
+            f'"{stage}" is computed inside loop "{plan.compute.loop}" of "{plan.compute.stage}", which reads the values at once'
         )
     least = 0 if above is None else positive(above, "`above`", 0)
     return put(state, replace(plan, stream_stores=least), "stream")
@@ -171,7 +173,7 @@ def apply_stream_stores(state: State, stage: str, above: int | None = None) -> S
 def apply_prefetch(state: State, stage: str, array: str, axis: str, ahead: int) -> State:
     no_loops_when_inlined(state, stage)
     if state.gpu is not None:
-        raise Refusal("a GPU fetches nothing ahead: other threads run while some wait for memory", "leave it out")
+        raise Refusal("a GPU has no prefetches: other threads run while some wait for memory", "leave `prefetch` out")
     positive(ahead, "`ahead`")
     read = arrays_read(state, stage)
     if array not in read:
@@ -179,7 +181,7 @@ def apply_prefetch(state: State, stage: str, array: str, axis: str, ahead: int) 
     loop_of(state, stage, axis)
     plan = state.plan(stage)
     if any(p.array == array and p.loop == axis for p in plan.prefetches):
-        raise Refusal("it is prefetched there already", "say it once")
+        raise Refusal(f'"{array}" is prefetched at this axis already', "remove one of the two directives")
     return put(state, replace(plan, prefetches=(*plan.prefetches, Prefetch(array, axis, ahead))), "hints")
 
 
@@ -194,14 +196,15 @@ def apply_store(
 ) -> State:
     no_loops_when_inlined(state, stage)
     if layout is None and scope is None and pad is None and buffers is None:
-        raise Refusal("nothing is said", 'store(scope="stack")')
+        raise Refusal("the directive has no arguments", 'store(scope="stack")')
     for question, value in (("layout", layout), ("scope", scope), ("pad", pad), ("buffers", buffers)):
         if value is not None and (stage, question) in state.asked:
-            raise Refusal(f"its {question} has been said", "say it once")
+            raise Refusal(f"the schedule already sets the {question} of this stage", "remove one of the two directives")
     whole, plan = state.stage(stage), state.plan(stage)
     if stage in state.uses.outputs:
         raise Refusal(
-            f'"{stage}" is an output: the caller decides how it is stored', f's["{stage}"].cache(…) copies inputs'
+            f'"{stage}" is an output: the caller decides how it is stored',
+            f's["{stage}"].cache(…), if an input is to be stored otherwise',
         )
     if layout is not None:
         check_layout(whole, plan, layout)

@@ -123,13 +123,18 @@ def apply_tail(state: State, stage: str, axis: str, kind: str) -> State:
         loop_of(state, stage, axis)
     here = [loop for loop in plan.loops if loop.name == name]
     if any(each.tail != "default" for each in (*splits, *here)):
-        raise Refusal(f'the tail of "{axis}" is already "{(*splits, *here)[0].tail}"', "say it once")
+        raise Refusal(
+            f'the tail of "{axis}" is already "{(*splits, *here)[0].tail}"', "remove one of the two directives"
+        )
     refuse_shared(state, stage, [loop.name for loop in here])
     reduction = state.stage(stage).reduction
     folds = reduction is not None and is_reduction(state.stage(stage), plan, name)
     stepwise = not is_reduction_alone(state.stage(stage)) and bool(strategies_of(state.stage(stage)))
     if kind == "shift" and folds and reduction is not None and (stepwise or reduction.monoid not in IDEMPOTENT):
-        raise Refusal("an overlapping strip would fold some values twice", 'tail "mask"')
+        raise Refusal(
+            f'tail "shift" repeats iterations of "{axis}", whose values would be folded twice',
+            f'tail("{axis}", "mask")',
+        )
     relations = tuple(replace(r, tail=kind) if r in splits else r for r in plan.relations)
     plan = replace(plan, relations=relations)
     for loop in here:
@@ -141,12 +146,12 @@ def apply_tail(state: State, stage: str, axis: str, kind: str) -> State:
 def apply_vectorize(state: State, stage: str, axis: str, lanes: int | None = None, interleave: int = 1) -> State:
     loop = kindless(state, stage, axis)
     if lanes is not None and (positive(lanes, "`lanes`", 1, MOST_LANES) & (lanes - 1)):
-        raise Refusal(f"`lanes` is {lanes}; it must be a power of two", f"{1 << (lanes.bit_length() - 1)}")
+        raise Refusal(f"`lanes` is {lanes}; it must be a power of two", f"lanes={1 << (lanes.bit_length() - 1)}")
     positive(interleave, "`interleave`", 1, 16)
     plan = state.plan(stage)
     for other in plan.loops:
         if other.kind == "vector":
-            raise Refusal(f'"{other.name}" is already vectorized', "vectorize one loop of a stage")
+            raise Refusal(f'"{other.name}" is already vectorized', "vectorize only one loop of a stage")
     lanes = lanes or lanes_of_blocks(state.stage(stage), plan, axis)
     vector = replace(loop, kind="vector", lanes=lanes, interleave=interleave)
     return put(state, with_loop(plan, vector), "loops")
@@ -194,7 +199,7 @@ def kindless(state: State, stage: str, axis: str) -> LoopPlan:
     no_loops_when_inlined(state, stage)
     loop = loop_of(state, stage, axis)
     if loop.kind != "serial":
-        raise Refusal(f'"{axis}" is already {kind_words(loop)}', "say one thing of each loop")
+        raise Refusal(f'"{axis}" is already {kind_words(loop)}', "give each loop only one kind")
     if state.plan(stage).compute_with:
         refuse_shared(state, stage, [axis])
     return loop

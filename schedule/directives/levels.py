@@ -52,7 +52,7 @@ def apply_bind(state: State, stage: str, axis: str, place: str, subgroup: int = 
         raise Refusal(
             "the schedule is for a CPU, which has no blocks", f'parallel("{axis}"), or schedule(target="vulkan")'
         )
-    one_of(place, "a place", PLACES)
+    one_of(place, "`place`", PLACES)
     loop = loop_of(state, stage, axis)
     if loop.level or not is_loop_of_strategy(state.stage(stage), state.plan(stage), loop):
         loop = kindless(state, stage, axis)
@@ -75,15 +75,18 @@ def check_subgroup(state: State, name: str, loop: LoopPlan, place: str, subgroup
     if subgroup > gpu.exchange:
         most = f"at most {gpu.exchange} threads" if gpu.exchange else "no threads"
         remedy = f"subgroup={gpu.exchange}" if gpu.exchange else "leave `subgroup` out"
-        raise Refusal(f"on this device {most} hand each other values", remedy)
+        raise Refusal(f"on this device {most} can exchange values directly", remedy)
     special = (stage.update, stage.sort)
     folds = stage.reduction is not None and is_reduction(stage, state.plan(name), loop.name)
     if not (folds or name.endswith(f"{PART}fold")) or any(special):
         raise Refusal(
-            f'"{loop.name}" is no loop of a reduction, so its threads have no parts to combine', "leave `subgroup` out"
+            f'"{loop.name}" is not a loop of a reduction, so its threads have no partial results to combine',
+            "leave `subgroup` out",
         )
     if place != "thread.x":
-        raise Refusal(f'threads of a subgroup are neighbours along "thread.x", not "{place}"', 'bind it to "thread.x"')
+        raise Refusal(
+            f'threads of a subgroup are neighbours along "thread.x", not "{place}"', 'bind the loop to "thread.x"'
+        )
 
 
 def is_loop_of_strategy(stage: Stage, plan: StagePlan, loop: LoopPlan) -> bool:

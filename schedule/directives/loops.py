@@ -123,7 +123,9 @@ def apply_fuse(state: State, stage: str, a: str, b: str, name: str | None = None
             axes=order,
         )
     if is_reduction(whole, plan, a) != is_reduction(whole, plan, b):
-        raise Refusal("one is a reduction axis and the other is not", "fuse pure axes with pure ones")
+        raise Refusal(
+            f'one of "{a}" and "{b}" is a reduction axis and the other is not', "fuse pure axes with pure ones"
+        )
     into = name or a + b
     if into in known_names(whole, plan):
         raise Refusal(f'the name "{into}" is taken', f'fuse("{a}", "{b}", name="…")')
@@ -168,7 +170,7 @@ def no_loops_when_inlined(state: State, stage: str) -> None:
     if is_inlined(state, stage):
         raise Refusal(
             f'"{stage}" is inlined: it has no loops, it is computed where it is read',
-            "leave out .inline(), or say compute_at",
+            "leave `inline` out, or use compute_at",
         )
 
 
@@ -182,7 +184,9 @@ def refuse_shared(state: State, stage: str, loops: list[str]) -> None:
         if each.compute_with and each.compute_with.stage == stage:
             last = position(plan, each.compute_with.loop)
             if any(position(plan, loop) <= last for loop in loops):
-                raise Refusal(f'"{each.stage}" shares these loops (compute_with)', "say this before the compute_with")
+                raise Refusal(
+                    f'"{each.stage}" shares these loops (compute_with)', "give this directive before compute_with"
+                )
 
 
 def free_loop(state: State, stage: str, axis: str, verb: str) -> LoopPlan:
@@ -197,19 +201,22 @@ def free_loop(state: State, stage: str, axis: str, verb: str) -> LoopPlan:
         if shares is not None and shares.stage == stage:
             raise Refusal(
                 f'"{placed[0]}" shares "{axis}" (compute_with), which can no longer be {verb}',
-                f'all loops of "{stage}" first, then s["{placed[0]}"].compute_with("{stage}", …)',
+                f'all loop directives of "{stage}" first, then s["{placed[0]}"].compute_with("{stage}", …)',
             )
         raise Refusal(
             f'"{placed[0]}" is placed at "{axis}", which can no longer be {verb}',
-            f'say this before placing "{placed[0]}"',
+            f'give this directive before placing "{placed[0]}"',
         )
     if any(prefetch.loop == axis for prefetch in state.plan(stage).prefetches):
-        raise Refusal(f'something is prefetched along "{axis}"', "say this before the prefetch")
+        raise Refusal(
+            f'an array is prefetched along "{axis}", which can no longer be {verb}',
+            "give this directive before the prefetch",
+        )
     refuse_shared(state, stage, [axis])
     if loop.kind != "serial":
         kind = kind_words(loop)
         raise Refusal(
-            f'"{axis}" is already {kind}', f"say this before {'binding it' if loop.level else f'making it {kind}'}"
+            f'"{axis}" is already {kind}', f"give this directive before the loop is {'bound' if loop.level else kind}"
         )
     return loop
 
@@ -231,7 +238,9 @@ def new_names(stage: Stage, plan: StagePlan, axis: str, names: tuple[str, str] |
     taken = known_names(stage, plan)
     for name in (outer, inner):
         if name in taken or outer == inner or not name.isidentifier():
-            raise Refusal(f'the name "{name}" is taken or is no name', 'give others: names=("outer", "inner")')
+            raise Refusal(
+                f'the name "{name}" is taken or is not an identifier', 'choose two free names: names=("outer", "inner")'
+            )
     return outer, inner
 
 
@@ -242,9 +251,11 @@ def check_fold_order(stage: Stage, before: StagePlan, after: StagePlan) -> None:
     old = [loop.name for loop in before.loops if is_reduction(stage, before, loop.name)]
     new = [loop.name for loop in after.loops if is_reduction(stage, after, loop.name)]
     if old != new and strategies_of(stage):
-        raise Refusal(f"its steps run in the order {listed(old)}", f'reorder("{old[0]}", …, "{old[-1]}")')
+        raise Refusal(
+            f"the iterations of this stage must run in the order {listed(old)}", f'reorder("{old[0]}", …, "{old[-1]}")'
+        )
     if old != new:
         raise Refusal(
             f"values are folded in the order {listed(old)}, and the operator is not commutative",
-            "commutative=True on the reduction, if it is",
+            "commutative=True on the reduction, if its operator is commutative",
         )

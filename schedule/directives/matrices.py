@@ -55,7 +55,7 @@ def apply_tensorize(state: State, stage: str, axis: str, threads: int = 0) -> St
     loop = kindless(state, stage, axis)
     if threads not in (0, WARPGROUP):
         raise Refusal(
-            f"{threads} threads do not multiply matrices together",
+            f"no instruction multiplies matrices with {threads} threads",
             f"threads={WARPGROUP} for a warpgroup, or leave `threads` out for a subgroup",
         )
     return put(state, with_loop(state.plan(stage), replace(loop, kind="matrix", subgroup=threads)), "loops")

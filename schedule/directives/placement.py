@@ -106,23 +106,30 @@ def apply_inline(state: State, stage: str) -> State:
     if stage in state.uses.outputs:
         raise Refusal(f'"{stage}" is an output: it must be stored', f's["{stage}"].root()')
     if whole.reduction is not None:
-        raise Refusal("it is a reduction, which would run again at every read", "compute_at, where it is read")
+        raise Refusal(
+            f'"{stage}" is a reduction, which would run again at every read',
+            "compute_at a loop of the stage that reads it",
+        )
     refuse_control_readers(state, stage)
     reader = checked_reader(state, stage)
     if reader is not None:
         raise Refusal(
-            f'"{reader}" reads it at positions that are checked when it runs, and what is out of range has no value to compute',
+            f'"{reader}" reads "{stage}" at indices that are checked at run time, and an inlined stage has no value at an index out of range',
             f's["{stage}"].root(), or compute_at',
         )
     if has_loops_said(state, stage):
         raise Refusal(
-            "loop directives were given to it, and an inlined stage has no loops", "leave them out, or use compute_at"
+            f'"{stage}" has loop directives, and an inlined stage has no loops',
+            "leave the loop directives out, or use compute_at",
         )
     for question in ("store", "layout", "stream", "hints"):
         if (stage, question) in state.asked:
-            raise Refusal("something was said about how it is stored, and an inlined stage is not stored")
+            raise Refusal(f'"{stage}" has directives for its storage or its loops, and an inlined stage has neither')
     for other in state.guests.get(stage, ()):
-        raise Refusal(f'"{other.stage}" is placed at a loop of it', f'place "{other.stage}" elsewhere')
+        raise Refusal(
+            f'"{other.stage}" is placed at a loop of "{stage}", and an inlined stage has no loops',
+            f'place "{other.stage}" elsewhere',
+        )
     return put(state, replace(plan, compute=Inline()), "placement")
 
 
@@ -136,7 +143,9 @@ def apply_compute_at(state: State, producer: str, stage: str, axis: str) -> Stat
     plan = unplaced(state, producer)
     at = place_at(state, producer, stage, axis)
     if producer in state.uses.outputs:
-        raise Refusal(f'"{producer}" is an output: all of it is needed', f's["{producer}"].root(), or compute_with')
+        raise Refusal(
+            f'"{producer}" is an output, so the whole array is needed', f's["{producer}"].root(), or compute_with'
+        )
     refuse_control_readers(state, producer)
     check_encloses_readers(state, producer, at)
     check_bounded(state, producer)
@@ -149,11 +158,11 @@ def apply_store_at(state: State, producer: str, stage: str, axis: str | None = N
     plan = state.plan(producer)
     if not isinstance(plan.compute, At):
         raise Refusal(
-            f'"{producer}" is not computed inside a loop, so there is nothing to keep from iteration to iteration',
+            f'"{producer}" is not computed inside a loop, so no values can be kept from iteration to iteration',
             "compute_at first",
         )
     if plan.store is not None:
-        raise Refusal("where it is stored has been said", "say it once")
+        raise Refusal(f'the schedule already decides where "{producer}" is stored', "remove one of the two directives")
     if axis is None:
         store: At | Root = Root()
         resolve(state.uses.stages, stage)
@@ -169,7 +178,9 @@ def unplaced(state: State, stage: str) -> StagePlan:
         where = {Inline: "inlined", Root: "at root"}.get(type(plan.compute))
         at = plan.compute_with or plan.compute
         where = where if plan.compute_with is None and where else f'at loop "{at.loop}" of "{at.stage}"'  # type: ignore[union-attr]
-        raise Refusal(f"where it is computed has been said: {where}", "say it once")
+        raise Refusal(
+            f'the schedule already decides where "{stage}" is computed: {where}', "remove one of the two directives"
+        )
     return plan
 
 
@@ -186,9 +197,7 @@ def place_at(state: State, producer: str, stage: str, axis: str) -> At:
     plan = state.plan(target)
     if plan.compute_with and position(plan, axis) < shared_count(state, target):
         owner = plan.compute_with
-        raise Refusal(
-            f'"{axis}" of "{target}" is a loop that it shares with "{owner.stage}"', f'name the loop of "{owner.stage}"'
-        )
+        raise Refusal(f'"{target}" shares loop "{axis}" with "{owner.stage}"', f'name the loop of "{owner.stage}"')
     return At(target, axis)
 
 
@@ -196,7 +205,7 @@ def refuse_control_readers(state: State, stage: str) -> None:
     """Refuses to place a stage that an array loop or a conditional reads."""
     for reader in readers_of(state, stage):
         if isinstance(state.uses.stages[reader], ControlStage):
-            raise Refusal(f'the loop "{reader}" reads it, in every iteration', f's["{stage}"].root()')
+            raise Refusal(f'the loop "{reader}" reads "{stage}" in every iteration', f's["{stage}"].root()')
 
 
 def checked_reader(state: State, stage: str) -> str | None:
@@ -215,10 +224,12 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
     if not readers:
         raise Refusal(f'nothing reads "{producer}"', f's["{producer}"].root()')
     if state.uses.scope[producer] != state.uses.scope[at.stage]:
-        raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays', stages=listed(readers))
+        raise Refusal(
+            f'"{at.stage}" and "{producer}" are not in the same loop over whole arrays', stages=listed(readers)
+        )
     if reaches(state, producer, at.stage):
         reverse = legal_places(state, at.stage) if at.stage not in state.uses.outputs else ""
-        remedy = f's["{at.stage}"].compute_at(…) at one of its own places: {reverse}' if reverse else None
+        remedy = f's["{at.stage}"].compute_at(…) at one of its legal loops: {reverse}' if reverse else None
         raise Refusal(
             f'"{at.stage}" runs before "{producer}", which needs it', remedy, places=legal_places(state, producer)
         )
@@ -230,12 +241,12 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
             why = f'"{at.stage}" does not read "{producer}"; {quoted(readers)} {"does" if len(readers) == 1 else "do"}'
         else:
             why = (
-                f'"{reader}" reads it too, outside that loop'
+                f'"{reader}" reads "{producer}" too, outside that loop'
                 if at.stage in readers
-                else f'"{reader}" reads it, outside that loop'
+                else f'"{reader}" reads "{producer}", outside that loop'
             )
         remedy = (
-            f'place "{reader}" inside the same loop first, or s["{reader}"].inline() it'
+            f'place "{reader}" inside the same loop first, or s["{reader}"].inline()'
             if reader not in state.uses.outputs
             else None
         )
@@ -255,7 +266,7 @@ def check_not_after_reduction(state: State, producer: str, at: At) -> None:
     check_reads_of_steps(state, producer, at)
     if producer in stages_read(state, epilogue_loads(target)):
         why, remedy = (
-            f'"{at.stage}" reads it outside its reduction loops too',
+            f'"{at.stage}" reads "{producer}" outside its reduction loops too',
             f'a loop outside "{plan.loops[first].name}"',
         )
         raise Refusal(why, remedy)
@@ -268,7 +279,7 @@ def check_bounded(state: State, producer: str) -> None:
         for load in loads:
             if load.indices and not any(is_bounded(load, k) for k in range(len(load.indices))):
                 raise Refusal(
-                    f'"{reader}" reads it at computed positions, so every iteration needs the whole array',
+                    f'"{reader}" reads "{producer}" at computed indices, so every iteration needs the whole array',
                     f's["{producer}"].root()',
                 )
 

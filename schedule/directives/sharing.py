@@ -54,26 +54,28 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
         raise Refusal(f'"{at.stage}" shares the loops of "{owner.stage}" itself', f'compute_with("{owner.stage}", …)')
     if has_loops_said(state, guest):
         raise Refusal(
-            f'"{guest}" has loop directives of its own, and it takes over those of "{at.stage}"',
-            f'all loops of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …) with no loops of "{guest}" before it, '
-            "then those inside the shared ones",
+            f'"{guest}" has loop directives of its own, and a fused stage takes over those of its leader "{at.stage}"',
+            f'all loop directives of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …) with no loops of "{guest}" before it, '
+            "then directives for the loops inside the shared ones",
         )
     if state.guests.get(guest):
         placed = state.guests[guest][0].stage
         raise Refusal(
             f'"{placed}" is placed at a loop of "{guest}"',
-            f'all loops of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …), then place "{placed}", '
+            f'all loop directives of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …), then place "{placed}", '
             f'at "{at.stage}" where the loop is shared',
         )
     if state.uses.scope[guest] != state.uses.scope[at.stage]:
-        raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays')
+        raise Refusal(f'"{at.stage}" and "{guest}" are not in the same loop over whole arrays')
     if part_of_control(state, guest) != part_of_control(state, at.stage):
         raise Refusal(f'"{at.stage}" runs in another part of "{state.uses.scope[guest]}"')
     if reaches(state, at.stage, guest):
         raise Refusal(f'"{at.stage}" reads "{guest}"', f's["{guest}"].compute_at("{at.stage}", "{axis}")')
     for owner in (guest, at.stage):
         if strategy_name(state, owner) not in ("", "rows") and not is_pass_of_scan(state, guest, at):
-            raise Refusal(f'the strategy of "{owner}" owns its loops', f's["{guest}"].root()')
+            raise Refusal(
+                f'the strategy of "{owner}" decides its loops, so no other stage can share them', f's["{guest}"].root()'
+            )
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
     shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]
     matched = match_axes(state.stage(guest), host, host_plan, shared)

@@ -80,22 +80,22 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
     found = strategies_of(whole)
     if not found and whole.reduction is not None:
         raise Refusal(
-            "a reduction needs none: vectorizing or parallelizing a reduction axis makes partials",
+            "a reduction has no strategies: a vectorized or parallel reduction axis already makes partial results",
             f'parallel("{whole.reduction_axes[0].name}") or vectorize("{whole.reduction_axes[-1].name}")',
             strategies="none",
         )
     if not found:
-        raise Refusal("loop directives say everything about it", strategies="none")
+        raise Refusal("the stage has no strategies: loop directives alone decide its loops", strategies="none")
     if name not in found:
-        raise Refusal(f'there is no strategy "{name}" for it', strategies=listed(found))
+        raise Refusal(f'the stage has no strategy "{name}"', strategies=listed(found))
     if (stage, "strategy") in state.asked:
-        raise Refusal("its strategy has been said", "say it once")
+        raise Refusal("the schedule already names a strategy for this stage", "remove one of the two directives")
     if whole.sort is not None and name in BY_BLOCKS and state.gpu is None:
-        raise Refusal("its blocks are those of a GPU", 'strategy("radix")')
+        raise Refusal("the strategy sorts in the blocks of a GPU, and the schedule is for a CPU", 'strategy("radix")')
     if name == "chain" and state.gpu is not None and not state.gpu.ordered:
         others = [each for each in found if each in PHASES]
         raise Refusal(
-            "its blocks wait for one another, and nothing promises that the device runs those that are waited for",
+            "each block of a chain waits for the one before, and the device does not guarantee that the earlier one makes progress",
             f'strategy("{others[0]}")',
         )
     if name == "chain" and state.gpu is not None and whole.sort is None:
@@ -104,7 +104,7 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
     allowed = found[name].numbers
     for number, value in chosen.items():
         if number not in allowed:
-            raise Refusal(f'"{name}" has no number "{number}"', numbers=listed(allowed) or "none")
+            raise Refusal(f'strategy "{name}" has no parameter "{number}"', parameters=listed(allowed) or "none")
         if isinstance(allowed[number], bool):
             truth(value, f"`{number}`")
         elif not (isinstance(value, str) and number == "chunks"):
@@ -128,7 +128,10 @@ def by_runs(state: State, stage: str) -> State:
     if runs is None:  # the scan is made of its ends already
         return state
     if state.gpu is not None:
-        raise Refusal("runs are gone through one after the other, by one thread a block", 'strategy("three_phase")')
+        raise Refusal(
+            'strategy "runs" is serial within a block: one thread goes through all runs of the block',
+            'strategy("three_phase")',
+        )
 
     def is_read_by(name: str, reader: str) -> bool:
         said = any(each == name for each, _ in state.asked)
@@ -136,7 +139,7 @@ def by_runs(state: State, stage: str) -> State:
 
     marks = state.uses.names[runs.marks]
     if not is_read_by(marks, stage):
-        raise Refusal(f'"{marks}", which would not be made, is read by others, or directives were given to it')
+        raise Refusal(f'strategy "runs" removes "{marks}", which other stages read or which has directives of its own')
     graph = with_stages(state.graph, stage, (without_marks(whole, runs, state.stage(marks)),))
     for name in (marks, *(each for each in state.uses.stages if is_read_by(each, marks))):
         if name != state.uses.names[runs.ends.form]:
@@ -150,7 +153,11 @@ def gather(state: State, stage: str) -> State:
     if (stage, "loops") in state.asked or any(
         at.stage == stage for plan in state.plans.values() for at in places(plan)
     ):
-        raise Refusal("its loops become those over the elements of its result", "say the strategy before them")
+        raise Refusal(
+            'strategy "gather" replaces the loops of this stage by loops over the elements of its result, and directives for the old loops '
+            "came before",
+            'strategy("gather") first, then directives for the new loops',
+        )
     box, sites = box_of(whole), dict(state.graph.sites)
     assert box is not None
     changed = gathered(whole, box, sites)
@@ -165,11 +172,12 @@ def check_chain_of_blocks(stage: Stage, other: str) -> None:
     if len(stage.axes) > 1:
         row = next(axis.name for axis in stage.axes if axis not in stage.reduction_axes)
         raise Refusal(
-            f'elements are rows along "{row}", and blocks of a GPU hand single values on', f'strategy("{other}")'
+            f'the elements are rows along "{row}", and blocks of a GPU pass only single values to each other',
+            f'strategy("{other}")',
         )
     if stage.scan is not None and not is_arithmetic(*stage.reduction.combine):
         raise Refusal(
-            f'the operator of "{stage.name}" branches, loops, reads or may fail, and blocks apply it to what they look back at',
+            f'the operator of "{stage.name}" branches, loops, reads arrays or may fault, and each block applies it to earlier blocks',
             f'strategy("{other}")',
         )
 
@@ -180,7 +188,10 @@ def in_blocks(state: State, stage: str, name: str, block: int) -> State:
     axis = state.stage(stage).reduction_axes[0].name
     plan: StagePlan = state.plan(stage)
     if axis not in (loop.name for loop in plan.loops) or loop_of(state, stage, axis).kind != "serial":
-        raise Refusal(f'loop directives were given to "{axis}", which the strategy splits', "say the strategy first")
+        raise Refusal(
+            f'the strategy splits "{axis}", which already has loop directives',
+            "name the strategy before the loop directives",
+        )
     after = apply_split(state, stage, axis, block)
     outer = loop_of(after, stage, axis + "o")
     blocks = with_loop(after.plan(stage), replace(outer, kind="parallel", dynamic=name == "chain"))

@@ -20,7 +20,7 @@ def check_shared(nest: Nest, gpu: Gpu) -> Nest:
         total = sum(_bytes(buffer) for buffer in buffers)
         if total > gpu.shared:
             each = ", ".join(f"{_bytes(buffer)} of {buffer.name}" for buffer in buffers)
-            why = f"a block would have {total} bytes of shared memory ({each}), and it may have {gpu.shared}"
+            why = f"a block would have {total} bytes of shared memory ({each}), and the device allows {gpu.shared}"
             headline = f'cannot run "{loop.loop}" of stage "{loop.stage}" in blocks'
             raise ScheduleError(
                 explain(headline, why=why, **{"try": 'smaller tiles, or fewer copies with scope="shared"'})

@@ -113,7 +113,10 @@ class ThreadFolds:
         known = ix.constant_value(most)
         if known is None or others:
             raise refused(
-                work, loop, "how often it goes round is no constant", f'split("{loop.name}", 256), and bind a part'
+                work,
+                loop,
+                "the trip count of the loop is not a constant",
+                f'split("{loop.name}", 256), and bind one half',
             )
         return -(-known // step)
 

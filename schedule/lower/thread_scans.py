@@ -81,7 +81,11 @@ class ThreadScans:
         job, plan = work.job, work.job.plan.loops[position]
         inside = [loop for loop in job.plan.loops[position + 1 :] if loop.name in job.reduced]
         if not inside or len(job.plan.loops) > position + 1 + len(inside):
-            why = "each thread takes a piece, one after the other" if not inside else "its elements are rows"
+            why = (
+                "each thread takes a block of consecutive elements"
+                if not inside
+                else "the elements of the scan are rows"
+            )
             raise refused(
                 work,
                 plan,

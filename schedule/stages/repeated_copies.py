@@ -12,16 +12,16 @@ from raido.algo.graph.program import OF_RAIDO, Site
 
 READ_LATER = "reads the old contents later"
 RESULT_AS_WELL = "the old contents are a result as well"
-COMBINED = "what is made of the change is combined with the old contents"
-BEGUN_AGAIN = "a loop inside begins with it again and again"
-NOT_ITS_OWN = "it is not this loop's own"
-TAKEN = "another stage has taken it over"
-SEVERAL_STATES = "it becomes several states"
-NOT_MADE_HERE = "it is not made in the loop"
-NOT_WHOLE = "it is not computed whole, in loops and memory of its own"
-SHARED_LOOPS = "others share its loops"
-OVERLAPPING = "strips that overlap would take some steps twice"
-CONFLICT = "its steps read what others of them change"
+COMBINED = "a value computed from the changed array is combined with the old contents"
+BEGUN_AGAIN = "an inner loop begins with the array each time it runs"
+NOT_ITS_OWN = "the array does not belong to this loop"
+TAKEN = "another stage has taken over its memory"
+SEVERAL_STATES = "the array becomes several states of the loop"
+NOT_MADE_HERE = "the array is not made in the loop"
+NOT_WHOLE = "the array is not computed as a whole, in loops and memory of its own"
+SHARED_LOOPS = "other stages share its loops"
+OVERLAPPING = 'tail "shift" would apply some updates twice'
+CONFLICT = "its updates read elements that other updates change"
 
 _ELEMENTS = (
     "take what is needed of {array} before the change, and of the elements alone that change: old = {array}[i], or "
@@ -36,8 +36,8 @@ REMEDIES: Mapping[str, str] = {
     COMBINED: _ELEMENTS,
     BEGUN_AGAIN: _CHOICE,
     NOT_ITS_OWN: _CHOICE,
-    TAKEN: "make one change of {array} after the other, each of what the one before has made",
-    SEVERAL_STATES: "carry it as one state",
+    TAKEN: "change {array} in sequence, each time the result of the change before",
+    SEVERAL_STATES: "carry {array} as one state",
     NOT_MADE_HERE: "read that array where it is needed instead of carrying it as a state",
     NOT_WHOLE: _DEFAULTS,
     SHARED_LOOPS: _DEFAULTS,

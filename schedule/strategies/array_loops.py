@@ -40,7 +40,7 @@ def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, obj
     plan, loop = state.array_loops.get(name), state.uses.stages[name]
     assert isinstance(loop, ControlStage)
     if plan is None or not row_order(plan).loops or entry.name not in DIRECTIVES:
-        rows = 'strategy("rows") first, if a row goes through all iterations'
+        rows = 'strategy("rows") first, where each row can go through all iterations on its own'
         raise no_loops_of(loop, rows if entry.name in DIRECTIVES else None)
     stage = _as_stage(loop, plan)
     uses = replace(state.uses, stages={**state.uses.stages, name: stage})
@@ -68,15 +68,15 @@ def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
     chosen, depth = arguments.pop("name", None), arguments.pop("depth", 1)
     found = strategies_of_loop()
     if chosen not in found:
-        raise Refusal(f'there is no strategy "{chosen}" for it', strategies=listed(found))
+        raise Refusal(f'an array loop has no strategy "{chosen}"', strategies=listed(found))
     allowed = found[str(chosen)].numbers
     unknown = next(iter(arguments), "depth" if "depth" not in allowed and depth != 1 else None)
     if unknown is not None:
-        raise Refusal(f'"{chosen}" has no number "{unknown}"', numbers=listed(allowed) or "none")
+        raise Refusal(f'strategy "{chosen}" has no parameter "{unknown}"', parameters=listed(allowed) or "none")
     if (name, "strategy") in state.asked:
-        raise Refusal("its strategy has been said", "say it once")
+        raise Refusal("the schedule already names a strategy for this loop", "remove one of the two directives")
     if chosen == "rows" and state.gpu is not None:
-        raise Refusal("on a GPU rows are threads of one launch for each iteration", 'strategy("whole")')
+        raise Refusal("a GPU runs each iteration as one launch, whose threads take the rows", 'strategy("whole")')
     numbers = (("depth", positive(depth, "`depth`", 1, MOST_AXES)),) if allowed else ()
     axes = strategies_of_loop(dict(numbers).get("depth", 1))[str(chosen)].axes
     plan = StagePlan(name, loops=tuple(map(LoopPlan, axes)), strategy=(str(chosen), numbers))
@@ -96,14 +96,20 @@ def _check_order(name: str, plan: StagePlan) -> None:
     """Refuses loop orders in which rows are not outside their iterations (but for one split), or are split more than once."""
     splits = [relation for relation in plan.relations if isinstance(relation, Split)]
     if any(relation.parent == ITERATIONS for relation in splits):
-        raise Refusal(f'the iterations of "{name}" follow one another as a whole', "split its rows")
+        raise Refusal(f'the iterations of "{name}" run in order, in one loop that cannot be split', "split a row axis")
     if len(splits) > 1 or (splits and len(plan.loops) > 3):
-        raise Refusal("rows of one axis are cut into pieces, once", "depth=1")
+        raise Refusal(
+            'strategy "rows" allows a single split, and only of a single row axis',
+            'one split, with strategy("rows", depth=1)',
+        )
     rows = (splits[0].outer, splits[0].inner) if splits else row_axes(len(plan.loops) - 1)
     orders = [(*rows, ITERATIONS), (rows[0], ITERATIONS, rows[-1])] if splits else [(*rows, ITERATIONS)]
     if tuple(loop.name for loop in plan.loops) not in orders:
         listed_orders = " or ".join(", ".join(order) for order in orders)
-        raise Refusal(f'by rows, the loops of "{name}" are {listed_orders}', 'strategy("whole") for other orders')
+        raise Refusal(
+            f'strategy "rows" runs the loops of "{name}" in the order {listed_orders}',
+            'strategy("whole") for other orders',
+        )
     threads = [loop.name for loop in plan.loops if loop.kind == "parallel"]
     if threads and threads != [rows[0]]:
-        raise Refusal("threads take rows of the outermost loop", f'parallel("{rows[0]}")')
+        raise Refusal("only the outermost loop over rows can be parallel", f'parallel("{rows[0]}")')

@@ -144,13 +144,13 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
     axis = arguments.get("axis")
     if part in ("ranges", "join"):
         if directive != "parallel":
-            goes = (
-                "each of its ranges goes through its steps" if part == "ranges" else "each of its blocks takes pieces"
-            )
+            goes = "each range applies its updates" if part == "ranges" else "each block joins its parts of segments"
             raise Refusal(f"{goes} in order", directives="parallel")
         return
     if not outer and part == "fold" and directive != "vectorize":
-        raise Refusal("one iteration folds the values of a segment, in order or in lanes", directives="vectorize")
+        raise Refusal(
+            "one iteration folds all values of a segment, in order or in vector lanes", directives="vectorize"
+        )
     shared = gpu and part == "fold"  # the threads of a block share a segment's fold
     if shared and directive == "split" and axis == inner:
         return
@@ -158,30 +158,38 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
         level = str(arguments.get("place")).partition(".")[0]
         if (axis in outer) != (level == "block") or axis not in (*outer, inner, inner + "i"):
             raise Refusal(
-                f'"{outer[0]}" is for blocks of the GPU, and the inner part of "{inner}" for threads',
+                f'"{outer[0]}" can be bound to blocks of the GPU only, and the inner half of a split of "{inner}" to threads only',
                 f'split("{inner}", 64), bind("{outer[0]}", "block.x") and bind("{inner}i", "thread.x")',
             )
         return
     if directive not in ("parallel", "vectorize"):
-        raise Refusal("its loops are over blocks, as the strategy makes them", directives="parallel, vectorize")
+        raise Refusal(
+            "the strategy fixes the loops of this part, which run over its blocks", directives="parallel, vectorize"
+        )
     if directive == "parallel" and axis == inner:
         raise Refusal(
-            f'"{inner}" runs inside a block, which one thread takes', f'parallel("{outer[0]}")' if outer else None
+            f'"{inner}" runs inside a block, and one thread runs each block',
+            f'parallel("{outer[0]}")' if outer else None,
         )
     if directive == "vectorize" and axis in outer:
-        raise Refusal(f'lanes of "{axis}" would each have a block of their own', f'vectorize("{inner}")')
+        raise Refusal(
+            f'"{axis}" runs over whole blocks, and vector lanes cannot run a block each', f'vectorize("{inner}")'
+        )
 
 
 def _check_strips(whole: Stage, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
     """Refuses directives other than `split` and `vectorize` for the part "values" of an update."""
     if gpu:
-        raise Refusal("a thread of a GPU takes its steps one by one", directives="none")
+        raise Refusal("each thread of a GPU computes the values of its updates one by one", directives="none")
     steps, axis = whole.axes[0].name, arguments.get("axis")
     if directive not in ("split", "vectorize"):
-        raise Refusal("a strip's values are made in order or in lanes", directives="split, vectorize")
+        raise Refusal(
+            "the values of the updates are computed in order or in vector lanes", directives="split, vectorize"
+        )
     if axis != (steps if directive == "split" else steps + "i"):
         raise Refusal(
-            "values are made in lanes for one strip of steps at a time", f'split("{steps}", 512), vectorize("{steps}i")'
+            "vector lanes compute the values of one block of updates at a time, so the loop must be split first",
+            f'split("{steps}", 512), vectorize("{steps}i")',
         )
 
 
@@ -200,12 +208,12 @@ def check_parts(state: State, name: str) -> None:
             check_lanes_of_operator(stage)
         elif lanes is not None and short == "fold" and not any(map(takes_lanes, ragged_folds(stage))):
             raise Refusal(
-                f'the operator of "{name}" has no neutral element that is known, from which lanes could start',
-                "leave its values to one iteration after the other",
+                f'the operator of "{name}" has no known neutral element, which each lane needs as its initial value',
+                "leave the loop over the values serial",
             )
         if across and lanes is not None and short in OF_BLOCKS:
             raise Refusal(
-                f'lanes of "{lanes}" of its part "{short}" would run inside vectorized loop "{across[0].name}" of "{name}"'
+                f'vectorized loop "{lanes}" of part "{short}" would run inside vectorized loop "{across[0].name}" of "{name}"'
             )
 
 
@@ -215,12 +223,14 @@ def _check_values(state: State, stage: Stage, plan: StagePlan) -> None:
     loop = [each for each in plan.loops if is_reduction(stage, plan, each.name)][-1]
     after = plan.loops[position(plan, loop.name) + 1 :]
     inner = [each.name for each in after if not whole.issuperset(axes_of(plan, each.name))]
-    remedy = "leave its values to one step after the other"
+    remedy = 'leave the loop of part "values" serial'
     if inner:
-        raise Refusal(f'the steps of "{stage.name}" are rows along "{inner[0]}"', remedy)
+        raise Refusal(
+            f'each update of "{stage.name}" writes a row along "{inner[0]}", and lanes compute single values', remedy
+        )
     if loop.kind != "serial":
         raise Refusal(
-            f'lanes of its part "values" would run inside loop "{loop.name}", which is of kind {loop.kind}', remedy
+            f'the lanes of part "values" would run inside loop "{loop.name}", whose kind is {loop.kind}', remedy
         )
     if placed := placed_at(state, stage.name, loop.name):
-        raise Refusal(f'"{placed[0]}" stands in its loop "{loop.name}", in which steps follow each other', remedy)
+        raise Refusal(f'"{placed[0]}" is computed inside loop "{loop.name}", whose updates run one by one', remedy)

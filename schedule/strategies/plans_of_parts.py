@@ -38,7 +38,9 @@ def plan_of_part(state: State, owner: str, part: str) -> tuple[Stage, StagePlan]
     if not chosen:
         having = [name for name, strategy in found.items() if part in strategy.parts]
         remedy = f'strategy("{having[0]}") first' if having else None
-        raise Refusal("parts are those of a strategy, and none has been said", remedy, parts="none")
+        raise Refusal(
+            "only a strategy has parts, and the schedule names no strategy for this stage", remedy, parts="none"
+        )
     if part not in found[chosen].parts:
         raise Refusal(f'strategy "{chosen}" has no part "{part}"', parts=listed(found[chosen].parts) or "none")
     stage = state.stage(owner)
@@ -49,7 +51,7 @@ def apply_to_part(state: State, owner: str, part: str, entry: Rule, arguments: d
     """Returns the state after a loop directive for a part."""
     whole, own = plan_of_part(state, owner, part)
     if entry.name not in DIRECTIVES:
-        raise Refusal("a part of a strategy takes loop directives alone", directives=listed(DIRECTIVES))
+        raise Refusal("a part of a strategy accepts loop directives only", directives=listed(DIRECTIVES))
     check_part_of_blocks(whole, part, entry.name, arguments, state.gpu is not None)
     uses = replace(state.uses, stages={**state.uses.stages, whole.name: whole})
     after = entry.apply(replace(state, uses=uses, plans={**state.plans, whole.name: own}), whole.name, **arguments)

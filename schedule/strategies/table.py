@@ -233,7 +233,8 @@ def check_scan(state: State, name: str) -> None:
     blocks = scanned[0].name if strategy_name(state, name) != "serial" else None
     if strategy_name(state, name) == "runs" and (len(scanned) > 2 or scanned[-1].kind not in ("serial", "vector")):
         raise Refusal(
-            f'data decides how long the runs of "{name}" are', f'leave "{scanned[1].name}" whole, or in lanes'
+            f'the lengths of the runs of "{name}" depend on the data, so their loop can be neither split nor parallel',
+            f'leave "{scanned[1].name}" serial, or vectorize it as a whole',
         )
     for k, loop in enumerate(scanned):
         alone = blocks is not None or has_block_alone(stage, plan)
@@ -246,22 +247,23 @@ def check_scan(state: State, name: str) -> None:
             )
         if loop.kind == "vector" and k + 1 < len(scanned):
             raise Refusal(
-                f'lanes of "{loop.name}" would run side by side over "{scanned[k + 1].name}", whose order counts',
+                f'lanes of "{loop.name}" would run "{scanned[k + 1].name}" out of order, and the result depends on the order',
                 f'vectorize "{scanned[-1].name}"',
             )
         if loop.kind == "vector" and stage.scan is not None:
             check_lanes_of_operator(stage)
         if loop.kind == "vector" and stage.scan is not None and loop.name in fused_loops(plan.relations):
             raise Refusal(
-                f'lanes of "{loop.name}", which is fused, need not all have an element to scan',
-                "leave the loops along the scan apart",
+                f'"{loop.name}" is a fused loop, in which some lanes may have no element to scan',
+                "leave the loops along the scan unfused",
             )
         if stage.filter and position(plan, loop.name) != k:
             raise Refusal(
-                f'"{name}" keeps whole rows: loops along "{loop.name}" stand outside the others', "leave them there"
+                f'"{name}" keeps whole rows, so loops along "{loop.name}" must stand outside the others',
+                "leave these loops outermost",
             )
         if stage.filter and loop.kind == "vector" and len(stage.axes) > 1:
-            raise Refusal(f'"{name}" keeps whole rows', f'vectorize "{stage.axes[-1].name}"')
+            raise Refusal(f'"{name}" keeps or drops whole rows, one at a time', f'vectorize "{stage.axes[-1].name}"')
 
 
 def check_update(state: State, name: str) -> None:
@@ -278,27 +280,27 @@ def check_update(state: State, name: str) -> None:
             check_atomic(name, stage.reduction, True, f'leave "{loop.name}" serial')  # threads of a block share bins
             together = True
         if k in steps and loop.kind == "parallel" and not together:
-            remedy = "unique_indices=True, if they are"
+            remedy = "unique_indices=True, if no two indices are equal"
             if stage.update.mode == "combine":
                 remedy = 'strategy("private") or strategy("atomic")'
-            raise Refusal(f'steps of "{loop.name}" may meet one element of "{name}"', remedy)
+            raise Refusal(f'two iterations of "{loop.name}" may update the same element of "{name}"', remedy)
         if k in steps[:-1] and loop.kind == "vector" and stage.update.mode == "set":
             last = plan.loops[steps[-1]].name
             raise Refusal(
-                f'lanes of "{loop.name}" would run side by side over "{last}", whose order counts: the last value wins',
-                f'vectorize "{last}", or unique_indices=True, if they are',
+                f'lanes of "{loop.name}" would run the updates of "{last}" out of order, and the last value written must win',
+                f'vectorize "{last}", or unique_indices=True, if no two indices are equal',
             )
         axes = set(axes_of(plan, loop.name))
         if strategy_name(state, name) == "sorted":
             check_sorted(stage, plan, k, steps)
         if whole & axes and axes - whole:
             raise Refusal(
-                f'the steps of "{name}" do not run through all that "{loop.name}" is fused of',
-                "leave those loops apart",
+                f'"{loop.name}" fuses an axis of "{name}" that its updates index with an axis that they run through',
+                "leave these loops unfused",
             )
         if k < steps[-1] and whole & axes:
             raise Refusal(
-                f'the steps of "{name}" choose among the iterations of "{loop.name}": they run once, not in every iteration',
+                f'the updates of "{name}" index the elements of "{loop.name}": they run once, not in every iteration of that loop',
                 f'reorder "{loop.name}" inside "{plan.loops[steps[-1]].name}"',
             )
 
@@ -307,11 +309,14 @@ def check_sorted(stage: Stage, plan: StagePlan, k: int, steps: list[int]) -> Non
     """Refuses loops that the counting passes of `sorted` cannot have: lanes over steps, and rows inside the steps."""
     loop, whole = plan.loops[k], {axis.name for axis in stage.whole_axes}
     if k in steps and loop.kind == "vector":
-        raise Refusal(f'steps of "{stage.name}" are counted and moved one by one', "vectorize what is set first")
+        raise Refusal(
+            f'strategy "sorted" counts and moves the updates of "{stage.name}" one by one',
+            "vectorize an axis of the destination",
+        )
     if k > steps[0] and k not in steps and not whole & set(axes_of(plan, loop.name)):
         outermost = plan.loops[steps[0]].name
         raise Refusal(
-            f'steps of "{stage.name}" would move whole rows of "{loop.name}"',
+            f'strategy "sorted" moves single values, and each update of "{stage.name}" would move a whole row along "{loop.name}"',
             f'reorder "{loop.name}" outside "{outermost}", or strategy("private")',
         )
 
@@ -330,10 +335,16 @@ def check_triangle(state: State, name: str) -> None:
         return
     if isinstance(plan.compute, At) or state.gpu is not None:
         where = "on a GPU" if state.gpu is not None else "in loops of other stages"
-        raise Refusal(f'"{name}" is mirrored once its triangle is made, {where} never', f's["{name}"].root()')
+        raise Refusal(
+            f'strategy "triangle" mirrors "{name}" once its triangle is complete, which is not possible {where}',
+            f's["{name}"].root()',
+        )
     first = next((loop for loop in plan.loops if is_reduction(stage, plan, loop.name)), None)
     if first is not None and first.kind == "parallel":
-        raise Refusal(f'chunks of "{first.name}" make results of which the others are copies', "parallel rows")
+        raise Refusal(
+            f'strategy "triangle" copies complete results, and parallel chunks of "{first.name}" would make partial ones',
+            "parallel rows",
+        )
 
 
 def check_flat(state: State, name: str) -> None:
@@ -343,7 +354,7 @@ def check_flat(state: State, name: str) -> None:
         host = flat_axis(state, at.stage)
         if host is not None and (at.loop == host.name or at is plan.compute_with):
             raise Refusal(
-                f'blocks of "{at.stage}" end inside of segments: they have no iterations for "{name}"',
+                f'strategy "flat" gives "{at.stage}" blocks of values instead of a loop over segments, so "{name}" has no loop to be placed at',
                 f's["{name}"].root()',
             )
     along = flat_axis(state, name)
@@ -353,19 +364,27 @@ def check_flat(state: State, name: str) -> None:
     own = [loop for loop in plan.loops if axis in axes_of(plan, loop.name)]
     if isinstance(plan.compute, At) and _moves_along(state, name, along, plan.compute.stage, plan.compute.loop):
         raise Refusal(
-            f'every iteration of "{plan.compute.loop}" would look for its segments among all values',
+            f'strategy "flat" would search all values for segments in every iteration of "{plan.compute.loop}"',
             f's["{name}"].root()',
         )
     if plan.compute_with is not None:
-        raise Refusal(f'blocks of "{name}" end inside of segments: they have no rounds to share', f's["{name}"].root()')
+        raise Refusal(
+            f'strategy "flat" gives "{name}" blocks of values instead of a loop over segments, so there is no loop to share',
+            f's["{name}"].root()',
+        )
     if [loop.name for loop in own] != [axis] or last.kind != "serial":
-        raise Refusal(f'blocks of values, by threads, take the place of loops over "{axis}"', 'strategy("rows")')
+        raise Refusal(
+            f'strategy "flat" replaces the loop over "{axis}" by parallel blocks of values', 'strategy("rows")'
+        )
     if last.name != axis:
-        raise Refusal(f'blocks of "{name}" hold parts of segments', f'reorder "{axis}" inside "{last.name}"')
+        raise Refusal(
+            f'the blocks of strategy "flat" hold parts of segments, so the loop of "{name}" over segments must be innermost',
+            f'reorder "{axis}" inside "{last.name}"',
+        )
     around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
     lanes = next((loop.name for loop in (*around, *plan.loops) if loop.kind == "vector"), None)
     if lanes is not None:
-        raise Refusal(f'lanes of "{lanes}" would each have blocks of their own', 'strategy("rows")')
+        raise Refusal(f'each lane of "{lanes}" would need blocks of its own for strategy "flat"', 'strategy("rows")')
 
 
 def check_sort(state: State, name: str) -> None:
@@ -380,18 +399,25 @@ def check_sort(state: State, name: str) -> None:
         if by_comparison and loop.name == axis and loop.kind == "vector":
             continue
         remedy = {
-            "vector": 'strategy("quicksort"), of one key, has lanes',
-            "parallel": "chunks= of its strategy are for threads",
+            "vector": 'strategy("quicksort"), which has vector lanes for sorts of one key',
+            "parallel": "strategy(…, chunks=…), whose chunks run in parallel",
         }
         raise Refusal(
-            f'"{name}" goes through "{axis}" in passes of its own', remedy.get(loop.kind, "directives for other axes")
+            f'the strategy of "{name}" sorts along "{axis}" in passes of its own, which take no loop directives',
+            remedy.get(loop.kind, "directives for the other axes"),
         )
     if plan.loops[-1].name != axis:
-        raise Refusal(f'"{name}" is sorted along "{axis}", as a whole', f'reorder "{axis}" inside the others')
+        raise Refusal(
+            f'"{name}" is sorted along the whole of "{axis}", whose loop must be innermost',
+            f'reorder "{axis}" inside the others',
+        )
     if strategy_name(state, name) in BY_BLOCKS:
         _check_blocks_of_sort(state, name)
     if any(loop.kind == "vector" and loop.name != axis for loop in plan.loops):
-        raise Refusal(f'"{name}" branches at every element', "parallel, or nothing")
+        raise Refusal(
+            f'the sort "{name}" branches at every element, so vector lanes cannot sort several rows at once',
+            "parallel, or a serial loop",
+        )
 
 
 def _check_blocks_of_sort(state: State, name: str) -> None:
@@ -410,13 +436,14 @@ def _check_blocks_of_sort(state: State, name: str) -> None:
     if several is not None:
         blocks = several.level.startswith("block") and several in plan.loops
         raise Refusal(
-            f'its blocks are those of the device, and iterations of "{several.name}" would have some each',
+            f'the strategy sorts with all blocks of the device, and iterations of "{several.name}" would run several sorts at once',
             'strategy("three_phase")' if blocks else 'strategy("radix")',
         )
     numbers = numbers_of_sort(state.stage(name), plan)
     if state.gpu is not None and numbers["threads"] > state.gpu.threads:
         raise Refusal(
-            f"a block would have {numbers['threads']} threads, and it may have {state.gpu.threads}", "fewer threads"
+            f"a block would have {numbers['threads']} threads, and the device allows {state.gpu.threads}",
+            "fewer threads",
         )
 
 
@@ -429,19 +456,27 @@ def check_reads_of_steps(state: State, producer: str, at: At) -> None:
     if fold is None or not strategies_of(target):
         return
     if target.sort:
-        raise Refusal(f'"{at.stage}" goes through "{at.loop}" in passes of its own', f's["{producer}"].root()')
+        raise Refusal(
+            f'the strategy of "{at.stage}" sorts along "{at.loop}" in passes of its own, and no stage can be placed in them',
+            f's["{producer}"].root()',
+        )
     if producer in stages_read(state, loads_in(*fold.combine, *fold.neutral)):
-        raise Refusal(f'the operator of "{at.stage}" reads it, outside those loops too', f's["{producer}"].root()')
+        raise Refusal(
+            f'the operator of "{at.stage}" reads "{producer}" outside those loops too', f's["{producer}"].root()'
+        )
     if (
         target.filter
         and not is_reduction(target, plan, at.loop)
         and producer in stages_read(state, loads_in(fold.values[0]))
     ):
-        raise Refusal(f'what "{at.stage}" keeps is decided outside "{at.loop}"', f's["{producer}"].root()')
+        raise Refusal(
+            f'the predicate of "{at.stage}" reads "{producer}" outside loop "{at.loop}"', f's["{producer}"].root()'
+        )
     whole = {axis.name for axis in target.whole_axes} if target.update else set()
     if whole & set(axes_of(plan, at.loop)) and producer in stages_read(state, loads_in(*fold.values)):
         raise Refusal(
-            f'the steps of "{at.stage}" read it, and they do not run through "{at.loop}"', f's["{producer}"].root()'
+            f'the updates of "{at.stage}" read "{producer}", and they run outside loop "{at.loop}"',
+            f's["{producer}"].root()',
         )
 
 
@@ -459,7 +494,7 @@ def check_scan_placement(state: State, name: str, reader: str, loop: str) -> Non
     outer = [f'"{reader}" {each.name}' for each in plan.loops if each.name not in moving]
     verb = "chooses elements along" if stage.update else "goes in order along"
     raise Refusal(
-        f'"{name}" {verb} "{axis.name}", and every iteration of "{loop}" would go through all of it again',
+        f'"{name}" {verb} "{axis.name}", and every iteration of "{loop}" would compute the whole axis again',
         f's["{name}"].root()',
         places=listed(["root", *outer]),
     )

@@ -116,13 +116,13 @@ def _truth(node: ast.expr, sizes: Mapping[str, Expr], example: str) -> Expr:
             right = _number(each, sizes)
             name = COMPARISONS.get(type(operator))
             if name is None:
-                raise Refusal(f"`{ast.unparse(node)}` compares in a way that sizes do not have", example)
+                raise Refusal(f"`{ast.unparse(node)}` uses a comparison that sizes do not support", example)
             link = Op(name, bool_, (left, right))
             total = link if total is None else Op("logical_and", bool_, (total, link))
             left = right
         assert total is not None
         return total
-    raise Refusal(f"`{ast.unparse(node)}` is no test", example, sizes=listed(sizes))
+    raise Refusal(f"`{ast.unparse(node)}` is not a test: a test compares sizes", example, sizes=listed(sizes))
 
 
 def _number(node: ast.expr, sizes: Mapping[str, Expr]) -> Expr:

@@ -469,8 +469,8 @@ def table_changed_in_rounds(x: rd.i64["h", "w"]):
 COPIED = [
     (kept_as_well, "s[0]", "the old contents are a result as well; take what is needed of "),
     (read_afterwards, "m", "reads the old contents later, in line "),
-    (the_same_twice, "loop_1/update_1", "it becomes several states"),
-    (table_changed_in_rounds, "x", "it is not this loop's own"),
+    (the_same_twice, "loop_1/update_1", "the array becomes several states of the loop"),
+    (table_changed_in_rounds, "x", "the array does not belong to this loop"),
 ]
 
 

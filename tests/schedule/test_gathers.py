@@ -86,7 +86,7 @@ def test_loops_over_steps_keep_them():
 @pytest.mark.parametrize(
     ("say", "why"),
     [
-        (lambda s: s["loop_1/update_1"].parallel("ry").strategy("gather"), "say the strategy before them"),
+        (lambda s: s["loop_1/update_1"].parallel("ry").strategy("gather"), "then directives for the new loops"),
         (lambda s: s["loop_1/update_1"].strategy("gather").strategy("gather"), "strategies none"),
         (lambda s: s["loop_1/update_1"].when("h > 9").strategy("gather"), "both branches are of one stage"),
     ],

@@ -298,7 +298,7 @@ def test_blocks_look_further_back_than_one_look_reaches() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "stage", "why"),
     [
-        (rows, "s", 'elements are rows along "x", and blocks of a GPU hand single values on'),
+        (rows, "s", 'elements are rows along "x", and blocks of a GPU pass only single values'),
         (branching, "s", 'the operator of "s" branches, loops, reads or may fail'),
     ],
 )

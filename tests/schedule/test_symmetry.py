@@ -132,7 +132,7 @@ def test_products_side_by_side_have_triangles_of_their_own():
     ("said", "why"),
     [
         (lambda s: s["c"].strategy("triangle").parallel("r"), "results of which the others are copies"),
-        (lambda s: s["c"].strategy("square"), 'there is no strategy "square"'),
+        (lambda s: s["c"].strategy("square"), 'no strategy "square"'),
     ],
 )
 def test_refusals(said, why):

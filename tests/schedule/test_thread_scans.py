@@ -69,7 +69,7 @@ def test_threads_scan_what_the_program_says(table: str, name: str) -> None:
 
 
 def test_rows_that_are_scanned_together_are_not_dealt_out() -> None:
-    with pytest.raises(ScheduleError, match="its elements are rows"):
+    with pytest.raises(ScheduleError, match="the elements of the scan are rows"):
         on_threads("scans", "every_column")
 
 
