@@ -197,7 +197,7 @@ def test_blocks_that_no_device_has_are_refused() -> None:
     with pytest.raises(ScheduleError, match="would have 16 threads, and the device allows 8"):
         small["s"].strategy("three_phase", threads=16)
     unordered = Schedule(form_stages(tens.trace()), (), Machine(gpu=Gpu()))
-    with pytest.raises(ScheduleError, match="blocks wait for one another"):
+    with pytest.raises(ScheduleError, match="each block of a chain waits"):
         unordered["s"].strategy("chain")
 
 

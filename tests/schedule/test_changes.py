@@ -511,5 +511,5 @@ def test_steps_at_an_axis_and_a_number_from_data_may_meet(name):
 
     x, k = np.arange(100) + 1, np.arange(100)[::-1].copy()
     assert (moved(x, k) == moved.interpret(x, k)).all()
-    with pytest.raises(rd.ScheduleError, match="may meet one element"):
+    with pytest.raises(rd.ScheduleError, match="may update the same element"):
         moved.schedule()["update_1"].parallel("r")

@@ -80,7 +80,7 @@ def test_parts_are_combined_in_the_order_of_the_tree(case: str, subgroup: int) -
     [
         ({"axis": "ri", "subgroup": 3}, "a power of two, not 3"),
         ({"axis": "ri", "subgroup": 8}, "at most 4 threads can exchange values"),
-        ({"axis": "x", "subgroup": 4}, '"x" is no loop of a reduction'),
+        ({"axis": "x", "subgroup": 4}, '"x" is not a loop of a reduction'),
         ({"axis": "ri", "subgroup": 4, "place": "thread.y"}, 'neighbours along "thread.x", not "thread.y"'),
     ],
 )

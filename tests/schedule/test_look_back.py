@@ -299,7 +299,7 @@ def test_blocks_look_further_back_than_one_look_reaches() -> None:
     ("algorithm", "stage", "why"),
     [
         (rows, "s", 'elements are rows along "x", and blocks of a GPU pass only single values'),
-        (branching, "s", 'the operator of "s" branches, loops, reads or may fail'),
+        (branching, "s", 'the operator of "s" branches, loops, reads arrays or may fault'),
     ],
 )
 def test_what_blocks_cannot_hand_on_is_refused(algorithm: Any, stage: str, why: str) -> None:

@@ -178,15 +178,15 @@ def test_what_branches_read_instead_of_copies_is_checked():
     ("said", "why"),
     [
         (lambda s: s["rows"].when("k > 4"), 'there is no size "k"'),
-        (lambda s: s["rows"].when("w"), "`w` is no test"),
+        (lambda s: s["rows"].when("w"), "`w` is not a test"),
         (lambda s: s["rows"].when("w > 4").when("w > 5"), "a branch has no branches of its own"),
         (lambda s: (s["rows"].when("w > 4"), s["rows"].when("w > 4")), "that test has a branch already"),
         (lambda s: s["rows"].when("w > 4").inline(), "a branch of one stage cannot contain inline"),
-        (lambda s: s["rows"].when("w > 4").store(pad=3), "store would hold in one branch"),
+        (lambda s: s["rows"].when("w > 4").store(pad=3), "a branch of one stage cannot contain store"),
         (lambda s: s["rows"].when("w > 4").vectorize("z"), 'has no axis "z"'),
         (
             lambda s: (s["rows"].when("w > 4"), s["rows"].compute_at("sums", "x")),
-            "so its loops are not always the same",
+            "so its loops differ from branch to branch",
         ),
         (lambda s: (s["sums"].when("x > 4"), s["rows"].compute_at("sums", "x")), '"sums" has branches'),
         (lambda s: (s["rows"].compute_at("sums", "x"), s["sums"].when("x > 4")), '"sums" has branches'),

@@ -124,9 +124,9 @@ def test_rows_lanes_and_other_stages_in_the_loop_are_refused():
         in_strips(rows, "serial")
     with pytest.raises(rd.ScheduleError, match="lanes of part"):
         in_strips(exponentials, "serial")["sums"].vectorize("r")
-    with pytest.raises(rd.ScheduleError, match="made in order or in lanes"):
+    with pytest.raises(rd.ScheduleError, match="computed in order or in vector lanes"):
         exponentials.schedule()["sums"].strategy("serial").part("values").parallel("step")
-    with pytest.raises(rd.ScheduleError, match="one strip of steps at a time"):
+    with pytest.raises(rd.ScheduleError, match="one block of updates at a time"):
         exponentials.schedule()["sums"].strategy("serial").part("values").vectorize("step")
 
 

@@ -131,7 +131,7 @@ def test_products_side_by_side_have_triangles_of_their_own():
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (lambda s: s["c"].strategy("triangle").parallel("r"), "results of which the others are copies"),
+        (lambda s: s["c"].strategy("triangle").parallel("r"), "copies complete results"),
         (lambda s: s["c"].strategy("square"), 'no strategy "square"'),
     ],
 )
