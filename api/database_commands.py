@@ -87,7 +87,9 @@ def compared(records: list[Record]) -> tuple[str, str, str]:
 def db_best(
     database: DatabaseFile,
     program: Annotated[str, typer.Argument(metavar="FILE.py:ALG", help="a Python file and an algorithm in it")],
-    sizes: Annotated[str, typer.Option("--sizes", metavar="h=480,w=640", help="the sizes it is wanted for")] = "",
+    sizes: Annotated[
+        str, typer.Option("--sizes", metavar="h=480,w=640", help="the sizes for which the schedule is wanted")
+    ] = "",
     target: TargetName = "llvm",
     set_: Statics = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, for --schedule, instead of Python")] = False,
@@ -111,8 +113,12 @@ def db_best(
 
 @db_app.command("merge")
 def db_merge(
-    into: Annotated[Path, typer.Argument(metavar="INTO.db", help="the database that grows; made where there is none")],
-    others: Annotated[list[Path], typer.Argument(metavar="FILE.db…", help="those whose measurements it takes over")],
+    into: Annotated[
+        Path, typer.Argument(metavar="INTO.db", help="the database to which measurements are added; created if missing")
+    ],
+    others: Annotated[
+        list[Path], typer.Argument(metavar="FILE.db…", help="the databases whose measurements are added")
+    ],
     traceback: Traceback = False,
 ) -> None:
     """Add the measurements of other databases to one; what it has already is left alone. Of a damaged one, what can be read is added."""
@@ -140,7 +146,7 @@ def db_export(
 
 @db_app.command("import")
 def db_import(
-    database: Annotated[Path, typer.Argument(metavar="FILE.db", help="the database; made where there is none")],
+    database: Annotated[Path, typer.Argument(metavar="FILE.db", help="the database; created if missing")],
     text: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="what `raido db export` wrote")],
     traceback: Traceback = False,
 ) -> None:

@@ -45,17 +45,21 @@ def tune(
     sizes: Annotated[
         list[str] | None,
         typer.Option(
-            "--sizes", metavar="h=480,w=640", help="sizes for which arrays are made up; again for a job with others"
+            "--sizes",
+            metavar="h=480,w=640",
+            help="sizes of generated arrays; repeat the option for a job of other sizes",
         ),
     ] = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("-i", "--input", metavar="FILE", help="instead of sizes: .npy files, images or numbers, in order"),
+        typer.Option(
+            "-i", "--input", metavar="FILE", help="inputs, instead of sizes: .npy files, images or numbers, in order"
+        ),
     ] = None,
     trials: Annotated[int | None, typer.Option(min=0, help="schedules to try (200); 0: the model's own choice")] = None,
     minutes: Annotated[float | None, typer.Option(help="stop each job after that many minutes")] = None,
     db: Annotated[Path | None, typer.Option(metavar="FILE", help="the database of measurements (tuning.db)")] = None,
-    seed: Annotated[int | None, typer.Option(help="of the search and of made-up arrays (0)")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed of the search and of generated arrays (0)")] = None,
     target: TargetName = "llvm",
     space: Annotated[
         str | None,
@@ -67,7 +71,9 @@ def tune(
     ranges: Annotated[
         list[str] | None,
         typer.Option(
-            "--range", metavar="x=0:n", help="made-up elements lie from the first below the second; x=offsets:n grow"
+            "--range",
+            metavar="x=0:n",
+            help="generated elements of x are in [0, n); x=offsets:n gives increasing offsets",
         ),
     ] = None,
     set_: Statics = None,
@@ -76,12 +82,12 @@ def tune(
         typer.Option(
             "--limit",
             metavar="run=5",
-            help="what a candidate may use: seconds to compile, to run, for the first run of the default schedule (first); "
+            help="limits of a candidate: seconds to compile, to run, for the first run of the default schedule (first); "
             "times slower than that; bytes of memory, compile_memory",
         ),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="how far, relatively, results may be off that folds of floats bear on")
+        float | None, typer.Option(help="relative error allowed in results that depend on folds of floats")
     ] = None,
     workers: Annotated[
         str | None,
@@ -94,7 +100,7 @@ def tune(
         Path | None, typer.Option(metavar="FILE.pem", help="with tls://: the certificate of the cluster's authority")
     ] = None,
     tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE.pem", help="with tls://: the certificate of this side")
+        Path | None, typer.Option(metavar="FILE.pem", help="with tls://: the certificate of this process")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE.pem", help="with tls://: its private key")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE.html", help="write a report, for screen or paper")] = None,
@@ -121,7 +127,7 @@ def tune(
         defaults["limits"] = dict(map(_limit, limits))
     if program.endswith((".toml", ".json")):
         if sizes or inputs or ranges or set_ or space:
-            raise ArgumentError(f"--sizes, --input, --range, --set and --space of a job stand in {program}")
+            raise ArgumentError(f"--sizes, --input, --range, --set and --space of a job are given in {program}")
         works = read_job_file(Path(program), defaults)
     else:
         works = _works(program, sizes, inputs, ranges, set_, space, target, defaults)
@@ -197,7 +203,7 @@ def _run(work: Work, database_of: Callable[[Work], Database], cluster: Cluster) 
             text = (
                 f"{job.progress.title}: interrupted after {tried} of {work.trials} trials, which are kept in {work.db}"
             )
-        complain(f"{text}; the same command goes on")
+        complain(f"{text}; the same command continues the job")
         raise
 
 

@@ -58,7 +58,7 @@ def open_database(db: str | os.PathLike[str], trials: int) -> Iterator[Database]
 
 def _refuse_others(algorithm: Any) -> None:
     if not hasattr(algorithm, "schedule"):
-        raise ArgumentError(f"what is tuned is an algorithm, made by @rd.algorithm, not {algorithm!r}")
+        raise ArgumentError(f"rd.autotune takes an algorithm, made by @rd.algorithm, not {algorithm!r}")
 
 
 def _check_names(algorithm: Any, given: Mapping[str, Any]) -> None:
@@ -71,7 +71,7 @@ def _check_names(algorithm: Any, given: Mapping[str, Any]) -> None:
     if unknown is not None:
         near = ", ".join(f"{word}=" for word in near_names(unknown, {*options, *static}))
         if unknown in ("sizes", "inputs"):
-            near = f"rd.autotune({algorithm.name}, {'{...}' if unknown == 'sizes' else '(x, ...)'}): {unknown} stand second"
+            near = f"rd.autotune({algorithm.name}, {'{...}' if unknown == 'sizes' else '(x, ...)'}), with {unknown} as the second argument"
         head = f"rd.autotune has no option {unknown!r}, and {algorithm.name} no static parameter of that name"
         raise ArgumentError(explain(head, **{"try": near or None, "options": ", ".join(sorted(options))}))
     free = static - set(algorithm.fixed)
@@ -141,7 +141,7 @@ def prepare_job(
     signature = compilation_for(program, chosen, None, {}).signature
     if arguments is not None and ranges:
         raise ArgumentError(
-            "`ranges` says from what arrays are made up, and these are given: leave it out, or give sizes"
+            "`ranges` describes generated arrays, and the arrays are given: leave `ranges` out, or give sizes"
         )
     inputs = (
         made_up_inputs(program, signature, sizes, ranges, seed)

@@ -31,7 +31,7 @@ def whole_number(value: Any, name: str, least: int | None = 0) -> int:
 def check_search(search: Any) -> None:
     """Raises `ArgumentError` for an unknown kind of search."""
     if search not in SEARCHES:
-        raise ArgumentError(f"search={search!r}: there is {', '.join(SEARCHES)}")
+        raise ArgumentError(f"search={search!r} is unknown; the searches are {', '.join(SEARCHES)}")
 
 
 def check_minutes(minutes: Any) -> None:
@@ -66,7 +66,7 @@ def check_workers(workers: Any, tls: Any = None) -> None:
 def _check_pem(path: Any, what: str) -> None:
     try:
         if b"-----BEGIN " not in read_bytes(path):
-            raise Unreadable("there is no -----BEGIN in it, which files in PEM have")
+            raise Unreadable("the file has no -----BEGIN line, which every PEM file has")
     except (Unreadable, TypeError) as error:
         raise ArgumentError(f"{what} cannot be used: {error}") from None
 
@@ -75,7 +75,7 @@ def check_runs_here(target: Target) -> None:
     """Raises `TargetError` for a target whose code this machine cannot run."""
     if not target.runs_here:
         raise TargetError(
-            f"this machine cannot run code for {target}, so it cannot measure any: name workers= that can, or trials=0, "
+            f"this machine cannot run code for {target}, so it cannot measure any: give workers= that can, or trials=0, "
             "which runs nothing"
         )
 
@@ -89,11 +89,11 @@ def settings_of(kind: type[Settings], given: Any, name: str) -> Settings:
     known = {field.name: field.type for field in fields(kind)}
     if not isinstance(given, Mapping):
         raise ArgumentError(
-            f'{name} is a table, such as {{"{next(iter(known))}": 1}}, not {given!r}; it may say {", ".join(known)}'
+            f'{name} is a table, such as {{"{next(iter(known))}": 1}}, not {given!r}; its keys are {", ".join(known)}'
         )
     for key, value in given.items():
         if key not in known:
-            raise ArgumentError(f"{name}: there is no {key!r}; there is {', '.join(known)}")
+            raise ArgumentError(f"{name} has no key {key!r}; its keys are {', '.join(known)}")
         if known[key] == "int":
             whole_number(value, f"{name}: {key}")
         elif not (_is_number(value) and value >= 0):

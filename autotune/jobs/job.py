@@ -160,7 +160,7 @@ class Job:
         state = self.database.job(self.digest)
         self._begun, self._spent_before = time.monotonic(), 0.0 if state is None else state.spent
         self.progress.records = self.database.records(job=self.digest)
-        self._tell("waiting for another process, which is at the same job")
+        self._tell("waiting for another process that runs the same job")
         return len(self.progress.records)
 
     def _read(self) -> JobState:
@@ -191,7 +191,7 @@ class Job:
         for measurement in measurer.measure([Request(default.key, default.schedule.to_json())]):
             if measurement.best is None:
                 why = f"({measurement.failure}): {measurement.detail}"
-                raise TuningError(f"{self.task.program.name}: the schedule to begin with fails {why}")
+                raise TuningError(f"{self.task.program.name}: the initial schedule fails {why}")
             self._keep(self._record(default, measurement, "default", 0, guide))
 
     def _search(self, measurer: Measurer, guide: Guide | None) -> str:

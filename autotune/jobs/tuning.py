@@ -151,7 +151,7 @@ class Tuning(NearAttributes):
         sizes = size_text(self.sizes)
         where = f"{self.name} on {self.target}{' at ' if sizes else ''}{sizes}"
         if self.unmeasured:
-            what = "the default schedule" if self.tuned == self.default else "another than the default schedule"
+            what = "the default schedule" if self.tuned == self.default else "a schedule other than the default one"
             return f"{where}: {what}; nothing was measured"
         took = f" in {self.seconds:.0f} s" if self.seconds else ""
         best = milliseconds((self.record.median if self.finals else self.record.best) or 0)

@@ -169,11 +169,11 @@ class ClusterMeasurer:
         except _WithoutTask as error:
             return error
         except distributed.KilledWorker as error:
-            return _Lost(f"the workers that took it died, one after another: {error}")
+            return _Lost(f"the workers that took the candidate died, one after another: {error}")
         except (distributed.CancelledError, OSError, RuntimeError) as error:
             if self._client.status != "running":
                 raise self._gone(error) from None
-            return _Lost(f"the cluster did not do it: {error}")
+            return _Lost(f"the cluster did not measure the candidate: {error}")
 
     def _send_task(self, workers: list[str] | None = None) -> None:
         """Sends the task to workers, by their addresses, or to all; ignores workers that have gone."""
@@ -195,7 +195,7 @@ class ClusterMeasurer:
     def _gone(self, error: BaseException) -> TuningError:
         lines = {
             "why": str(error) or type(error).__name__,
-            "try": "the same command, when it is there again: it goes on",
+            "try": "the same command, once the scheduler runs again: the job continues",
         }
         return TuningError(explain(f"the dask scheduler at {self._address} is gone", **lines))
 

@@ -91,7 +91,7 @@ def _fastest(records: Sequence[Record], references: Mapping[tuple[str, float], R
         if record is reference and all(each.key == record.key for each in records):
             return record, "the default schedule: no other was measured"
         if record is reference:
-            return record, "the default schedule, which nothing measured was better than"
+            return record, "the default schedule: no measured schedule was faster"
         times = f"{milliseconds(record.median or 0)} against {milliseconds(reference.median or 0)} of the default"
         return record, f"{times}, in turns"
     record = min(records, key=lambda each: each.best or math.inf)

@@ -298,7 +298,7 @@ _REMEDIES = (  # by what SQLite, or a check of ours, says
     ("unable to open", "a file in a folder that you may write in"),
     ("-wal", "a copy of both files in a folder that you may write in"),
     ("-journal", "a copy of it without that file, which raido does not write"),
-    ("locked", "again, when whoever else writes to it has done so"),
+    ("locked", "again, once the other process has finished writing"),
     (f"knows format {FORMAT}", "the version of raido that wrote it, or a later one"),
     ("another program", "another file"),
     ("not a database", "another file"),

@@ -47,8 +47,8 @@ OF_GPUS = ("bind",)
 
 LEFT_OUT = {
     "tensorize": "matrix units take one shape of loops, and the default schedule has it wherever it is legal",
-    "tile": "it is split and reorder, which are asked for",
-    "align": "it pays where quotients of an axis are read, by a number that the program says",
+    "tile": "tile is split and reorder, which are choices of their own",
+    "align": "align pays where quotients of an axis are read, by a divisor that the program decides",
 }
 
 

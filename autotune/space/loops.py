@@ -79,7 +79,7 @@ def ask_loops(walk: Walk, stage: str) -> None:
     for loop in () if is_of_blocks(stage) else loops:
         ask_tail(walk, sketch, loop)
     if not has_loops_said(walk.state, stage):
-        raise DeadEnd(f"{stage}: nothing was said of its loops after all")
+        raise DeadEnd(f"{stage}: no choice changed its loops")
 
 
 def ask_strip(walk: Walk, stage: str, steps: str) -> None:

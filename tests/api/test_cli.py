@@ -246,7 +246,7 @@ def test_libraries_for_cuda_have_code_for_the_architectures_that_are_named(progr
     ("target", "names", "said"),
     [
         ("cuda:sm_90", "sm_8", "architectures= has 'sm_8'"),
-        ("llvm", "sm_80", 'for programs for CUDA, and this one is for "llvm": say --target cuda:sm_90'),
+        ("llvm", "sm_80", 'for programs for CUDA, and this one is for "llvm": give --target cuda:sm_90'),
     ],
 )
 def test_architectures_that_there_are_not(
