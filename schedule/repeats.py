@@ -38,7 +38,7 @@ class Repeat:
 
     def __str__(self) -> str:
         times = f"{self.times:.1f}" if self.times < 10 else f"{self.times:.0f}"
-        return f'"{self.stage}" is computed {times} times over (sizes that are not known taken as {SIZE})'
+        return f'"{self.stage}" is computed {times} times (unknown sizes taken as {SIZE})'
 
 
 def repeats(nest: Nest, stages: Iterable[AnyStage], variants: Iterable[Variant]) -> list[Repeat]:

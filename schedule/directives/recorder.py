@@ -50,7 +50,7 @@ def deed(directive: str) -> str:
     first, second, *_ = RULES[directive].phrase.split()
     if second in ("axis", "axes"):
         return first
-    return directive if first == directive or second == "stage" else f"say .{directive}(…) of"
+    return directive if first == directive or second == "stage" else f"apply .{directive}(…) to"
 
 
 def rule(

@@ -323,14 +323,14 @@ def asked_scope(job: Job, shape: tuple[Expr, ...], itemsize: int, builder: Build
         return scope
     counts = [ix.constant_value(extent) for extent in shape]
     held = f"[{', '.join(ix.text(extent) for extent in shape)}]"
-    why = f"an iteration needs {held} of it, which has no constant size" if None in counts else ""
+    why = f"an iteration needs {held} of the stage, which has no constant size" if None in counts else ""
     if not why and scope != "shared" and prod(count or 0 for count in counts) * itemsize > MOST_STACK:
-        why = f"an iteration needs {held} of it, more than {MOST_STACK >> 10} KiB"
-    remedy = 'tile the loop that it is computed at in all axes, or scope="heap"'
+        why = f"an iteration needs {held} of the stage, more than {MOST_STACK >> 10} KiB"
+    remedy = 'tile in all axes the loop at which the stage is computed, or scope="heap"'
     level = {"shared": "block", "local": "thread"}.get(scope)
     if level is not None and not builder.inside(level):
-        why = f"no loop around it is bound to {level}s"
-        remedy = f'compute it inside a loop that is bound to "{level}.x", or scope="heap"'
+        why = f"no loop around the stage is bound to {level}s"
+        remedy = f'compute the stage inside a loop that is bound to "{level}.x", or scope="heap"'
     if why:
         headline = f'cannot keep stage "{job.stage.name}" in scope "{scope}"'
         site = place(job.stage.site) + "   " + job.stage.site.text if job.stage.site else None

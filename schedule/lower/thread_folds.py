@@ -294,6 +294,6 @@ def _first_inside(job: Job, position: int) -> int:
 def refused(work: Work, loop: LoopPlan, why: str, remedy: str) -> ScheduleError:
     """The error for a loop that cannot be distributed over threads as it stands."""
     stage = work.job.stage
-    headline = f'cannot deal out "{loop.name}" of stage "{stage.name}" to threads'
+    headline = f'cannot distribute loop "{loop.name}" of stage "{stage.name}" over threads'
     line = place(stage.site) + "   " + stage.site.text if stage.site else None
     return ScheduleError(explain(headline, algorithm=line, why=why, **{"try": remedy}))

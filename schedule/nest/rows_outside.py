@@ -87,12 +87,13 @@ def in_order(loop: For | While, order: RowOrder) -> list[Statement]:
     iterations = iterations_of(loop)
     rows = None if iterations is None else by_rows(iterations, order.depth, uneven=not order.between)
     if rows is None or (order.between and isinstance(loop, While)):
-        raise Refusal(f'iterations of "{loop.stage}" do not keep to rows', 'strategy("whole")')
+        raise Refusal(f'iterations of "{loop.stage}" depend on other rows', 'strategy("whole")')
     outer, parallel = rows.first.loops[0], order.loops[0].kind == "parallel"
     if rows.in_lanes and parallel and not order.piece and order.depth == 1:
         row = order.loops[0].name
         raise Refusal(
-            f'lanes make rows of "{loop.stage}", and threads take pieces of them', f'split("{row}", 256) first'
+            f'vector lanes compute rows of "{loop.stage}" together, and threads would split these rows',
+            f'split("{row}", 256) first',
         )
     how = {"kind": order.loops[0].kind, "grain": order.loops[0].grain, "dynamic": order.loops[0].dynamic}
     how |= {"stage": loop.stage, "loop": order.loops[0].name}

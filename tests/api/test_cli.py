@@ -109,7 +109,7 @@ def test_show_prints_code_for_a_gpu(program: str, capsys: pytest.CaptureFixture[
         assert run("show", program, "--as", kind, "--target", "vulkan:any") == 0
         assert word in capsys.readouterr().out
     assert run("show", program, "--as", "asm", "--target", "vulkan:any") == 1
-    assert "there is schedule, nest, kernels, tir, spirv" in capsys.readouterr().err
+    assert "the forms are schedule, nest, kernels, tir, spirv" in capsys.readouterr().err
 
 
 def test_show_writes_a_page(program: str, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_long_work_shows_a_bar_on_a_terminal(
         (["show", "{program}", "--set", "by"], "NAME=VALUE"),
         (["show", "{program}", "--set", "bye=3"], "no static parameter 'bye'"),
         (["show", "{program}", "--set", "by='x'"], "str in an expression"),
-        (["show", "{program}", "--as", "ptx"], "there is schedule, nest, gang, tir"),
+        (["show", "{program}", "--as", "ptx"], "the forms are schedule, nest, gang, tir"),
         (["show", "{program}", "--target", "metal"], 'unknown target "metal"'),
         (["show", "{program}", "--html", "{folder}/none/a.html"], "No such file or directory"),
         (["show", "{folder}/broken.py:f"], "SyntaxError"),

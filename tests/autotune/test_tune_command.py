@@ -191,7 +191,7 @@ def test_json_says_the_same_as_toml(folder: Path) -> None:
         (("{}", "--sizes", "h=3,w=4", "--space", "no.json"), "cannot read the schedule no.json"),
         (("jobs.toml",), "cannot read jobs.toml"),
         (("bad.toml",), "bad.toml: job 1: there is no `trails`; there is program, sizes"),
-        (("bad.toml", "--sizes", "h=3"), "stand in bad.toml"),
+        (("bad.toml", "--sizes", "h=3"), "are given in bad.toml"),
         (("empty.json",), "there is no [[job]]"),
         (("broken.toml",), "broken.toml: "),
     ],

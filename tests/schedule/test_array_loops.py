@@ -111,7 +111,7 @@ def test_rows_that_end_by_themselves() -> None:
 def test_iterations_that_do_not_keep_to_rows_are_refused_where_the_program_is_lowered() -> None:
     schedule = neighbours.schedule()
     by_rows(schedule)
-    with pytest.raises(ScheduleError, match=r'iterations of "loop_1" do not keep to rows(.|\n)*strategy\("whole"\)'):
+    with pytest.raises(ScheduleError, match=r'iterations of "loop_1" depend on other rows(.|\n)*strategy\("whole"\)'):
         neighbours.compile(schedule=schedule)
     assert "strategy" not in str(neighbours.schedule().complete())
 

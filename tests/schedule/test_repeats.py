@@ -41,7 +41,7 @@ def test_rows_made_for_each_row_that_reads_them() -> None:
     schedule = blur.schedule()
     schedule["rows"].compute_at("cols", "y")
     assert times(schedule) == {"rows": 3.0}
-    assert '# "rows" is computed 3.0 times over' in schedule.nest_text()
+    assert '# "rows" is computed 3.0 times' in schedule.nest_text()
 
 
 def test_strips_and_kept_rows_are_no_repetition() -> None:
