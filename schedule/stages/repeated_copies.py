@@ -37,7 +37,7 @@ REMEDIES: Mapping[str, str] = {
     BEGUN_AGAIN: _CHOICE,
     NOT_ITS_OWN: _CHOICE,
     TAKEN: "change {array} in sequence, each time the result of the change before",
-    SEVERAL_STATES: "carry {array} as one state",
+    SEVERAL_STATES: "carry the array as one state",
     NOT_MADE_HERE: "read that array where it is needed instead of carrying it as a state",
     NOT_WHOLE: _DEFAULTS,
     SHARED_LOOPS: _DEFAULTS,
