@@ -181,7 +181,10 @@ def test_json_says_the_same_as_toml(folder: Path) -> None:
             "limits has no key 'jump'; its keys are compile, run, slower",
         ),
         (("{}", "--sizes", "h=3,w=4", "--tolerance", "-1"), "tolerance must be a number from 0 on"),
-        (("{}", "--sizes", "h=3,w=4", "--search", "magic"), "search='magic' is unknown; the searches are model, random, grid"),
+        (
+            ("{}", "--sizes", "h=3,w=4", "--search", "magic"),
+            "search='magic' is unknown; the searches are model, random, grid",
+        ),
         (("{}", "--sizes", "h=3,w=4", "--db", "no/such.db"), "there is no folder no"),
         (("{}", "--sizes", "h=3,w=4", "--minutes", "0"), "minutes must be more than 0"),
         (("{}", "--sizes", "h=3,w=4", "--html", "no/page.html"), "no such folder: no"),
