@@ -1,8 +1,9 @@
-"""Python's memory while a compilation makes its hundreds of thousands of nodes: the cycle collector at rest, and answers kept meanwhile.
+"""Memory management while a compilation makes hundreds of thousands of nodes: fewer runs of Python's cycle collector, and memoised
+functions.
 
-Nodes hold no cycles, so they go as soon as nothing refers to them; yet every few hundred new ones let the collector walk them, and
-time and again all that the process holds: a quarter of the time that lowering takes. And many go that are soon made again: two thirds of
-the sums of indices of a tile have been asked for before.
+Nodes hold no cycles, so reference counting frees them; yet the collector would run for every few hundred new ones, and from time to time
+over all objects of the process: a quarter of the time that lowering takes. Many freed nodes are soon made again: two thirds of
+the sums of indices of a tile have been computed before.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-YOUNG = 200_000  # new objects, some 20 MB of them, between two walks
-ANSWERS = 1 << 12  # of a function that are kept: those about some tiles
+YOUNG = 200_000  # new objects between two runs of the collector: some 20 MB
+ANSWERS = 1 << 12  # memoised results of a function: as many as some tiles need
 _lock = threading.Lock()
-_usual: list[tuple[int, int, int]] = []  # the thresholds to go back to, one for each call that is under way
+_usual: list[tuple[int, int, int]] = []  # the thresholds to restore, one for each call in progress
 _forget: list[Callable[[], None]] = []
 
 
 def seldom_collected(function: F) -> F:
-    """The function, in whose calls the collector walks new objects every `YOUNG` of them; not at all where it is turned off."""
+    """A decorator: during calls of the function the collector runs once per `YOUNG` new objects, not at all where it is turned off."""
 
     @functools.wraps(function)
     def called(*args: Any, **options: Any) -> Any:
@@ -47,8 +48,11 @@ def seldom_collected(function: F) -> F:
 
 
 def kept_meanwhile(function: F) -> F:
-    """The function of nodes and numbers, whose last answers are kept until the calls of `seldom_collected` functions that are under way have
-    ended, or the next ones: nodes that an answer holds stay alive so long."""
+    """A decorator that memoises a function of nodes and numbers, for the last `ANSWERS` arguments, which keeps the nodes of its results
+    alive.
+
+    The memo is cleared when all calls of `seldom_collected` functions in progress, or else the next ones, have ended.
+    """
     kept = functools.lru_cache(ANSWERS)(function)
     _forget.append(kept.cache_clear)
     return kept  # type: ignore[return-value]

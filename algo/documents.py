@@ -1,8 +1,8 @@
-"""Documents that people and other programs write (schedules, jobs, measurements, models), read under one discipline.
+"""Strict reading of documents that people and other programs write: schedules, jobs, measurements, models.
 
-Whatever is wrong with one is `Unreadable`, with a reason in a few words, and nothing else is raised: the caller says what was read, from
-where, and what to do. JSON is read strictly, as RFC 8259 has it and a little closer: a key stands once in a table, numbers are finite and
-whole ones fit 64 bits, text is Unicode without lone surrogates, and nesting has an end. Every document that raido writes is of that kind.
+Any defect of a document is `Unreadable`, with a reason in a few words, and nothing else is raised: the caller adds what was read, from
+where, and the remedy. JSON is read as in RFC 8259, with further limits: a key occurs once in an object, numbers are finite and
+integers fit 64 bits, text is Unicode without lone surrogates, and nesting is bounded. Every document that raido writes conforms.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import stat
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-LARGEST = 1 << 30  # bytes of a document: those that raido writes have some thousands, a database as text some millions
-DEEPEST = 200  # brackets within each other: a schedule with choices within choices within choices has some twenty
+LARGEST = 1 << 30  # bytes of a document: raido writes some thousands, and some millions for a database as text
+DEEPEST = 200  # nested brackets: a schedule with three levels of choices has some twenty
 _KINDS: Mapping[Any, str] = {
     dict: "a table",
     list: "a list",
@@ -30,11 +30,11 @@ _Kind = TypeVar("_Kind")
 
 
 class Unreadable(ValueError):
-    """A document that is none, and why."""
+    """Raised for a document that cannot be read; the message is the reason."""
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a regular file; opening does not wait for a writer, as it would at a FIFO."""
+    """The content of a regular file; opening a FIFO does not wait for a writer."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -46,7 +46,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
             return file.read()
     except OSError as error:
         raise Unreadable("it is a folder" if isinstance(error, IsADirectoryError) else _said(error)) from None
-    except ValueError as error:  # a NUL in the path, or half of a pair of surrogates
+    except ValueError as error:  # a NUL or a lone surrogate in the path
         raise error if isinstance(error, Unreadable) else Unreadable("no file can have such a name") from None
 
 
@@ -59,7 +59,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def parse_json(text: str | bytes, deepest: int = DEEPEST) -> Any:
-    """The value of a JSON text that nests at most `deepest` brackets."""
+    """The value of a JSON text with at most `deepest` nested brackets."""
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         value = _JSON.decode(text)
@@ -74,13 +74,13 @@ def parse_json(text: str | bytes, deepest: int = DEEPEST) -> Any:
         raise Unreadable(f"it nests deeper than {deepest} brackets") from None
     except json.JSONDecodeError as error:
         raise Unreadable(f"it is not JSON: {error}") from None
-    except (ValueError, TypeError) as error:  # a surrogate, a number of thousands of digits; no text at all
+    except (ValueError, TypeError) as error:  # a lone surrogate, thousands of digits; a value that is not text
         raise Unreadable(f"it is not JSON: {str(error)[:200]}") from None
     return value
 
 
 def expect(value: Any, kind: type[_Kind], what: str) -> _Kind:
-    """The value, where it is of a kind (`float` takes whole numbers too); finite, where it is a number."""
+    """The value, checked to be of type `kind` (`float` accepts ints too) and finite; Unreadable otherwise."""
     found: Any = value
     kinds: Any = (int, float) if kind is float else kind
     if not isinstance(found, kinds) or (isinstance(found, bool) and kind is not bool):
@@ -91,14 +91,14 @@ def expect(value: Any, kind: type[_Kind], what: str) -> _Kind:
 
 
 def field(table: Mapping[str, Any], name: str, kind: type[_Kind], where: str) -> _Kind:
-    """The value under a name in a table."""
+    """The value of the field `name` of a table, checked to be of type `kind`; Unreadable where it is missing."""
     if name not in table:
         raise Unreadable(f"{where} has no `{name}`")
     return expect(table[name], kind, f"`{name}` of {where}")
 
 
 def shown(value: Any) -> str:
-    """A value for a message: short, whatever it is, and in printable characters."""
+    """The value for a message: shortened, and in printable characters."""
     return reprlib.repr(value)
 
 
@@ -131,7 +131,7 @@ _JSON = json.JSONDecoder(object_pairs_hook=_table, parse_int=_whole, parse_float
 
 
 def _check_text(value: Any) -> None:
-    """Unreadable for half of a pair of surrogates, which JSON can spell, and no file or terminal can take."""
+    """Raises Unreadable for a lone surrogate, which JSON can spell, and no file or terminal accepts."""
     pending = [value]
     while pending:
         each = pending.pop()

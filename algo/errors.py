@@ -1,4 +1,4 @@
-"""Every error a user of raido can meet, one class for each kind.
+"""The errors that users of raido can meet, one class for each kind.
 
 All derive from `RaidoError` and from the built-in exception that a Python programmer would expect to catch. The message is built
 where the fault is found; `explain` lays out its labelled lines in one way everywhere:
@@ -21,9 +21,10 @@ LONGEST_LINE = 1000  # characters of a line in a message: a dozen lines of a ter
 
 
 class RaidoError(Exception):
-    """Base of all errors that raido raises on purpose. Their text may quote files: it prints without control characters, in lines that end.
+    """The base class of all errors that raido raises on purpose.
 
-    A traceback prints a class as users find it, `raido.ShapeError`; one that is not public prints as its base.
+    The text may quote files: it is printed without control characters, and long lines are cut. A traceback names a class by its public
+    name, `raido.ShapeError`, and a class that is not public by that of its base.
     """
 
     _home = (__name__, "RaidoError")  # the module and the name of the class
@@ -55,7 +56,7 @@ class TraceError(RaidoError, TypeError):
 
 
 class DTypeError(RaidoError, TypeError):
-    """Element types that do not fit together.
+    """Dtypes that do not fit together.
 
     Example:
         >>> rd.algorithm(lambda a: a << 1).interpret(np.ones(3))
@@ -117,7 +118,7 @@ class ArgumentError(RaidoError, TypeError):
 
 
 class IndexOutOfRange(RaidoError, IndexError):
-    """A checked index left its dimension; names the user's line, the index and the size.
+    """A checked index is out of range of its dimension; names the user's line, the index and the size.
 
     Example:
         >>> rd.algorithm(lambda a, i: a[i]).interpret(np.ones(3), np.array([7]))
@@ -143,14 +144,14 @@ class ArithmeticFault(RaidoError, ArithmeticError):
 
 
 def _restored(home: tuple[str, str], arguments: tuple[Any, ...]) -> RaidoError:
-    """A pickled error."""
+    """The error from a pickle: the class at `home`, called with `arguments`."""
     return operator.attrgetter(home[1])(importlib.import_module(home[0]))(*arguments)
 
 
 class OperatorWarning(UserWarning):
-    """The operator of a fold or a scan is not associative; names the user's line, and three numbers that show it.
+    """The operator of a reduction or a scan is not associative; names the user's line, and three numbers that show it.
 
-    Operators on one number are tried on a few while tracing. Whoever knows that no such numbers come filters the warning:
+    An operator on single numbers is tested on a few numbers while tracing. If such numbers cannot occur, filter the warning:
     `warnings.simplefilter("ignore", rd.OperatorWarning)`.
 
     Example:
@@ -164,10 +165,11 @@ class OperatorWarning(UserWarning):
 
 
 class CopyWarning(UserWarning):
-    """A whole array is copied in every iteration of a loop, where a part of it changes; names the user's line and the array, as the loop's
-    body calls it, says why, in which line the old contents are needed, and what helps.
+    """Every iteration of a loop copies a whole array to change a part of it.
 
-    `Schedule.show()` says the same. Whoever means it filters the warning: `warnings.simplefilter("ignore", rd.CopyWarning)`.
+    The warning names the user's line and the array, by its name in the loop's body, the reason, the line in which the old contents are
+    needed, and a remedy. `Schedule.show()` reports the same. If the copy is intended, filter the warning: `warnings.simplefilter("ignore",
+    rd.CopyWarning)`.
 
     Example:
         >>> import warnings
@@ -206,15 +208,15 @@ class TargetError(RaidoError, ValueError):
 
 
 class CompileError(RaidoError, RuntimeError):
-    """Code generation failed: an internal fault of raido, with what to report."""
+    """Code generation failed: an internal fault of raido; the message says what to report."""
 
 
 class ExportError(RaidoError, RuntimeError):
-    """A library could not be written: no compiler, or an unwritable place."""
+    """A library could not be written: no compiler was found, or the place is not writable."""
 
 
 class TuningError(RaidoError, RuntimeError):
-    """A schedule could not be searched for: the program fails on the inputs, a database of measurements cannot be read, or a
+    """The search for a schedule failed: the program fails on the inputs, a database of measurements cannot be read, or a
     package that tuning needs is missing.
 
     Example:
@@ -232,7 +234,7 @@ def explain(headline: str, **lines: str | None) -> str:
 
 
 def clipped(text: str) -> str:
-    """The text, or its begin where it is longer than anybody reads: a name in a damaged file may have megabytes."""
+    """The text, cut after `LONGEST_LINE` characters: a name in a damaged file may have megabytes."""
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]} … ({len(text):,} characters)"
 
 

@@ -1,4 +1,4 @@
-"""Small pieces of HTML in which algorithms, schedules, executables, timings and tunings show themselves in a notebook.
+"""Pieces of HTML by which algorithms, schedules, executables, timings and tunings display themselves in a notebook.
 
 They carry no style of their own beyond what tables and text need, so that they look like the notebook, in light and dark.
 """
@@ -12,22 +12,22 @@ from raido.algo.printable import printable
 
 
 def text(words: str) -> str:
-    """Words as HTML, with every character that would be obeyed spelled out."""
+    """A text as HTML, escaped, with its control characters spelled out."""
     return escape(printable(words))
 
 
 def titled(title: str, *parts: str) -> str:
-    """A title in the font of code, and parts, which are HTML, below it."""
+    """A title in a code font, with parts, which are HTML, below it."""
     return f"<div><p><code><b>{text(title)}</b></code></p>{''.join(parts)}</div>"
 
 
 def listing(words: str) -> str:
-    """Lines of code."""
+    """Lines of code as preformatted HTML; "" for blank text."""
     return f'<pre style="text-align: left">{text(words.rstrip())}</pre>' if words.strip() else ""
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts."""
+    """A table of texts as HTML, with the given column heads."""
     head = "".join(f"<th>{text(h)}</th>" for h in heads)
     body = "".join("<tr>" + "".join(f"<td><code>{text(c)}</code></td>" for c in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"

@@ -1,4 +1,4 @@
-"""Text from elsewhere (files, databases, other machines) for a terminal, which would obey its control characters."""
+"""Text from elsewhere (files, databases, other machines) made safe for a terminal, which would obey its control characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OBEYED = re.compile(
 
 
 def printable(text: str) -> str:
-    """The text with every character that a terminal obeys, or that hides or reorders others, spelled out: `\\x1b`. Tabs and line feeds stay.
+    """The text with control characters, and characters that hide or reorder others, escaped as in `\\x1b`; tabs and line feeds stay.
 
     >>> printable("blur\\x1b[2J")
     'blur\\\\x1b[2J'

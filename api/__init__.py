@@ -2,8 +2,8 @@
 
     import raido as rd
 
-Algorithms are pure functions of arrays (`rd.algorithm`, the combinators and NumPy's functions by their names); schedules say how they
-run, targets on what. What lies above tracing is imported when it is first used.
+Algorithms are pure functions of arrays (`rd.algorithm`, the combinators, and NumPy's functions by their names); a schedule says how an
+algorithm runs, a target on what. The layers above tracing (schedules, targets, autotuning) are imported at their first use.
 """
 
 from __future__ import annotations
@@ -530,7 +530,7 @@ _LATER = {
     "Target": "raido.targets.target",
     "load": "raido.targets.export",
 }
-_LIBRARY = {  # families of NumPy's names that few programs need
+_LIBRARY = {  # NumPy's less common names by module, imported at first use
     "assembling": "append block broadcast_arrays broadcast_shapes delete insert resize trim_zeros unstack",
     "bits": "packbits unpackbits",
     "choosing": "apply_along_axis apply_over_axes compress extract fill_diagonal ix_ piecewise put_along_axis",
@@ -555,7 +555,7 @@ _LATER |= {name: f"raido.algo.library.{family}" for family, names in _LIBRARY.it
 
 publish(globals())
 
-if not TYPE_CHECKING:  # a name that there is not is an error for checkers of types, too
+if not TYPE_CHECKING:  # so that type checkers report unknown names, too
 
     def _found_later(name: str) -> Any:
         if name not in _LATER:

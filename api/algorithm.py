@@ -1,6 +1,6 @@
-"""The public `Algorithm`: the traced function of `raido.algo`, with what the layers above add: compiling, scheduling, running.
+"""The public class `Algorithm`: the traced function of `raido.algo` extended by compiling, scheduling and running.
 
-Everything above `raido.algo` is imported when first used, so that `import raido` stays quick.
+The packages above `raido.algo` are imported at their first use, so that `import raido` stays quick.
 """
 
 from __future__ import annotations
@@ -63,15 +63,18 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         db: str | os.PathLike[str] | None = None,
         **static: Any,
     ) -> Executable:
-        """Machine code for a target ("llvm" is this host) under a schedule (None: the default one).
+        """Compiles the algorithm to an executable for a target ("llvm": this host's CPU) under a schedule (None: the default schedule).
 
-        A schedule brings along the static (keyword-only) parameters, and the types, that it was made with: `f.compile(schedule=s)`.
-        Without a schedule they are given here, `f.compile(width=200)`, or are the defaults.
-        `sizes={"h": 480}` specialises; otherwise one executable serves all sizes. `like` are example arguments or types, needed where
-        parameters have no type. `unchecked=True` trusts every index: one out of range is then undefined. `db` is a database that
-        `rd.autotune` has written: the best schedule in it for this program, the target and the nearest sizes (those of `sizes`, else of
-        the arrays in `like`) is used, or the default where it has none; `exe.source("record")` says which, and why. Raises
-        `ScheduleError` for a schedule of another program, `TargetError`, `TuningError`, and what tracing raises.
+        A schedule brings along the values of static (keyword-only) parameters, and the types, that it was made with:
+        `f.compile(schedule=s)`. Without a schedule, static parameters are given here, `f.compile(width=200)`, or have their defaults.
+        `sizes={"h": 480}` specialises; otherwise one executable serves all sizes. `like` is a tuple or list of example arguments or types,
+        needed where parameters have no type. `unchecked=True` removes all checks: an index out of range is then undefined behaviour. `db`
+        is a database that `rd.autotune` has written: the best schedule in it for this program, the target and the nearest sizes (those of
+        `sizes`, else of the arrays in `like`) is used, or the default schedule where the database has none; `exe.source("record")` says
+        which, and why.
+
+        Errors: `ScheduleError` for a schedule of another program, `TargetError`, `TuningError`, `ArgumentError` for `schedule` beside `db`
+        or an unknown keyword, and all errors of tracing.
         """
         from raido.targets.compile import compile_program
         from raido.targets.target import Target
@@ -104,15 +107,16 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return compile_program(program, target, schedule, sizes=sizes, notes=notes)
 
     def _for_types(self, like: Sequence[Any], static: Mapping[str, Any]) -> Program:
-        """The program for the types or examples that `compile` was given."""
+        """The program traced for the types or example arguments given to `compile`."""
         return self.program_for(like, static, form="compile(like=({}))")
 
     def _size_names(self, like: Sequence[Any], static: Mapping[str, Any]) -> list[str]:
-        """The names of the sizes of the program for some types."""
+        """The names of the sizes of the program traced for the types in `like`."""
         return [size.name for size in self._for_types(like, static).sizes]
 
     def _refuse_options(self, method: str, given: Mapping[str, Any]) -> None:
-        """ArgumentError for a keyword of a method that is neither its option nor a parameter: with the call that takes it, or near names."""
+        """Raises ArgumentError for a keyword that is neither an option of `method` nor a parameter; suggests the call that takes it, or
+        near names."""
         signature = self.signature
         known = [*(d.name for d in signature.positional), *sorted({*signature.defaults, *signature.required})]
         unknown = next((name for name in given if name not in known), None)
@@ -161,7 +165,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         like: Sequence[Any],
         static: Mapping[str, Any],
     ) -> tuple[Schedule | None, str]:
-        """The best schedule in a database, or None, and why."""
+        """The best schedule in a database (None where it has none), and the reason as text."""
         from raido.algo.graph.bind_sizes import bind_sizes
         from raido.algo.trace.signature import is_type
         from raido.autotune.records.lookup import best_schedule
@@ -174,7 +178,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return best_schedule(db, graph, Target.parse(target), sizes)
 
     def _program_of(self, schedule: Schedule, like: Sequence[Any], static: Mapping[str, Any]) -> Program:
-        """The program that a schedule is for; ScheduleError when it is none of this algorithm."""
+        """The program that `schedule` was made for; ScheduleError when it is not a program of this algorithm."""
         from raido.schedule.fingerprint import fingerprint
         from raido.schedule.schedule import Schedule
 
@@ -189,7 +193,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return program
 
     def _apart(self, scheduled: Program, asked: Program) -> dict[str, str]:
-        """The reason why a schedule's program is not the one that was asked for, and the remedy: static parameters that differ come first."""
+        """The `why` and `try` lines of an error about a schedule of another program; differing static parameters are reported first."""
         defaults = {name: static_text(name, value) for name, value in self.signature.defaults.items()}
         of_schedule, of_call = ({**defaults, **program.static} for program in (scheduled, asked))
         if scheduled.name == asked.name and of_schedule.keys() == of_call.keys() and of_schedule != of_call:
@@ -210,10 +214,11 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
 
     @border
     def schedule(self, *like: Any, target: Any = "llvm", **static: Any) -> Schedule:
-        """A schedule with nothing said yet: the defaults fill in the rest, for `target` where no other is named. `like` as for `compile`.
+        """An empty schedule of the algorithm: default heuristics for `target` fill in all choices that no directive decides.
 
-        `static` are values of keyword-only parameters. The schedule is for the program with these values and brings them along, so that
-        `compile(schedule=s)` leaves them out; JSON of it is read for the same program.
+        `like` are example arguments or types, as for `compile`. `static` are values of keyword-only parameters: the schedule is for the
+        program with these values and brings them along, so that `compile(schedule=s)` leaves them out; JSON of it is read for the same
+        program.
 
         Example:
             >>> import raido as rd
@@ -237,7 +242,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return Schedule(form_stages(self.program_for(like, static, form="schedule({})")), (), Target.parse(target))
 
     def executable(self, program: Program, target: str | None = None) -> Executable:
-        """The executable of one of this algorithm's programs under its default schedule, made at first use."""
+        """The executable of one of this algorithm's programs under the default schedule; compiled at first use, then kept."""
         from raido.targets.compile import compile_program
 
         with self._lock:
@@ -248,7 +253,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return found[0]
 
     def run(self, *arrays: Any, out: Any = None, **static: Any) -> Any:
-        """The result for arrays: compiled on first use, with the default schedule, for the device that they are on."""
+        """Runs the algorithm on arrays under the default schedule, on the device that holds them; compiles it at first use."""
         on_host = not static and (out is None or type(out) is np.ndarray)
         found = self._by_kinds.get(tuple(map(type, arrays))) if on_host else None
         if found is not None:
@@ -265,9 +270,11 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return found(*arrays, out=out)
 
     def _kinds_of(self, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The kinds of arguments on the CPU, which decide the executable, if they are seen at a glance: their classes where all parameters have
-        types, else the dtype and rank of each array whose parameter has none. None for other arguments than plain arrays and numbers, and for
-        static parameters of other values."""
+        """A key of the executable for arguments on the CPU.
+
+        It has their classes where all parameters have types, else the dtype and rank of each array whose parameter has none. None instead of a key
+        when an argument is neither a plain array nor a number, or a static parameter has a value that can change.
+        """
         # No property: a type that there is not is an AttributeError, which a property would swallow.
         if "has_type" not in self.__dict__:
             self.__dict__["has_type"] = self._look_for_types()
@@ -289,7 +296,7 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
         return {}
 
     def _look_for_types(self) -> tuple[bool, ...] | None:
-        """Which positional parameters have types; None where static parameters have no value, or one that may change."""
+        """Whether each positional parameter has a type; None when a static parameter has no value, or a value that can change."""
         statics = {**self.signature.defaults, **self.fixed}
         if self.signature.required - set(statics) or not all(type(value) in _CONSTANTS for value in statics.values()):
             return None
@@ -301,7 +308,8 @@ _CONSTANTS = frozenset((bool, int, float, complex, str, type(None)))
 
 
 class Decorator(Protocol):
-    """The decorator that makes an algorithm of a function; the parameters of a `lambda` are arrays."""
+    """The type of `rd.algorithm(...)` with options: a function from a traced function to an `Algorithm`; parameters of a `lambda` are
+    arrays."""
 
     @overload
     def __call__(self, function: Callable[[Array], Inlined], /) -> Algorithm[Inlined]: ...
@@ -333,11 +341,12 @@ def algorithm(*, contract: bool = True, **types: Any) -> Decorator: ...
 def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool = True, **types: Any) -> Any:
     """Makes a function an algorithm: `@rd.algorithm`, or `@rd.algorithm(img="f32[h, w]")` with types as text.
 
-    `contract=False` rounds after every operation; otherwise `a * b + c` written in one expression is one fused multiply-add. `types`
-    go before annotations: `"f32[h, w]"`, `rd.f32["h", "w"]`, `rd.size`, tuples of these, and `returns`; `name="blur"` names an algorithm
-    whose function has no name, a `lambda`. Types as text, here or in
-    `Annotated[rd.Array, "f32[h, w]"]`, are what checkers of types accept. Raises `ArgumentError` for what is no function, and for a
-    parameter named like an option of calls or of `compile`.
+    `contract=False` rounds after every operation; otherwise `a * b + c` written in one expression is one fused multiply-add. `types` are
+    types by parameter name, and override annotations: `"f32[h, w]"`, `rd.f32["h", "w"]`, `rd.size`, tuples of these; `returns` is the type
+    of the result; `name="blur"` names an algorithm whose function has no name, a `lambda`. Types as text, here or in
+    `Annotated[rd.Array, "f32[h, w]"]`, are accepted by type checkers.
+
+    Errors: `ArgumentError` for an object that is not a function, and for a parameter with the name of an option of calls or of `compile`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -351,7 +360,7 @@ def algorithm(function: Callable[..., Any] | None = None, /, *, contract: bool =
 
 
 def _device_of(*arrays: Any) -> str | None:
-    """The device of the first array that is on one, as a target; None for arrays of the CPU."""
+    """The target name of the first array that is on a device; None when all arrays are on the CPU."""
     module = sys.modules.get("raido.targets.devices.array")  # None: nobody has made one
     for array in arrays:
         if array is None or isinstance(array, (np.ndarray, np.generic, int, float, str, list)):

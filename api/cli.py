@@ -36,7 +36,7 @@ An algorithm is named by FILE.py:ALG, a Python file and the name that stands bef
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=_HELP, rich_markup_mode=None
 )
-cache_app = typer.Typer(no_args_is_help=True, help="Look at the compiled programs kept on disk, or forget them.")
+cache_app = typer.Typer(no_args_is_help=True, help="List the compiled programs kept on disk, or delete them.")
 app.add_typer(cache_app, name="cache")
 app.add_typer(db_app, name="db")
 app.command()(tune)
@@ -124,7 +124,7 @@ def build(
         str | None,
         typer.Option(
             metavar="sm_80,sm_90,…",
-            help="of a program for CUDA, those that the library has code for; compute_75 is PTX",
+            help="for CUDA, the architectures that the library has code for; compute_75 is PTX",
         ),
     ] = None,
     traceback: Traceback = False,
@@ -139,7 +139,7 @@ def build(
     algorithm, parsed = find_algorithm(program, set_), rd.Target.parse(target)
     if architectures is not None and parsed.kind != "cuda":
         raise rd.ExportError(
-            f'--architectures is for programs for CUDA, and this one is for "{target}": say --target cuda:sm_90'
+            f'--architectures is for programs for CUDA, and this one is for "{target}": give --target cuda:sm_90'
         )
     with progress("compiling"):
         exe = algorithm.compile(parsed, find_schedule(schedule, program, algorithm), db=db)
@@ -157,7 +157,8 @@ def show(
         str, typer.Option("--as", metavar="KIND", help="nest, gang, schedule, tir, llvm, asm; kernels, spirv")
     ] = "nest",
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="write a page with all of it instead, for screen or paper")
+        Path | None,
+        typer.Option(metavar="FILE.html", help="write an HTML page with all forms instead, for screen or print"),
     ] = None,
     target: TargetName = "llvm",
     schedule: ScheduleName = None,
@@ -180,7 +181,7 @@ def show(
     chosen = chosen or algorithm.schedule(target=machine)
     work = compilation_for(chosen.graph.program, machine, chosen, {})
     if what not in work.sources:
-        raise rd.ArgumentError(f"--as {what!r}: there is {', '.join(work.sources)}")
+        raise rd.ArgumentError(f"--as {what!r} is unknown; the forms are {', '.join(work.sources)}")
     with progress("scheduling"):
         complete = work.schedule
     if html:
@@ -200,7 +201,7 @@ def show(
 
 
 def _say_record(exe: rd.Executable, db: Path | None) -> None:
-    """Which measurement of the database the schedule is, and why that one."""
+    """Prints on standard error which measurement of the database the schedule comes from, and why."""
     if db is not None:
         complain(exe.source("record"))
 
@@ -217,7 +218,7 @@ def _best_known(db: Path | None, algorithm: rd.Algorithm, target: rd.Target) -> 
 
 @app.command()
 def targets(traceback: Traceback = False) -> None:
-    """Say what this machine can compile for; for what not, why and what to install."""
+    """List the targets that this machine can compile for, and for each of the others the reason and what to install."""
     table = Table("target", "here", "what")
     for entry in rd.targets():
         table.add_row(entry.name, "yes" if entry.available else "no", entry.detail)
@@ -226,7 +227,8 @@ def targets(traceback: Traceback = False) -> None:
 
 @cache_app.command("show")
 def cache_show(
-    full: Annotated[bool, typer.Option("--full", help="whole keys and paths")] = False, traceback: Traceback = False
+    full: Annotated[bool, typer.Option("--full", help="print whole keys and paths")] = False,
+    traceback: Traceback = False,
 ) -> None:
     """List the compiled programs on disk, the most recently used first."""
     from raido.targets.cache import Cache
@@ -262,11 +264,11 @@ def cache_show(
 @cache_app.command("clear")
 def cache_clear(
     older: Annotated[
-        str | None, typer.Option(metavar="TIME", help="only what has not been used for that long: 30m, 12h, 7d, 2w")
+        str | None, typer.Option(metavar="TIME", help="only programs not used for that long: 30m, 12h, 7d, 2w")
     ] = None,
     traceback: Traceback = False,
 ) -> None:
-    """Forget all compiled programs, or those unused for some time."""
+    """Remove all compiled programs on disk, or those unused for some time."""
     from raido.targets.cache import Cache
 
     count = Cache().clear(_seconds(older) if older else 0.0)

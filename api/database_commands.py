@@ -1,4 +1,4 @@
-"""`raido db`: look at a database of measurements, put databases together, and move them about as text."""
+"""`raido db`: lists and merges databases of measurements, and converts them to and from text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ DatabaseFile = Annotated[Path, typer.Argument(metavar="FILE.db", help="a databas
 
 @db_app.command("list")
 def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
-    """List what was measured: program, sizes, target, trials and failures, the default's time, the best, and when.
+    """List what was measured: program, sizes, target, trials and failures, the default's time, the best time, and the date.
 
-    Programs of one name (others since, or with other --set) are told apart by the begin of their fingerprints. Times are in turns with
-    the default, where the job came so far, and of code for the sizes.
+    Programs of one name (changed since, or with other --set) are told apart by the first digits of their fingerprints. Times are those of
+    the finals, in which schedules run in turns with the default, or of the trials for a job without finals.
     """
     from raido.autotune.records.choose import size_text
     from raido.autotune.records.database import Database
@@ -35,7 +35,7 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
     with Database(database, create=False) as opened:
         groups: dict[tuple[str, ...], list[Record]] = {}
         for record in opened.records():
-            # what could not even be compiled ran on no machine, and belongs with the rest of its job
+            # a candidate that did not compile ran on no machine, and is listed with the rest of its job
             key = (record.name, record.program, size_text(record.sizes), record.target, record.job)
             groups.setdefault(key, []).append(record)
     rows = [("PROGRAM", "SIZES", "TARGET", "MACHINE", "TRIALS", "FAILED", "DEFAULT", "BEST", "TIMES AS FAST", "LAST")]
@@ -63,7 +63,7 @@ def db_list(database: DatabaseFile, traceback: Traceback = False) -> None:
 
 
 def compared(records: list[Record]) -> tuple[str, str, str]:
-    """The default's time and the best of a job, and how many times as fast that is: in turns where there are finals, else by the fastest
+    """The time of a job's default schedule, its best time, and their ratio, as text; from the last finals (runs in turns), else fastest
     runs."""
     from raido.autotune.records.choose import final_sets, in_turns, milliseconds
 
@@ -87,7 +87,9 @@ def compared(records: list[Record]) -> tuple[str, str, str]:
 def db_best(
     database: DatabaseFile,
     program: Annotated[str, typer.Argument(metavar="FILE.py:ALG", help="a Python file and an algorithm in it")],
-    sizes: Annotated[str, typer.Option("--sizes", metavar="h=480,w=640", help="the sizes it is wanted for")] = "",
+    sizes: Annotated[
+        str, typer.Option("--sizes", metavar="h=480,w=640", help="the sizes for which the schedule is wanted")
+    ] = "",
     target: TargetName = "llvm",
     set_: Statics = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, for --schedule, instead of Python")] = False,
@@ -111,8 +113,12 @@ def db_best(
 
 @db_app.command("merge")
 def db_merge(
-    into: Annotated[Path, typer.Argument(metavar="INTO.db", help="the database that grows; made where there is none")],
-    others: Annotated[list[Path], typer.Argument(metavar="FILE.db…", help="those whose measurements it takes over")],
+    into: Annotated[
+        Path, typer.Argument(metavar="INTO.db", help="the database to which measurements are added; created if missing")
+    ],
+    others: Annotated[
+        list[Path], typer.Argument(metavar="FILE.db…", help="the databases whose measurements are added")
+    ],
     traceback: Traceback = False,
 ) -> None:
     """Add the measurements of other databases to one; what it has already is left alone. Of a damaged one, what can be read is added."""
@@ -140,7 +146,7 @@ def db_export(
 
 @db_app.command("import")
 def db_import(
-    database: Annotated[Path, typer.Argument(metavar="FILE.db", help="the database; made where there is none")],
+    database: Annotated[Path, typer.Argument(metavar="FILE.db", help="the database; created if missing")],
     text: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="what `raido db export` wrote")],
     traceback: Traceback = False,
 ) -> None:

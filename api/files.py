@@ -1,8 +1,8 @@
-"""Arrays in files: `.npy`, and images where Pillow is installed.
+"""Reads and writes arrays in files: `.npy`, and images where Pillow is installed.
 
-An image becomes what the parameter asks for: f32/f64 parameters get values in 0 … 1, integer parameters the stored values; a rank-2
-parameter gets the brightness, `[3, h, w]` (or 4) colour planes, `[h, w, 3]` pixels. Results go back the same way. NumPy writes bf16 into
-`.npy` as two bytes without a meaning, which a parameter of bf16 gives them back.
+An image is converted to its parameter's type: f32 and f64 parameters get values in 0 … 1, integer parameters the stored values; a
+rank-2 parameter gets the brightness, `[3, h, w]` (or 4) colour planes, `[h, w, 3]` pixels. Results are converted back the same way.
+NumPy writes bf16 into `.npy` as two untyped bytes, which are read as bf16 again for a bf16 parameter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TWO_BYTES = np.dtype("V2")
 
 
 def read_array(text: str, name: str, kind: Any) -> Any:
-    """The value of one parameter from a `.npy` file, an image, or a number written out."""
+    """The value of the parameter `name` of type `kind`: read from a `.npy` file or an image, or the number that `text` spells."""
     path = Path(text)
     if "\0" in text or not os.path.lexists(path):
         try:
@@ -46,10 +46,10 @@ def read_array(text: str, name: str, kind: Any) -> Any:
 
 
 def _foreign(path: Path, read: Callable[[], Any]) -> Any:
-    """The value that another library reads from a file; any exception that it raises means that the file cannot be read."""
+    """The result of another library's reader of `path`; any exception of the reader becomes an ArgumentError."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of how NumPy reads headers and Pillow sizes; what matters is an error
+            warnings.simplefilter("ignore")  # NumPy's of headers, Pillow's of sizes; only errors matter
             return read()
     except Exception as error:
         said = str(error) or type(error).__name__
@@ -57,14 +57,14 @@ def _foreign(path: Path, read: Callable[[], Any]) -> Any:
 
 
 def check_output(path: Path) -> None:
-    """ArgumentError, before any work, for a file of an array that could not be written."""
+    """Raises ArgumentError, before any work, when an array could not be written to `path`."""
     if path.suffix != ".npy":
         _format(path)
     check_place(path)
 
 
 def check_place(path: Path) -> None:
-    """ArgumentError, before any work, for a file that could not be written where it is to be."""
+    """Raises ArgumentError, before any work, when `path` has no writable folder, or is a folder."""
     if not path.parent.is_dir():
         raise ArgumentError(f"no such folder: {path.parent}")
     if path.is_dir():
@@ -74,7 +74,7 @@ def check_place(path: Path) -> None:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Writes `.npy`, or an image; into a new file that replaces the old one only when it is complete."""
+    """Writes `.npy` or an image by the file's ending; an old file is replaced only when the new one is complete."""
     with replaced(path) as new, new.open("wb") as file:
         if path.suffix == ".npy":
             np.save(file, array)

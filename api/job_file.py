@@ -1,6 +1,6 @@
-"""Job files: what `raido tune` is to do, in TOML or JSON.
+"""Job files of `raido tune`, in TOML or JSON.
 
-    db = "tuning.db"          # these hold for every job that does not say otherwise
+    db = "tuning.db"          # keys outside of jobs are defaults of all jobs
     trials = 100
 
     [[job]]
@@ -13,7 +13,7 @@
     inputs = ["offsets.npy", "targets.npy"]
     minutes = 5
 
-Paths are relative to the file. What else a job may say: ranges, space, target, seed, search, limits, tolerance, db.
+Paths are relative to the file. Further keys of a job: ranges, space, target, seed, search, limits, tolerance, db.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WANTED: dict[str, tuple[str, tuple[type, ...]]] = {
 
 @dataclass(frozen=True)
 class Work:
-    """One job: an algorithm at certain sizes, or on certain inputs. `where`: the place in a job file that says so."""
+    """One tuning job: an algorithm at given sizes, or on given inputs. `where` is the job's place in a job file, "" without one."""
 
     program: str
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -66,17 +66,17 @@ class Work:
 
     @property
     def title(self) -> str:
-        """The job for a heading, without its sizes."""
+        """The job's program and static parameters, for a heading."""
         return " ".join([self.program, *self.statics])
 
     @property
     def about(self) -> str:
-        """The job for an error: where a file says it, else its title and sizes."""
+        """The job's name in an error: its place in a job file, else its title and sizes."""
         return self.where or " ".join([self.title, *(f"{name}={value}" for name, value in self.sizes.items())])
 
 
 def read_job_file(path: Path, given: Mapping[str, Any]) -> list[Work]:
-    """The jobs in a file; `given` are options of the command line, which come before the file's. ArgumentError says what is wrong."""
+    """The jobs in a file; `given` are options of the command line, which override the file's. ArgumentError for a malformed file."""
     data = _parsed(path)
     _check_keys(path, data, (*_SHARED, "job"), "")
     jobs = data.get("job")

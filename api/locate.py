@@ -1,4 +1,4 @@
-"""Finding what the command line names: `FILE.py:ALG`, its static parameters, and a schedule for it."""
+"""Resolves the command line's `FILE.py:ALG`, static parameters and schedules to objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def load_module(path: Path) -> ModuleType:
-    """Runs a Python file as a module, with its own folder on the path as when it is run itself."""
+    """Imports a Python file as a module, once, with the file's folder on `sys.path` as when it is run as a script."""
     path = path.resolve()
     if not path.is_file():
         raise ArgumentError(f"no such file: {path}")
@@ -45,7 +45,7 @@ def load_module(path: Path) -> ModuleType:
 
 
 def _failure(error: BaseException, path: Path) -> str:
-    """The error that ended a file, and its line."""
+    """The text of the exception that ended the import of a file, with its line in the file."""
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg}" + (f" (line {error.lineno})" if error.lineno else "")
     if isinstance(error, SystemExit):
@@ -59,7 +59,7 @@ def _line(error: BaseException, path: Path) -> str:
 
 
 def split_program(program: str) -> tuple[Path, str]:
-    """`FILE.py:ALG` as a path and a name."""
+    """Splits `FILE.py:ALG` into a path and a name."""
     file, colon, name = program.rpartition(":")
     if not colon or not name.isidentifier():
         raise ArgumentError(f"{program!r} does not name an algorithm: write FILE.py:ALG")
@@ -86,7 +86,7 @@ def _static(text: str) -> tuple[str, Any]:
         raise ArgumentError(f"--set {text!r}: write NAME=VALUE")
     try:
         return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: brackets within brackets
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: deeply nested brackets
         return name, value
 
 

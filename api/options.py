@@ -26,4 +26,4 @@ DatabaseName = Annotated[
 Statics = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a keyword-only parameter of the algorithm")
 ]
-Traceback = Annotated[bool, typer.Option("--traceback", help="show where an error comes from")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="show the Python traceback of an error")]

@@ -1,7 +1,7 @@
-"""`raido show --html`: one page about an algorithm under a schedule, readable without a network, on a screen in light or dark and on paper.
+"""`raido show --html`: one page about an algorithm under a schedule, readable offline, on a screen in light or dark, and on paper.
 
-It shows the user's lines, the schedule with every default written out, the stages with their axes and places, the loop nest with what
-each kind of line is in a colour of its own, and, folded away and not on paper, the machine code.
+The page shows the user's source lines, the schedule with every default written out, the stages with their axes and compute sites, the
+loop nest coloured by kind of line, and, folded away and left out in print, the machine code.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ summary { font-size: 1.05rem; font-weight: 600; margin: 2rem 0 .4rem; cursor: po
 
 
 def write_page(path: Path, title: str, schedule: Schedule, code: str | None = None) -> None:
-    """Writes the page of a complete schedule, into a new file that replaces an old one when it is whole."""
+    """Writes the page of a complete schedule; an old file is replaced only when the new one is complete."""
     write_whole(path, render_page(title, schedule, code))
 
 
 def write_whole(path: Path, page: str) -> None:
-    """Writes text, its control characters spelled out, into a new file that replaces an old one when it is whole."""
+    """Writes text with its control characters escaped; an old file is replaced only when the new one is complete."""
     with replaced(path) as new:
         new.write_text(printable(page), encoding="utf-8")
 
@@ -83,7 +83,7 @@ def _type(array: Any) -> str:
 
 
 def _source(schedule: Schedule) -> str:
-    """The user's lines from which the stages come, in their order, with numbers."""
+    """The user's source lines that stages come from, numbered, in the order of files and lines, as HTML."""
     sites = {(s.file, s.line): s.text for s in schedule.graph.program.sites.values() if s.line}
     several = len({file for file, _ in sites}) > 1
     rows = []
@@ -94,7 +94,7 @@ def _source(schedule: Schedule) -> str:
 
 
 def _stages(schedule: Schedule) -> list[tuple[str, ...]]:
-    """Each stage: its names, its axes, where it is computed, and the user's line."""
+    """One row for each stage: its names, its axes, its placement directives, and the number of its source line."""
     from raido.schedule.stages.reads import flatten
 
     rows = []
@@ -117,7 +117,7 @@ _LINE = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS
 
 
 def _coloured(nest: str) -> str:
-    """The loop nest, with loops, tests, memory and checks marked."""
+    """The loop nest as HTML, with loops, tests, memory and checks each in a class of their own."""
     lines = []
     for line in nest.splitlines():
         found = _LINE.match(line)

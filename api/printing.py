@@ -1,4 +1,4 @@
-"""How the command line says something: whatever stood in a file or a database is shown, never obeyed by the terminal."""
+"""Output of the command line; control characters in text from files and databases are escaped, so that a terminal does not obey them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def complain(text: object) -> None:
 
 
 def take_any_text() -> None:
-    """From here on, characters that the terminal's encoding lacks are spelled out; printing them would be an error."""
+    """Sets standard output and error to escape the characters that their encoding lacks, instead of raising UnicodeEncodeError."""
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError):  # a stream that is no file, or closed
+        with contextlib.suppress(AttributeError, ValueError):  # a stream that is not a file, or is closed
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""`progress`: what long work shows on a terminal: what is being done and for how long, from the first second on."""
+"""`progress`: names long work on a terminal, with the time it has taken, after its first second."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PATIENCE = 1.0  # seconds: what is done sooner needs no bar
+PATIENCE = 1.0  # seconds: shorter work needs no bar
 
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """A moving bar and the time, on standard error, while work that takes more than a second goes on; nothing where no terminal is."""
+    """Shows a moving bar and the elapsed time on standard error while the block runs for more than a second; nothing without a terminal."""
     if not sys.stderr.isatty():
         yield
         return

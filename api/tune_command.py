@@ -1,4 +1,4 @@
-"""`raido tune`: search for fast schedules of one algorithm, or of all that a job file lists."""
+"""`raido tune`: searches for fast schedules of one algorithm, or of all jobs in a job file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The cluster that measures a job: the address of a dask scheduler, and the files to encrypt with; None: on this machine."""
+    """The cluster that measures a job: the address of a dask scheduler (None: this machine measures), and its TLS files."""
 
     address: str | None
     tls: Mapping[str, Path] | None
@@ -45,17 +45,21 @@ def tune(
     sizes: Annotated[
         list[str] | None,
         typer.Option(
-            "--sizes", metavar="h=480,w=640", help="sizes for which arrays are made up; again for a job with others"
+            "--sizes",
+            metavar="h=480,w=640",
+            help="sizes of generated arrays; repeat the option for a job of other sizes",
         ),
     ] = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("-i", "--input", metavar="FILE", help="instead of sizes: .npy files, images or numbers, in order"),
+        typer.Option(
+            "-i", "--input", metavar="FILE", help="inputs, instead of sizes: .npy files, images or numbers, in order"
+        ),
     ] = None,
     trials: Annotated[int | None, typer.Option(min=0, help="schedules to try (200); 0: the model's own choice")] = None,
     minutes: Annotated[float | None, typer.Option(help="stop each job after that many minutes")] = None,
     db: Annotated[Path | None, typer.Option(metavar="FILE", help="the database of measurements (tuning.db)")] = None,
-    seed: Annotated[int | None, typer.Option(help="of the search and of made-up arrays (0)")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed of the search and of generated arrays (0)")] = None,
     target: TargetName = "llvm",
     space: Annotated[
         str | None,
@@ -67,7 +71,9 @@ def tune(
     ranges: Annotated[
         list[str] | None,
         typer.Option(
-            "--range", metavar="x=0:n", help="made-up elements lie from the first below the second; x=offsets:n grow"
+            "--range",
+            metavar="x=0:n",
+            help="generated elements of x are in [0, n); x=offsets:n gives increasing offsets",
         ),
     ] = None,
     set_: Statics = None,
@@ -76,12 +82,12 @@ def tune(
         typer.Option(
             "--limit",
             metavar="run=5",
-            help="what a candidate may use: seconds to compile, to run, for the first run of the default schedule (first); "
+            help="limits of a candidate: seconds to compile, to run, for the first run of the default schedule (first); "
             "times slower than that; bytes of memory, compile_memory",
         ),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="how far, relatively, results may be off that folds of floats bear on")
+        float | None, typer.Option(help="relative error allowed in results that depend on folds of floats")
     ] = None,
     workers: Annotated[
         str | None,
@@ -94,7 +100,7 @@ def tune(
         Path | None, typer.Option(metavar="FILE.pem", help="with tls://: the certificate of the cluster's authority")
     ] = None,
     tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE.pem", help="with tls://: the certificate of this side")
+        Path | None, typer.Option(metavar="FILE.pem", help="with tls://: the certificate of this process")
     ] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE.pem", help="with tls://: its private key")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE.html", help="write a report, for screen or paper")] = None,
@@ -121,7 +127,7 @@ def tune(
         defaults["limits"] = dict(map(_limit, limits))
     if program.endswith((".toml", ".json")):
         if sizes or inputs or ranges or set_ or space:
-            raise ArgumentError(f"--sizes, --input, --range, --set and --space of a job stand in {program}")
+            raise ArgumentError(f"--sizes, --input, --range, --set and --space of a job are given in {program}")
         works = read_job_file(Path(program), defaults)
     else:
         works = _works(program, sizes, inputs, ranges, set_, space, target, defaults)
@@ -162,7 +168,7 @@ def tune(
 
 
 def _check(work: Work, cluster: Cluster) -> None:
-    """ArgumentError, which names the job, for one that could not be run."""
+    """Raises ArgumentError, which names the job, when the job cannot be prepared."""
     try:
         _job(work, cluster)
     except RaidoError as error:
@@ -170,7 +176,7 @@ def _check(work: Work, cluster: Cluster) -> None:
 
 
 def _check_reports(works: Sequence[Work], html: Path | None, plot: Path | None, output: Path | None) -> None:
-    """ArgumentError or TuningError, before any work, for a report that could not be written in the end."""
+    """Raises ArgumentError or TuningError, before any work, when a report could not be written in the end."""
     for number in range(len(works)):
         for path in filter(None, (html, plot, output)):
             check_place(_numbered(path, number))
@@ -184,7 +190,7 @@ def _check_reports(works: Sequence[Work], html: Path | None, plot: Path | None, 
 
 
 def _run(work: Work, database_of: Callable[[Work], Database], cluster: Cluster) -> Tuning:
-    """Runs a job; when it is interrupted, says how to go on."""
+    """Runs a job; after an interruption, prints how many trials are kept and that the same command resumes."""
     from raido.autotune.jobs.autotune import watched
 
     job = _job(work, cluster)(database_of(work))
@@ -197,7 +203,7 @@ def _run(work: Work, database_of: Callable[[Work], Database], cluster: Cluster) 
             text = (
                 f"{job.progress.title}: interrupted after {tried} of {work.trials} trials, which are kept in {work.db}"
             )
-        complain(f"{text}; the same command goes on")
+        complain(f"{text}; the same command continues the job")
         raise
 
 
@@ -251,7 +257,7 @@ def _works(
 
 
 def parse_sizes(text: str) -> dict[str, int]:
-    """Sizes as the command line takes them: h=480,w=640."""
+    """Parses sizes of the command line, "h=480,w=640", into a dict."""
     found = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
@@ -291,7 +297,7 @@ def _numbered(path: Path, number: int) -> Path: ...
 @overload
 def _numbered(path: Path | None, number: int) -> Path | None: ...
 def _numbered(path: Path | None, number: int) -> Path | None:
-    """The file for one of several jobs: report.html, report-2.html, …"""
+    """The path of the report of job `number` among several: report.html for 0, report-2.html for 1, …"""
     if path is None or not number:
         return path
     return path.with_stem(f"{path.stem}-{number + 1}")

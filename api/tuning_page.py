@@ -1,7 +1,7 @@
-"""`raido tune --html`: one page about a job, readable without a network, on a screen and on paper.
+"""`raido tune --html`: one page about a tuning job, readable offline, on a screen and on paper.
 
-What was found and by how much, the plots as drawings that scale, the finalists, the best schedule beside the default, failures by kind,
-and, folded away and not on paper, every trial.
+The page shows the best time and its speed-up, the plots as SVG, the finalists, the best schedule beside the default, failures by kind,
+and, folded away and left out in print, every trial.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ figure { margin: 1rem 0; background: #fff; padding: .5rem; border-radius: 6px } 
 
 
 def write_tuning_page(path: Path, title: str, tuning: Tuning) -> None:
-    """Writes the report of a job, into a new file that replaces an old one when it is whole."""
+    """Writes the report of a job; an old file is replaced only when the new one is complete."""
     write_whole(path, render_tuning_page(title, tuning))
 
 
@@ -70,7 +70,7 @@ def render_tuning_page(title: str, tuning: Tuning) -> str:
 
 
 def _drawing(tuning: Tuning) -> str:
-    """The plots as SVG, without the parts of the file that only a file of its own needs."""
+    """The plots as an SVG element, without the XML prologue of a file."""
     from raido.autotune.jobs.plots import plot_curves
 
     text = io.StringIO()
@@ -96,7 +96,7 @@ def _finalists(tuning: Tuning) -> str:
 
 
 def _schedule(schedule: Schedule, other: Schedule) -> str:
-    """The steps, stage by stage; those that the other lacks are marked, for eyes that see no colours too."""
+    """The directives stage by stage as HTML; directives that `other` lacks are marked by a sign beside their colour."""
     from raido.autotune.jobs.plots import schedule_lines
 
     lines = schedule_lines(schedule, other)

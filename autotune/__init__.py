@@ -1,4 +1,5 @@
-"""Which schedule: `rd.autotune(algorithm, inputs_or_sizes, target="llvm", trials=200, db="tuning.db", seed=0)` searches for the fastest."""
+"""Autotuning: `rd.autotune(algorithm, inputs_or_sizes, target="llvm", trials=200, db="tuning.db", seed=0)` searches for the fastest
+schedule."""
 
 from __future__ import annotations
 
@@ -40,27 +41,25 @@ def autotune(
 ) -> Tuning:
     """Searches for the fastest schedule of an algorithm, and keeps every measurement in a database.
 
-    inputs_or_sizes: what to run it on: a sequence of its arguments (arrays as in a call; one array may stand alone), or its sizes
-    by name, whole numbers, for which arrays are made up: floats in [0, 1), integers in 1 … 100, indices inside what they index.
-    ranges: from what arrays are made up instead, by name: {"x": (low, high)} with low <= x < high, numbers or sizes such as
-    "n - 1"; {"starts": ("offsets", "n")} for integers that grow from 0 to n. A record's arrays are "v_x", "v_y".
-    trials: how many schedules are tried; 0: none, nothing is searched, compiled or run, and `best` is the default schedule, with its
-    steps written out, or what the job's earlier runs have found. minutes: when to stop before that, of all runs of the job together.
-    db: the database, a path; a job that was interrupted goes on from there, one that is finished answers from it at once.
-    seed: of the search and of made-up arrays. space: a schedule with holes, or with a part said, to which the search keeps.
-    search: "model", "random" or "grid". tolerance: how far, relatively, results may be off that folds of floats bear on.
-    limits: what a candidate may use, such as {"run": 5.0, "memory": 8 << 30}: seconds to `compile`, to `run`, times `slower` than the
-    default schedule, seconds for the `first` run of that; bytes of `memory` and `compile_memory`. protocol: how it is timed, by
-    the fields of `Protocol`. workers: the address of a dask scheduler, "tcp://host:8786"; whoever reaches it can run code there and
-    here, so beyond one's own machine it is "tls://host:8786", with tls={"ca": "ca.pem", "cert": "me.pem", "key": "me.key"}.
-    builders: processes that compile at a time (0: as many as processors). like, static: as for `compile`. progress: whether to show
-    how it goes (None: on a terminal), or a function that is called with each step.
+    inputs_or_sizes: the inputs to tune for: a sequence of arguments (arrays as in a call; one array may stand alone), or sizes by name,
+    integers, for which arrays are generated: floats in [0, 1), integers in 1 … 100, indices inside the arrays that they index. ranges: the
+    contents of generated arrays instead, by name: {"x": (low, high)} with low <= x < high, numbers or sizes such as "n - 1"; {"starts":
+    ("offsets", "n")} for integers that grow from 0 to n. A record's arrays are "v_x", "v_y". trials: the number of schedules to try; 0:
+    nothing is searched, compiled or run, and `best` is the default schedule, with its directives written out, or the best of the job's
+    earlier runs. minutes: a limit before that, on all runs of the job together. db: the path of the database; an interrupted job continues
+    from there, a finished one is answered from it at once. seed: of the search and of generated arrays. space: a schedule with holes, or
+    with some directives, to which the search keeps. search: "model", "random" or "grid". tolerance: the relative error allowed in results
+    that depend on folds of floats. limits: bounds for a candidate, such as {"run": 5.0, "memory": 8 << 30}: seconds to `compile`, to `run`,
+    times `slower` than the default schedule, seconds for its `first` run; bytes of `memory` and `compile_memory`. protocol: the timing
+    protocol, by the fields of `Protocol`. workers: the address of a dask scheduler, "tcp://host:8786"; whoever reaches it can run code
+    there and here, so beyond one's own machine it is "tls://host:8786", with tls={"ca": "ca.pem", "cert": "me.pem", "key": "me.key"}.
+    builders: concurrent compiling processes (0: as many as processors). like, static: as for `compile`. progress: whether to show a live
+    view (None: on a terminal), or a function that is called at each step.
 
-    Gives a `Tuning`: `best`, a schedule for `compile(schedule=…)`, at these sizes `tuned` and elsewhere the default one; `speedup` over
-    the default schedule; `history`, a record for every trial; `diff()`; `plot(path)`; `compile()`, the executable under `best`.
-
-    Raises `ArgumentError` and `SizeMismatch` for a request that cannot be met, before any work; `TuningError` where the program cannot
-    be compiled or fails on the inputs, or the database cannot be used; KeyboardInterrupt loses at most the running trial.
+    Returns a `Tuning`: `best`, a schedule for `compile(schedule=…)`, at these sizes `tuned` and elsewhere the default one; `speedup` over
+    the default schedule; `history`, a record for every trial; `diff()`; `plot(path)`; `compile()`, the executable under `best`. Raises
+    `ArgumentError` and `SizeMismatch` for a request that cannot be met, before any work; `TuningError` where the program cannot be compiled
+    or fails on the inputs, or the database cannot be used; KeyboardInterrupt loses at most the running trial.
 
         tuning = rd.autotune(blur, {"h": 480, "w": 640}, trials=64)
         exe = blur.compile(schedule=tuning.best)

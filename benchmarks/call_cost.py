@@ -1,7 +1,8 @@
 """The cost of a call from Python: `python benchmarks/call_cost.py`.
 
-The sum of two arrays of 16 numbers, so that the call is all there is: raido's executable with `out=` and without, beside TVM's packed
-function of the same program, called through tvm_ffi with three arrays of its own. All in one process, in turn; the fastest turn of each counts.
+The program adds two arrays of 16 numbers, so that the call dominates: raido's executable with `out=` and without, beside TVM's packed
+function of the same program, called through tvm_ffi with three arrays of its own. All run in one process, in turn; the fastest turn of each
+counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """raido beside handwritten C and ISPC, Futhark, Halide and Numba: `python benchmarks/compare.py [ROW …]`.
 
 Every result is checked against NumPy first. A round runs each contestant once, in turn, on the same arrays; figures are medians over the
-rounds, and what counts are their ratios, since memory bandwidth drifts within minutes. The default's executable takes part twice: what it
-differs by from itself is noise. Each row is kept in benchmarks/results.json as soon as it is measured, with the machine's name, unless
-other processes disturbed it; `--write` puts all that are kept into docs/benchmarks.md. What is not installed is said in its column.
+rounds, of which the ratios count, since memory bandwidth drifts within minutes. The default's executable takes part twice: the difference
+between the two is the noise. Each row is kept in benchmarks/results.json as soon as it is measured, with the machine's name, unless other
+processes disturbed it; `--write` puts all kept rows into docs/benchmarks.md. A contestant that is not installed is named in its column.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`python benchmarks/compile_speed.py [PROGRAM …]`: milliseconds from a Python function to code that can be called, each step apart.
+"""The time from a Python function to callable code, in milliseconds, each step apart: `python benchmarks/compile_speed.py [PROGRAM …]`.
 
-Every program is compiled in a process of its own, which has imported everything and compiled another program before: what a session
-pays for one more program. `warm` is the same call in another process, which finds the code on disk. `with imports` is all that
-this process takes from its start to its end. Times are those of one processor (`time.process_time`), the least of `--runs`, so that other
+Every program is compiled in a process of its own, which has imported everything and compiled another program before: the price in a session
+of one more program. `warm` is the same call in another process, which finds the code on disk. `with imports` is the time of
+this process from its start to its end. Times are those of one processor (`time.process_time`), the least of `--runs`, so that other
 work on the machine disturbs them little; `warm` and `with imports` wait for the disk, too, and are seconds of the clock.
 """
 
@@ -67,7 +67,8 @@ def stages_250(a: rd.f32["h", "w"]):
 
 
 def smoothed(a: Any, k: int) -> Any:
-    """Five stages: a blur along both axes, what it loses, the loss of each row, and the blur with some of it put back."""
+    """Five stages: a blur along both axes, its loss against the input, the loss of each row, and the blur with a part of the loss added
+    back."""
     rows = rd.stencil(lambda p: (p[0, -1] + p[0, 0] + p[0, 1]) / 3, a, boundary="clamp", name=f"rows_{k}")
     cols = rd.stencil(lambda p: (p[-1, 0] + p[0, 0] + p[1, 0]) / 3, rows, boundary="clamp", name=f"cols_{k}")
     lost = rd.subtract(a, cols, name=f"lost_{k}")

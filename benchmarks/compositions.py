@@ -1,9 +1,9 @@
 """Compositions beside their parts: `python benchmarks/compositions.py --pairs 200 --first 0`.
 
-Two operations, `second(first(a))`, compiled as one program by its default schedule, beside the two compiled apart, one after the other.
-A default that fuses well is faster than the parts, one that keeps them apart as fast; whatever is slower has lost what makes a part fast
-(its strategy, lanes, or cuts at boundaries) by standing beside the other. raido is compared with itself: this finds causes, and says
-nothing of other systems. Results are compared first; times are the fastest of interleaved rounds.
+Two operations, `second(first(a))`, are compiled as one program by its default schedule, beside the two compiled apart, run in sequence. A
+default that fuses well is faster than the parts, one that keeps them apart as fast; a slower composition has lost an optimisation of a part
+(its strategy, lanes, or loop peeling at boundaries) by standing beside the other. raido is compared with itself: this finds causes, and
+says nothing about other systems. Results are compared first; times are the fastest of interleaved rounds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""raido's machine code for CUDA beside CUDA C written by hand: `python benchmarks/cuda_code.py [ROW …] [--write]`; no GPU is needed.
+"""raido's machine code for CUDA beside handwritten CUDA C: `python benchmarks/cuda_code.py [ROW …] [--write]`; no GPU is needed.
 
-Both are compiled by NVRTC with the same options. Of each the instructions are counted on the path that does most of the work (one turn of
-the innermost loop that has most of it, or the way through the kernel where no loop has any), and divided by that work.
+Both are compiled by NVRTC with the same options. The instructions on the path that does most of the work are counted (one iteration of
+the innermost loop that has most of it, or the path through the kernel where no loop has any), and divided by that work.
 """
 
 from __future__ import annotations

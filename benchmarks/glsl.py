@@ -1,4 +1,4 @@
-"""raido's default on a Vulkan device beside GLSL written by hand: `python benchmarks/glsl.py [ROW …] [--write]`.
+"""raido's default on a Vulkan device beside handwritten GLSL: `python benchmarks/glsl.py [ROW …] [--write]`.
 
 Both run on the same device through the same runtime, on arrays that stay there; every result is checked against NumPy first. A sample
 records a program's launches 40 times and waits once; the samples of both sides are taken in turn, and their medians are compared.

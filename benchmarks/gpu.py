@@ -1,10 +1,10 @@
-"""Everything that is to be run on a machine with an NVIDIA GPU, by one command: `python benchmarks/gpu.py`.
+"""All checks and measurements for a machine with an NVIDIA GPU, by one command: `python benchmarks/gpu.py`.
 
-It holds the corpus and random programs to what they mean, measures the rows of the table beside all who are there (`gpu_sides.py`), runs
-programs under compute-sanitizer, and rows on so many threads of the CPU. Parts run step by step in processes of their own: one that hangs, or
-loses the device, costs its step alone (`gpu_steps.py`). It keeps within its budget of seconds, and writes what it has found into a file
-after every step, under the device's name. On a machine without TVM and NVRTC it runs what `python benchmarks/gpu.py --prepare` has compiled
-elsewhere.
+The command checks the corpus and random programs against the interpreter, measures the rows of the table beside all installed libraries
+(`gpu_sides.py`), runs programs under compute-sanitizer, and rows on several threads of the CPU. Parts run step by step in processes of
+their own: a step that hangs, or loses the device, costs only itself (`gpu_steps.py`). The command keeps within its budget of seconds, and
+writes its findings into a file after every step, under the device's name. On a machine without TVM and NVRTC it runs the code that `python
+benchmarks/gpu.py --prepare` has compiled elsewhere.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def steps_of(part: str, folder: Path, cases: int | None, scale: int, samples: in
 
 
 def corpus_fault(program: Checked) -> str:
-    """How a program does not give what NumPy gives, "" if it does."""
+    """The difference between a program's results and NumPy's, as text; "" if there is none."""
     try:
         check_case(program.executable(*program.arguments), program.want, not program.exact[0])
     except AssertionError as error:
@@ -93,7 +93,7 @@ def corpus_fault(program: Checked) -> str:
 
 
 def law_fault(program: Checked) -> str:
-    """How a random program does not give what it means, "" if it does."""
+    """The difference between a random program's results and its meaning, as text; "" if there is none."""
     try:
         got: Any = program.executable(*program.arguments)
     except RaidoError as error:
@@ -154,7 +154,7 @@ def sanitize(folder: Path, seconds: float) -> Results:
 
 
 def describe(device: CudaDevice, about: Results) -> Results:
-    """The device, and whose code ran on it."""
+    """The device, and the origin of the code that ran on it."""
     info = device.device
     return {
         "device": device.name,
@@ -204,7 +204,7 @@ def table(rows: Results) -> str:
 
 
 def in_short(found: Any) -> str:
-    """A line about the findings of a step, for who watches."""
+    """One line about the findings of a step, for progress output."""
     if isinstance(found, dict) and "rank correlation" in found:
         return f"{len(found['candidates'])} candidates, rank correlation {found['rank correlation']:.2f}"
     if isinstance(found, dict) and "best / default" in found:

@@ -1,4 +1,4 @@
-"""The code of a compiled program, as it travels to a machine with a GPU."""
+"""The code of a compiled program in a form that can be copied to a machine with a GPU."""
 
 from __future__ import annotations
 

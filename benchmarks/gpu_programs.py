@@ -1,7 +1,7 @@
 """The programs of `gpu.py` as machine code, in files: a machine with a GPU needs neither TVM nor NVRTC to run them.
 
-`prepare` compiles the rows of the table, the corpus, random programs with what they mean, and libraries for the machine's CPU; each part is a
-file of the folder.
+`prepare` compiles the rows of the table, the corpus, random programs with their expected results, and libraries for the machine's CPU; each
+part is a file of the folder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Candidates of the tuner on a GPU, measured: how well a model that has learned from half of them ranks the other half.
+"""Candidates of the tuner measured on a GPU: how well a model trained on half of them ranks the other half.
 
-The shipped cost model knows CPUs alone, so on a GPU a search is led by what it has measured itself (`autotune/jobs/guides.py`). What is
-measured here is kept with its features and schedules, for a model of GPUs to learn from.
+The shipped cost model knows CPUs alone, so on a GPU a search is led by its own measurements (`autotune/jobs/guides.py`). Measurements
+here are kept with their features and schedules, to train a model of GPUs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Ranked:
 
 
 def candidates_of(name: str, target: Target) -> list[Ranked]:
-    """The default schedule of a row, and others: half drawn at random, half with another answer to one of its questions."""
+    """The default schedule of a row, and other candidates: half drawn at random, half with another decision for one of its choices."""
     row = GPU_ROWS[name].row
     program = row.algorithm.trace()
     space = Space(Schedule(form_stages(program), (), target), target.machine, row.sizes(row.inputs(1)))

@@ -1,6 +1,6 @@
-"""Sides of a row of the table on a GPU, and the times they take: raido, a copy, kernels by hand, CuPy, PyTorch, raido on Vulkan.
+"""Contestants of a row of the table on a GPU, and their times: raido, a copy, handwritten kernels, CuPy, PyTorch, raido on Vulkan.
 
-One clock measures all: events in raido's stream, with which those of others are ordered.
+One clock measures all: events in raido's stream, with which those of the others are ordered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Steps that a process of their own runs one after the other: where one hangs, or takes the process with it, a new process goes on behind it.
+"""Steps run in order by a process of their own: when a step hangs, or ends the process, a new process continues after it.
 
-The process prints a line of JSON for each thing it has to tell; `follow` reads them, and ends it where nothing is told for too long.
+The process prints a line of JSON for each result; `follow` reads them, and ends the process when it prints nothing for too long.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The tuner itself on a GPU: a job of `rd.autotune` over a space whose candidates have all been compiled before, its record kept.
+"""The tuner on a GPU: a job of `rd.autotune` over a space whose candidates have all been compiled before, with its record.
 
-Where TVM is missing nothing can be compiled, so the space is a schedule with a few holes, and `pool_of` compiles all of its candidates. The job
-is the tuner's own: its search proposes, its database keeps, its finalists are compared in turns; what measures is a measurer of this file.
+Without TVM nothing can be compiled, so the space is a schedule with a few holes, and `pool_of` compiles all of its candidates. The job
+is the tuner's own: its search proposes, its database keeps, its finalists are compared in turns; only the measurer is in this file.
 """
 
 from __future__ import annotations

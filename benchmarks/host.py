@@ -1,4 +1,4 @@
-"""The machine that figures belong to: what the processor says of itself, and the cores that a run may use."""
+"""The machine on which figures were measured: the processor's name, family, model and stepping, and the number of usable cores."""
 
 from __future__ import annotations
 

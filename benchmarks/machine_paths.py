@@ -1,4 +1,4 @@
-"""Machine code of CUDA, as nvdisasm prints it, as blocks of instructions; and the path through it that does most of the work."""
+"""Machine code of CUDA, as nvdisasm prints it, as basic blocks; and the path through it that does most of the work."""
 
 from __future__ import annotations
 

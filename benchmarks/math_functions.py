@@ -1,8 +1,8 @@
-"""Our math functions beside glibc's libmvec, one thread, arrays in cache: `python benchmarks/math_functions.py [NAME …]`.
+"""raido's mathematical functions beside glibc's libmvec, one thread, arrays in cache: `python benchmarks/math_functions.py [NAME …]`.
 
-Both sides are the same loop of vector loads and stores through the same code generator; one computes the recipe, the other calls
-the vector function of libmvec. Figures are nanoseconds an element, the best of many runs, and libmvec's time over ours (above 1
-is faster than libmvec). `--write` puts the table into docs/math.md.
+Both sides are the same loop of vector loads and stores through the same code generator; one computes the recipe, the other calls the vector
+function of libmvec. Figures are nanoseconds per element, the best of many runs, and the ratio of libmvec's time to raido's (above 1: raido
+is faster). `--write` puts the table into docs/math.md.
 """
 
 from __future__ import annotations

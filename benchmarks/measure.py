@@ -1,4 +1,4 @@
-"""Runs the contestants of a row in turn, in one process, on the same arrays; what counts are medians of the same rounds."""
+"""Runs the contestants of a row in turn, in one process, on the same arrays; results are medians over common rounds."""
 
 from __future__ import annotations
 

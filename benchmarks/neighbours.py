@@ -1,9 +1,9 @@
 """Default schedules at twenty sizes around each row of the table: `python benchmarks/neighbours.py [ROW …] [--write]`.
 
-The candidates of a row are the schedules that defaults give at any of these sizes, and the one that they give when they know none. At
-each size all candidates run in turn, on the same arrays: the default of that size should be at most 1.1 times as slow as the best of
-them. The second figure is the time for each element of the inputs, at the slowest size over the median of all sizes: sizes whose rows
-crowd a set of a cache, or leave a tail, show there. Executables are compiled for any sizes, so that a candidate is one binary.
+The candidates of a row are the default schedules for each of these sizes, and the one for unknown sizes. At each size all candidates run in
+turn, on the same arrays: the default of that size should be at most 1.1 times as slow as the best of them. The second figure is the time
+per element of the inputs at the slowest size, divided by the median over all sizes: it shows sizes whose rows conflict in a cache set, or
+leave a tail. Executables are compiled for any sizes, so that a candidate is one binary.
 """
 
 from __future__ import annotations

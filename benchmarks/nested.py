@@ -1,7 +1,7 @@
-"""raido's default schedules of nested arrays, and of arrays that change in place, beside plain C: `python benchmarks/nested.py [ROW …]`.
+"""raido's default schedules of nested arrays, and of arrays updated in place, beside plain C: `python benchmarks/nested.py [ROW …]`.
 
-Every result is checked against NumPy first; a round runs both sides once, in turn, on the same arrays, and what counts are the ratios of
-medians (`measure.py`). Rows that other processes disturbed are not kept. `--write` puts all rows that are kept into docs/benchmarks.md.
+Every result is checked against NumPy first; a round runs both sides once, in turn, on the same arrays, and figures are ratios of
+medians (`measure.py`). Rows that other processes disturbed are not kept. `--write` puts all kept rows into docs/benchmarks.md.
 """
 
 from __future__ import annotations

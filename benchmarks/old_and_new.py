@@ -2,8 +2,8 @@
 
 FOLDER is a checkout of an earlier commit (`git worktree add FOLDER COMMIT`) in which its C has been built (`python setup.py build_ext
 --inplace` there). Each of the two runs in a process of its own, with its own package, rows and default schedules; both keep a row's
-executable and arrays ready and are called in turn, the one first that was second before. What counts are ratios of medians, new to old;
-minima stand beside them. One executable against itself differs by up to 4 %, some rows by 9 %.
+executable and arrays ready and are called in turn, in alternating order. Figures are ratios of medians, new to old, beside ratios of
+minima. One executable against itself differs by up to 4 %, some rows by 9 %.
 """
 
 from __future__ import annotations

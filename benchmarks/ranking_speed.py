@@ -1,5 +1,7 @@
-"""`python benchmarks/ranking_speed.py [PROGRAM …]`: what it costs to make a candidate, its nest and its features, for the programs of
-`tuning_corpus.py`: milliseconds of one processor, and what was dropped and why."""
+"""The cost of making a candidate, its nest and its features, for the programs of `tuning_corpus.py`, in milliseconds of one processor.
+
+`python benchmarks/ranking_speed.py [PROGRAM …]` also prints the number of dropped candidates, and why.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps what was measured, prints it, and makes of it the table in docs/benchmarks.md."""
+"""Keeps and prints measurements, and makes the table in docs/benchmarks.md from them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""How good a schedule each search finds in how many trials: `python benchmarks/search_quality.py [ROW …]`.
+"""The quality of the schedules that each search finds, by number of trials: `python benchmarks/search_quality.py [ROW …]`.
 
-"model" is what `rd.autotune` does. Three ablations are the same search without a part of it: "unseen" with a model that is trained here
+"model" is the search of `rd.autotune`. Three ablations are the same search without a part of it: "unseen" with a model trained here
 without the row's program at any size; "estimate" with the analytic estimate in place of the trained model (both learn from the job's own
 measurements); "no model" with scores drawn at random, so that only the measured parents lead it. "random" and "grid" learn nothing. A
 row may be one of the five programs that the shipped model was not trained on (`"srad, unseen"`).
 
-Searches work to one protocol: the same space, the default schedule first, rounds of eight, and each candidate measured once for all of
-them; each runs once before any runs again, so that what the machine does besides falls on all alike. Every run is kept in
-search_quality.json as it ends, and is not made again; `--write` draws docs/search_quality.png from it and puts the table into
+Searches follow one protocol: the same space, the default schedule first, rounds of eight, and each candidate measured once for all of
+them; each runs once before any runs again, so that other work on the machine affects all alike. Every run is kept in
+search_quality.json as it ends, and is not repeated; `--write` draws docs/search_quality.png from it and puts the table into
 docs/autotuning.md.
 """
 

@@ -1,4 +1,4 @@
-"""Rows that were measured, in JSON files, and tables in documents, between marks."""
+"""Storage of measured rows in JSON files, and of tables between marks in documents."""
 
 from __future__ import annotations
 

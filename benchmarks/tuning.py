@@ -1,10 +1,9 @@
-"""Tuning and its opponents: `python benchmarks/tuning.py [ROW …]`.
+"""The autotuner and other tuners: `python benchmarks/tuning.py [ROW …]`.
 
 For each row: `rd.autotune` with 64 trials in at most 105 seconds; the schedule that the shipped model chooses unmeasured; Halide's three
-autoschedulers and TVM's MetaSchedule where they can run the row; then all that they found, with our default and written schedules, in
-turns. What is done is kept in benchmarks/tuning_results.json and not done again, unless `--again` says so; a comparison that other processes
-disturbed is not kept. After `--seconds` the command
-ends; given once more, it goes on from there.
+autoschedulers and TVM's MetaSchedule where they can run the row; then all schedules found, with raido's default and written schedules, in
+turns. Results are kept in benchmarks/tuning_results.json and not measured again, unless `--again` is given; a comparison that other
+processes disturbed is not kept. After `--seconds` the command ends; the same command resumes.
 """
 
 from __future__ import annotations

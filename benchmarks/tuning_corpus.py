@@ -1,7 +1,7 @@
-"""The programs on which the autotuner's cost model is trained, and those that it never sees before a user tunes them.
+"""The programs on which the autotuner's cost model is trained, and those held out from training.
 
 `python -m raido.autotune.model.collect benchmarks/tuning_corpus.py` measures schedules of `PROGRAMS`. Sizes are small enough for many
-measurements, and large enough that what streams from memory at full size does so here.
+measurements, and large enough that data which streams from memory at full size does so here.
 """
 
 from __future__ import annotations

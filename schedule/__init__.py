@@ -1,1 +1,1 @@
-"""How it runs: schedules, legality, and the lowering of Program + Schedule to loop nests."""
+"""The schedule language: schedules as data, their legality, and the lowering of a `Program` and its schedule to loop nests."""

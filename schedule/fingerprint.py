@@ -1,6 +1,7 @@
-"""A program's fingerprint: a hash of what it computes and of the names schedules know it by, the same in every process.
+"""A program's fingerprint: a hash of its graph and of the names that schedules use for its stages, equal in every process.
 
-Variables count in the order of their first visit, so that tracing twice gives one fingerprint; source lines take no part.
+Variables are numbered in the order of their first visit, so that two traces of one function have one fingerprint; source lines are left
+out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from raido.algo.graph.rewrite import topological
 
 
 def fingerprint(program: Program) -> str:
-    """The fingerprint of a program, in hexadecimal."""
+    """Returns the fingerprint of a program, 64 hexadecimal digits."""
     return _by_identity(_Identity(program))
 
 
@@ -28,7 +29,7 @@ def _by_identity(key: _Identity) -> str:
 
 
 class _Identity:
-    """A program as a key: the same object is the same key."""
+    """A cache key for a program, compared by identity."""
 
     __slots__ = ("program",)
 
@@ -43,7 +44,7 @@ class _Identity:
 
 
 def nodes_of(program: Program) -> list[Node]:
-    """Every node of a program, in an order that all programs of one fingerprint have."""
+    """Returns every node of a program, in an order that is the same for all programs of one fingerprint."""
     return topological(*program.parameters, *program.sizes, *program.results, *program.order)
 
 

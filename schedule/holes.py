@@ -1,6 +1,6 @@
-"""Holes: open questions in a schedule. A schedule with holes is a search space; filling them all gives a schedule.
+"""Holes: arguments and steps of a schedule that are still open. A schedule with holes is a search space; filling all gives a schedule.
 
-A `Hole` stands for any argument; a `choose` step stands for steps. Both are found by name, and a name used twice is one question.
+A `Hole` stands for an argument; a `choose` step stands for steps. Holes of one name are one choice.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from raido.algo.trace.tracebacks import border
 if TYPE_CHECKING:
     from raido.schedule.steps import Step, Value
 
-MOST_FILLINGS = 4096  # that are tried: each replays the whole schedule
+MOST_FILLINGS = 4096  # tried for a witness: each replays the whole schedule
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """An argument not yet chosen: its name and what it may be."""
+    """An argument that is still open: its name and its options."""
 
     name: str
     options: tuple[Any, ...]
@@ -32,13 +32,13 @@ class Hole:
 
 @border
 def choose(name: str, options: Iterable[Any]) -> Any:
-    """A hole for any argument of a directive.
+    """Returns a hole for an argument of any directive. Raises `ScheduleError` without options.
 
     >>> choose("ty", [16, 32, 64])
     rd.choose('ty', [16, 32, 64])
     """
     if isinstance(options, str) or not isinstance(options, Iterable):
-        why, options = f"they are a sequence, not {options!r}", ()
+        why, options = f"options are a sequence, not {options!r}", ()
     else:
         why = None
     values = tuple(tuple(o) if isinstance(o, list) else o for o in options)
@@ -49,13 +49,13 @@ def choose(name: str, options: Iterable[Any]) -> Any:
 
 
 def holes_of(steps: Iterable[Step]) -> dict[str, tuple[Any, ...]]:
-    """Every hole by name, in order of first appearance, with its options (labels, for a `choose` step)."""
+    """Returns every hole by name, in order of first appearance, with its options (of a `choose` step, its labels)."""
     found: dict[str, tuple[Any, ...]] = {}
     for name, options in _holes(steps):
         if found.setdefault(name, options) != options:
             raise ScheduleError(
                 explain(
-                    f'hole "{name}" stands for two different questions',
+                    f'hole "{name}" stands for two different choices',
                     why=f"its options are {list(found[name])} in one place and {list(options)} in another",
                     **{"try": "give one of them another name"},
                 )
@@ -64,7 +64,7 @@ def holes_of(steps: Iterable[Step]) -> dict[str, tuple[Any, ...]]:
 
 
 def fill(steps: Iterable[Step], values: Mapping[str, Any]) -> tuple[Step, ...]:
-    """The steps with the named holes filled; a chosen branch takes the place of its `choose` step."""
+    """Returns the steps with the named holes filled; the steps of a chosen alternative replace their `choose` step."""
     filled: list[Step] = []
     for step in steps:
         if step.directive == "choose" and step.argument("name") in values:
@@ -78,7 +78,7 @@ def fill(steps: Iterable[Step], values: Mapping[str, Any]) -> tuple[Step, ...]:
 
 
 def fillings(holes: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
-    """Ways to fill all holes, the first options first; at most `MOST_FILLINGS` of them."""
+    """Yields fillings of all holes, the first options first; at most `MOST_FILLINGS`."""
     names = list(holes)
     for values in islice(product(*(holes[name] for name in names)), MOST_FILLINGS):
         yield dict(zip(names, values, strict=True))

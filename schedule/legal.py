@@ -1,6 +1,6 @@
-"""Steps that could be said next of a stage: every directive with a few numbers each, kept if the rules accept it.
+"""Legal next steps of a stage: samples of every directive with a few parameters each, filtered by the rules.
 
-The list is finite and covers every directive; random-schedule tests and searches draw from it.
+The list is finite; tests of random schedules and searches draw from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LANES = (None, 1, 2, 4, 8, 16)
 
 
 def legal_steps(state: State, stage: str) -> tuple[Step, ...]:
-    """The candidates that the rules accept, in a fixed order."""
+    """Returns the candidate steps that the rules accept, in a fixed order."""
     return tuple(step for step in candidates(state, stage) if is_legal(state, step))
 
 
@@ -38,9 +38,9 @@ def is_legal(state: State, step: Step) -> bool:
 
 
 def open_strategies(state: State, stage: str) -> dict[str, Strategy]:
-    """The strategies that the rules accept for a stage of which nothing has been said, each with numbers that they accept.
+    """Returns the strategies that the rules accept for a stage without directives, each with parameters that they accept.
 
-    Sums of floats by indivisible steps are accepted where their last bits need not be reproducible, and listed as that.
+    Atomic sums of floats are accepted with `reproducible=False` only, and are listed so.
     """
     listed = strategies_of(state.stage(stage))
     if not listed:
@@ -59,7 +59,7 @@ def open_strategies(state: State, stage: str) -> dict[str, Strategy]:
 
 
 def candidates(state: State, stage: str) -> Iterator[Step]:
-    """Steps worth trying, legal or not."""
+    """Yields sample steps for a stage, legal or not."""
     if not isinstance(state.uses.stages[stage], Stage):
         return
     loops = [loop.name for loop in state.plans[stage].loops]
@@ -78,7 +78,7 @@ def candidates(state: State, stage: str) -> Iterator[Step]:
 
 
 def loop_steps(state: State, stage: str, loops: list[str]) -> Iterator[Step]:
-    """Loop directives worth trying for a part of a strategy."""
+    """Yields sample loop directives for a part of a strategy, legal or not."""
     for directive, args in (*_loop_candidates(loops), *_kinds(loops), *_bindings(state, loops)):
         yield Step(stage, directive, tuple((name, value) for name, value in args.items() if value is not None))
 

@@ -1,31 +1,30 @@
-"""The facts of a machine that schedules may use: plain numbers. `targets` fills them in for the host or a named CPU."""
+"""The properties of a machine that schedules depend on, as numbers. `targets` fills them in for the host or a named CPU or GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-LINE = 64  # bytes of a line of the cache
-WIDEST_ACCESS = 16  # bytes that a thread of a GPU moves at once, on every device
-INTERLEAVED = 8  # vectors at most whose elements are shuffled into turn to be stored: half of the 16 registers of AVX2
-UNKNOWN_GRAIN = 4  # iterations for a thread at least, where nobody knows before how long one takes
+LINE = 64  # bytes of a cache line
+WIDEST_ACCESS = 16  # bytes of the widest load or store of a GPU's thread
+INTERLEAVED = 8  # the most vectors interleaved by shuffles before a store: half of the 16 registers of AVX2
+UNKNOWN_GRAIN = 4  # the least iterations of a thread where the time of one is not known beforehand
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as schedules see it.
+    """The properties of a GPU.
 
-    threads: of a block, at most; along: the same along x, y and z. subgroup: threads that run in lockstep. shared: bytes of memory that
-    the threads of a block share. processors: run blocks beside one another; resident: threads that each holds at a time, those of
-    several blocks, so that some compute while others wait for memory or for each other. registers: of 32 bits, that a thread may use
-    while so many are resident. exchange: threads of a subgroup, neighbours along x, that hand each other values by an instruction; 0 where
-    the device has none. branches: whether a branch that all threads of a subgroup take costs them that side alone; where it is False, the
-    device runs both. ordered: whether a block may wait for what another one writes; where it is False, it may wait for ever. products: the
-    dtypes of factors of which a subgroup multiplies tiles of 16 × 16 and 16 × 8 by one instruction, with sums in f32. warpgroups: those of
-    which 128 threads multiply tiles of 64 rows from shared memory. asynchronous: whether threads go on while what they copy to shared memory
-    is on its way. iterations: after so many, of all its loops together, the loops of a thread end by themselves; 0 where they do not. in_turn:
-    whether the subgroups of a block run one after the other, as on a CPU: threads that share work are no sooner done, and change at every
-    barrier.
+    threads: the most threads of a block; along: the most along x, y and z. subgroup: threads that run in lockstep. shared: bytes of shared
+    memory of a block. processors: multiprocessors, each of which runs blocks by itself; resident: the threads that a processor holds at a
+    time, of several blocks, to hide latency. registers: 32-bit registers of a thread at that occupancy. exchange: threads of a subgroup,
+    neighbours along x, that exchange registers (shuffles); 0 where the device has none. branches: whether a branch that a whole subgroup
+    takes costs one side only; False: the device runs both sides. ordered: whether blocks that have begun make progress, so that another
+    block may wait for them. products: the dtypes of factors whose tiles of 16 × 16 and 16 × 8 elements a subgroup multiplies by one
+    instruction, with sums in f32. warpgroups: the dtypes of factors in shared memory of which 128 threads multiply tiles of 64 rows.
+    asynchronous: whether copies to shared memory run while their thread goes on. iterations: the most iterations of all loops of a thread,
+    after which the device ends them; 0 without a limit. in_turn: whether the subgroups of a block run one after another, as in an
+    implementation on a CPU: sharing work among threads then saves no time, and every barrier costs a switch.
     """
 
     threads: int = 1024
@@ -46,25 +45,28 @@ class Gpu:
 
     @property
     def usual_threads(self) -> int:
-        """The threads of a block, a power of two: of four blocks that a processor holds, three compute while one waits at a barrier."""
+        """The default number of threads of a block, a power of two: a processor holds four such blocks, of which one may wait at a
+        barrier.
+        """
         return min(self.threads, 1 << (max(1, self.resident // 4).bit_length() - 1))
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine as the default schedule sees it.
+    """The properties of a machine that default schedules depend on.
 
-    vector_bits: width of a vector register. registers: how many of them. cores: threads that run at the same time. l1, l2, l3:
-    bytes of cache, for one core, one core, and all cores. task: operations that are worth a thread's while, whose start takes some
-    thousands. l1_ways, l2_ways: lines that lie a multiple of cache / ways bytes apart and are held at the same time. from_l2, from_l3,
+    vector_bits: the width of a vector register. registers: the number of vector registers. cores: threads that run at the same time. l1,
+    l2, l3: bytes of cache, for one core, one core, and all cores. task: operations worth a thread's start, which takes some thousands.
+    l1_ways, l2_ways: associativity: lines that lie a multiple of cache / ways bytes apart and are held at the same time. from_l2, from_l3,
     from_memory: bytes a cycle into the next cache, of one core, one core, and all cores; from_memory_alone: of one core with memory to
-    itself; from_l2_late: from L2 while lines from memory are on their way, and of lines that nothing fetched ahead. fill_buffers: lines
-    that are on their way into L1, or past it, at the same time. fetched_to_store: how much more an ordinary store costs than one past
-    the caches, as its line is fetched first, in lines from memory. streams_apart: how many bytes rows that are stored past the caches
-    side by side must lie apart within their pages; streams: from how many of them on they hinder one another. compresses: whether one
-    instruction moves the lanes that a mask keeps to the front of a register; where none does, it is a shuffle looked up by the mask. gpu:
-    None for a CPU. Defaults depend on these alone, and the code on the defaults; tests on sizes, and chunks in which floats are folded,
-    never read `cores`.
+    itself; from_l2_late: from L2 without prefetching, or while lines from memory are on their way. fill_buffers: lines on their way into
+    L1, or past it, at the same time. fetched_to_store: the extra cost of an ordinary store over a non-temporal one, whose line is not
+    fetched first, in lines from memory. streams_apart: the least distance in bytes, within their pages, of rows stored past the caches
+    together; streams: the number of them from which on they hinder one another. compresses: whether one instruction packs the lanes that a
+    mask keeps to the front of a register; otherwise a shuffle looked up by the mask does. gpu: None for a CPU.
+
+    Defaults depend on these properties alone, and the code on the defaults; tests on sizes, and chunks in which floats are folded, never
+    read `cores`.
     """
 
     vector_bits: int = 256
@@ -89,14 +91,14 @@ class Machine:
     gpu: Gpu | None = None
 
     def lanes(self, bits: int) -> int:
-        """Elements of that many bits in a register."""
+        """Returns the number of elements of `bits` bits in a vector register."""
         return max(1, self.vector_bits // max(8, bits))
 
     def __setstate__(self, state: Mapping[str, float] | Sequence[float]) -> None:
-        """The fields of a pickle; those that its version did not have keep their defaults."""
+        """Restores a pickle; fields that its version did not have keep their defaults."""
         names = (field.name for field in fields(self))
         self.__dict__.update(state if isinstance(state, Mapping) else zip(names, state, strict=False))
 
 
 USUAL = Machine()
-"""The machine for which directives have the numbers that a user leaves open: schedules are for no machine before they are completed."""
+"""The machine whose parameters directives get by default: a schedule is for no particular machine before it is completed."""

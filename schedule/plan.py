@@ -1,7 +1,8 @@
-"""The plans of a schedule, once its steps have been replayed: one `StagePlan` for every stage. Plain data, no defaults left to guess.
+"""Plans: one `StagePlan` for every stage, the result of replaying a schedule's steps. Plain data; lowering reads nothing else of a
+schedule.
 
-A stage's axes are split and fused into *loops*, known by name. `relations` records how, in order; `loops` are the loops that remain,
-outermost first. Lowering reads this, and nothing else of a schedule.
+A stage's axes are split and fused into named *loops*. `relations` records the splits and fusions in order; `loops` are the loops that
+remain, outermost first.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ EDGE = 4  # rows of two vectors each, eight sums: a fused step takes four cycles
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`parent` became `outer`, which steps by `factor`, and `inner`, `factor` values of it. `tail` says what happens at the end."""
+    """Loop `parent`, split into `outer`, which advances by `factor` indices, and `inner`, which runs over the `factor` indices of one tile.
+    `tail` says how the last, incomplete tile is done.
+    """
 
     parent: str
     outer: str
@@ -30,7 +33,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Fuse:
-    """`outer` and `inner`, neighbours, became one loop over both."""
+    """Two neighbouring loops `outer` and `inner`, fused into one loop `into` over all pairs of their indices, `inner` fastest."""
 
     outer: str
     inner: str
@@ -39,12 +42,15 @@ class Fuse:
 
 @dataclass(frozen=True, slots=True)
 class LoopPlan:
-    """One loop. `lanes` 0: as many as a register of the widest element type holds; `jam`: an unrolled loop's factor, 0 = whole; `edge`: the
-    iterations of an unrolled loop that are made at a time where the edge of an array leaves fewer. Kind "matrix": the threads of a
-    subgroup run its iterations, and those inside, together, by instructions that multiply matrices, or as many threads as `subgroup` says.
+    """One loop of a stage and how it runs.
 
-    `level`: the axis of a GPU that a parallel loop is bound to, "block.x" … "thread.z". `subgroup`: how many neighbours among the threads
-    of a fold combine their parts by handing them from thread to thread; 0: all parts go through shared memory.
+    `lanes` of a vector loop; 0: as many as a register of the widest element type holds. `grain`: the iterations that a thread takes at a
+    time; 0: the default. `jam`: the factor of an unroll-and-jam, 0 for the whole loop. `edge`: the iterations of an unrolled loop that are
+    computed together where the edge of an array cuts off a register tile. Kind "matrix": the 32 threads of a GPU's subgroup, or as many
+    threads as `subgroup` says, run the iterations of the loop and of the loops inside by matrix instructions.
+
+    `level`: the GPU axis that a parallel loop is bound to, "block.x" … "thread.z"; "" for none. `subgroup` of a loop bound to threads: the
+    number of neighbouring threads that combine their partial results by register exchange; 0: through shared memory.
     """
 
     name: str
@@ -62,17 +68,17 @@ class LoopPlan:
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """Computed where it is read; no memory."""
+    """The placement of a stage that is computed in each expression that reads it; it has no memory and no loops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Computed whole, before its consumers."""
+    """The placement of a stage that is computed whole, before its consumers."""
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Inside loop `loop` of stage `stage`."""
+    """The placement of a stage inside loop `loop` of stage `stage`."""
 
     stage: str
     loop: str
@@ -83,7 +89,7 @@ Placement: TypeAlias = Inline | Root | At
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Touch `array` `ahead` iterations of `loop` before it is read. `array` is a parameter's or stage's name."""
+    """A prefetch of `array`, a parameter or a stage by name, `ahead` iterations of `loop` before the elements are read."""
 
     array: str
     loop: str
@@ -92,16 +98,15 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """Everything decided about one stage. `store` is None where the stage is kept where it is computed.
+    """All decisions about one stage.
 
-    With `compute_with`, the loops of the other stage down to that loop are this stage's outermost loops too, one for one, in order
-    (under names of this stage's own; `relations` holds the splits taken over), and `compute` says nothing.
-    `stream_stores`: the bytes of a result above which it is streamed, None: never.
-    `partition` names axes, not loops; `aligned` axes, and the numbers of which they start at multiples. `layout` lists storage dimensions,
-    outermost first: each an axis or a half of a split in `relations`. An inlined stage is computed by every reader. `parts` are the plans
-    of those parts of the strategy of which something was said. `instead` are the branches of the stage: the first whose test on sizes
-    holds takes the place of this plan. `buffers`: the iterations of the loop that a copy is made in whose
-    copies are in memory beside one another.
+    `compute` is where the stage is computed, `store` where its memory lives; None: in the same place. With `compute_with`, the loops of the
+    leader down to that loop are the stage's outermost loops too, one for one, in order (under the stage's own names; `relations` holds the
+    splits taken over), and `compute` is not read. `stream_stores`: the size of a result in bytes above which it is stored past the caches;
+    None: never. `partition`: the axes (not loops) whose boundaries get loops of their own. `aligned`: (axis, multiple) pairs; the loops of
+    the axis start at a multiple. `layout`: storage dimensions, outermost first, each an axis or a half of a split in `relations`.
+    `buffers`: how many iterations' cached copies exist at a time (2: double-buffered). `parts`: the plans of those parts of the strategy
+    that have directives. `instead`: branches; the plan of the first whose test on sizes holds replaces this one.
     """
 
     stage: str
@@ -125,7 +130,7 @@ class StagePlan:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The plan of a stage where `test`, written as `text`, holds."""
+    """The plan of a stage where `test` holds; `text` is the test as the user wrote it."""
 
     text: str
     test: Expr
@@ -133,7 +138,7 @@ class Branch:
 
 
 def fused_loops(relations: Iterable[Split | Fuse]) -> frozenset[str]:
-    """The loops that were made by fusing others, and those that such loops were split into: they count iterations, not indices of an axis."""
+    """Returns the loops made by fusion, and those split off them: their variables count iterations, not indices of one axis."""
     found: set[str] = set()
     for relation in relations:
         if isinstance(relation, Fuse):
@@ -157,5 +162,5 @@ class Variant:
     array_loops: tuple[StagePlan, ...] = ()
 
     def plan(self, stage: str) -> StagePlan:
-        """The plan of the stage of that name."""
+        """Returns the plan of the stage of that name."""
         return next(plan for plan in self.plans if plan.stage == stage)

@@ -1,7 +1,7 @@
-"""How a schedule says no: a reason inside, a full message outside.
+"""Refusals of schedule directives: a reason inside the package, a full error message outside.
 
-Rules raise `Refusal` with the fact that forbids a step and one remedy; `refused` lays it out as a `ScheduleError` with the user's
-line in the schedule and in the algorithm, and what is there.
+Rules raise `Refusal` with the fact that forbids a step and one remedy; `refused` makes it a `ScheduleError` with the user's lines in the
+schedule and in the algorithm, and lists of legal names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from raido.algo.graph.program import Site
 
 
 class Refusal(Exception):
-    """Why a step is illegal, what to say instead, and lists of what there is (`stages="a, b"`)."""
+    """The reason why a step is illegal, one remedy, and lists of legal names (`stages="a, b"`)."""
 
     def __init__(self, why: str, remedy: str | None = None, **legal: str) -> None:
         super().__init__(why)
@@ -24,7 +24,7 @@ class Refusal(Exception):
 
 
 class UnknownDirective(ScheduleError, AttributeError):
-    """No directive has that name."""
+    """The error for a name that is no directive; also an `AttributeError`."""
 
 
 def refused(
@@ -35,7 +35,7 @@ def refused(
     algorithm: Site | None = None,
     **there: str,
 ) -> ScheduleError:
-    """The error for a refusal: `said` is the directive as written at `site`; `algorithm` is where the stage was made."""
+    """Returns the error for a refusal: `said` is the directive as written at `site`; `algorithm` is where the stage is defined."""
     kind = UnknownDirective if refusal.legal.get("directives") else ScheduleError
     lines = {
         "schedule": f"{place(site)}   {said}" if site else said,
@@ -49,10 +49,10 @@ def refused(
 
 
 def place(site: Site) -> str:
-    """A short form of a place in a file."""
+    """Returns a source location as "file.py:12"."""
     return f"{os.path.basename(site.file)}:{site.line}"
 
 
 def listed(names: Iterable[object]) -> str:
-    """Names in one line."""
+    """Returns names in one line, separated by commas; "none" without any."""
     return ", ".join(str(name) for name in names) or "none"

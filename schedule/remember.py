@@ -1,4 +1,4 @@
-"""Answers about things that never change, kept as long as the things are."""
+"""Memoised functions on immutable objects; an answer lives as long as its argument."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ V = TypeVar("V")
 
 
 class Lasting:
-    """Base of what `remembered` functions are asked about: compared by identity, and never changed."""
+    """A base class for arguments of `remembered` functions: immutable, compared by identity, weakly referenced."""
 
     __slots__ = ("__weakref__",)
 
 
 def remembered(function: Callable[[K], V]) -> Callable[[K], V]:
-    """The function, which answers a second time from memory. Its answers must not hold what they are about."""
+    """Decorates a function of one argument to compute its result once per object. The result must not refer to the argument, or neither is
+    ever freed.
+    """
     known: weakref.WeakKeyDictionary[K, V] = weakref.WeakKeyDictionary()
 
     @functools.wraps(function)

@@ -1,7 +1,7 @@
-"""Stages that a schedule computes more than twice over, as `show()` says them: how often each of their elements is stored.
+"""Counts redundant computation: stages whose elements a schedule computes more than twice, as `show()` reports them.
 
-The loops of the scalar nest are counted, not run: sizes that are not constants are taken to be `SIZE`, and what depends on a loop's
-variable is taken as it is half-way through the loop. What only data decides is left out.
+The loops of the scalar nest are counted, not run: sizes that are not constants are taken to be `SIZE`, and bounds that depend on a loop's
+variable are taken half-way through the loop. Loops and branches that only data determines are left out.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from raido.schedule.plan import At, Variant
 from raido.schedule.stages.stage import AnyStage, ControlStage, Stage
 from raido.schedule.strategies.array_loops import ITERATIONS
 
-SIZE = 1024  # of every dimension that nobody knows
-MOST = 2.0  # times that a stage is computed without a word
+SIZE = 1024  # assumed for every size that is not a constant
+MOST = 2.0  # computations of an element up to which a stage is not reported
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A stage, and how many times over it is computed."""
+    """A stage, and the number of times that each of its elements is computed."""
 
     stage: str
     times: float
 
     def __str__(self) -> str:
         times = f"{self.times:.1f}" if self.times < 10 else f"{self.times:.0f}"
-        return f'"{self.stage}" is computed {times} times over (sizes that are not known taken as {SIZE})'
+        return f'"{self.stage}" is computed {times} times (unknown sizes taken as {SIZE})'
 
 
 def repeats(nest: Nest, stages: Iterable[AnyStage], variants: Iterable[Variant]) -> list[Repeat]:
-    """The stages of which each element is computed more than twice in every iteration of the array loops around them."""
+    """Returns the stages whose elements are computed more than `MOST` times in every iteration of the array loops around them."""
     every = list(_all_stages(stages))
     inside = {plan.stage for variant in variants for plan in variant.plans if isinstance(plan.compute, At)}
     count = _Count(every)
@@ -63,14 +63,14 @@ def _all_stages(stages: Iterable[AnyStage]) -> Iterator[AnyStage]:
 
 
 def _label(stage: AnyStage) -> str:
-    """The name of the buffers that hold a stage's results where it is computed inside others."""
+    """Returns the name of the buffers that hold a placed stage's results."""
     return stage.name.rsplit("/", 1)[-1]
 
 
 class _Count:
-    """How many elements are stored in the buffers of each name and rank, by stores that are counted with the loops around them.
+    """The number of elements stored to the buffers of each name and rank: stores, multiplied by the trip counts around them.
 
-    Of rank 0 only the buffers that hold results: not those in registers, in which folds keep what they have so far.
+    Of rank 0 only the buffers of results are counted, not the registers of accumulators.
     """
 
     def __init__(self, stages: Iterable[AnyStage]) -> None:
@@ -79,7 +79,7 @@ class _Count:
         self.values: dict[Node, int] = {}
 
     def elements(self, stage: Stage) -> int:
-        """How many elements a stage's results have."""
+        """Returns the number of elements of a stage's results."""
         return prod(self.value(axis.extent) or 1 for axis in stage.axes) * len(stage.bodies)
 
     def block(self, block: Block, times: float) -> None:
@@ -114,7 +114,7 @@ class _Count:
                 self.block(block, times)
 
     def value(self, e: NestExpr | Expr) -> int | None:
-        """An index, a size or a condition; None where data decide it."""
+        """Evaluates an index, a size or a condition; None where data determine it."""
         found: dict[Node, int | None] = {}
         nodes: list[Any] = topological(e)
         for node in nodes:

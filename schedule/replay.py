@@ -1,9 +1,9 @@
-"""Replaying steps: from what the user said to a plan for every stage.
+"""Replay: from recorded steps to a plan for every stage.
 
-`apply_step` is the only way a state changes: it finds the directive's rule, lets it check and rewrite, checks what must hold after
-every step, and turns a refusal into the user's error. `replay` does this for whole schedules, `when` branches included; a branch
-starts from the steps recorded before it. Those of a stage are kept in its plan, those of the program are plans of their own, over the
-program specialised for the sizes that their tests fix.
+`apply_step` is the only function that changes a state: it finds the directive's rule, lets it check and rewrite, checks the invariants that
+hold after every step, and turns a `Refusal` into the user's `ScheduleError`. `replay` does so for whole schedules, `when` branches
+included; a branch starts from the steps recorded before it. The branches of a stage are kept in its plan; a branch of the program has plans
+of its own, over the program specialised for the sizes that its test fixes.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from raido.schedule.text.sizes import decided, fixed_sizes, parse_test, sizes_of
 from raido.schedule.text.steps import call_text
 
 T = TypeVar("T")
-IN_BRANCHES = (*DIRECTIVES, "strategy", "partition_boundaries", "stream_stores", "prefetch")  # of a stage
+IN_BRANCHES = (*DIRECTIVES, "strategy", "partition_boundaries", "stream_stores", "prefetch")  # of a branch of one stage
 WORDS = ("axis", "a", "b", "stage", "consumer", "array", "kind", "scope", "name")
 LISTS = ("axes", "names", "layout")
 
 
 def apply_step(state: State, step: Step) -> State:
-    """The state after one step, or the `ScheduleError` that says why not."""
+    """Returns the state after one step; raises `ScheduleError` where the step is illegal."""
     if step.directive == "when":
         return apply_branch(state, step)
     try:
@@ -61,7 +61,7 @@ def apply_step(state: State, step: Step) -> State:
 
 
 def apply_branch(state: State, step: Step) -> State:
-    """The state after a branch of one stage: its steps go on from what was said of the stage so far."""
+    """Returns the state after a `when` of one stage, whose branch starts from the stage's directives so far."""
     ((text, inner),) = step.branches
     try:
         name = resolve(state.uses.stages, step.stage)
@@ -74,7 +74,7 @@ def apply_branch(state: State, step: Step) -> State:
             scanned = state.stage(name).scan is not None
             way, made = ("runs", "another scan") if scanned else ("gather", "a map")
             raise Refusal(
-                f'"{way}" makes {made} of "{name}", and both branches are of one stage',
+                f'strategy "{way}" replaces "{name}" by {made}, and the branches of a stage differ only in their loops',
                 "a branch of the program: s.when(…)",
             )
         plan = state.plans[name]
@@ -88,24 +88,26 @@ def apply_branch(state: State, step: Step) -> State:
 
 
 def branch_state(state: State, name: str) -> State:
-    """The state in which a branch of a stage begins."""
+    """Returns the state in which a branch of a stage begins."""
     return replace(state, plans={**state.plans, name: replace(state.plan(name), instead=())})
 
 
 def check_in_branch(step: Step, name: str) -> None:
-    """Refuses what a branch of a stage cannot say."""
+    """Refuses a step that a branch of a stage cannot have."""
     if step.stage.partition(PART)[0] != name:
-        raise Refusal(f'a branch of "{name}" says nothing of "{step.stage}"', "a branch of the program: s.when(…)")
+        raise Refusal(
+            f'a branch of stage "{name}" cannot schedule "{step.stage}"', "a branch of the program: s.when(…)"
+        )
     if step.directive not in IN_BRANCHES:
         raise Refusal(
-            f"{step.directive} would hold in one branch and not in the other",
+            f"a branch of one stage cannot contain {step.directive}, which affects other stages or memory",
             "a branch of the program: s.when(…)",
             directives=listed(IN_BRANCHES),
         )
 
 
 def find_rule(directive: str) -> Rule:
-    """The rule of a directive, or a refusal that lists what there is."""
+    """Returns the rule of a directive; refuses an unknown directive, listing all."""
     if directive not in RULES:
         raise Refusal(
             f'there is no directive "{directive}"', nearest(directive, RULES), directives=listed(sorted(RULES))
@@ -114,7 +116,7 @@ def find_rule(directive: str) -> Rule:
 
 
 def check_arguments(entry: Rule, arguments: Mapping[str, object]) -> None:
-    """Refuses arguments that the directive does not take, and missing ones."""
+    """Refuses arguments that the directive does not take or of the wrong type, and missing ones."""
     for name in entry.required:
         if name not in arguments:
             raise Refusal(f'the argument "{name}" is missing')
@@ -137,7 +139,7 @@ def check_arguments(entry: Rule, arguments: Mapping[str, object]) -> None:
 
 
 def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:
-    """The user's error for a refused step."""
+    """Returns the `ScheduleError` for a refused step."""
     entry = RULES.get(step.directive)
     stage: object = None
     there = {}
@@ -167,7 +169,7 @@ def refusal_error(state: State, step: Step, refusal: Refusal) -> ScheduleError:
 
 
 def run(state: State, steps: Iterable[Step]) -> State:
-    """The state after all steps outside `when` branches."""
+    """Returns the state after all steps, `when` branches of the program left out."""
     for step in steps:
         if not step.branches_program:
             state = apply_step(state, step)
@@ -175,13 +177,13 @@ def run(state: State, steps: Iterable[Step]) -> State:
 
 
 def replay(graph: StageGraph, steps: Iterable[Step], gpu: Gpu | None = None) -> tuple[Variant, ...]:
-    """The plans of all stages: one variant for each `when`, in order, and the general one last."""
+    """Returns the plans of all stages: one variant for each `when` of the program, in order, and the general one last."""
     state, branches = run_with_branches(initial_state(graph, gpu), steps)
     return (*branches, variant_of(state))
 
 
 def run_with_branches(state: State, steps: Iterable[Step]) -> tuple[State, tuple[Variant, ...]]:
-    """The state after all steps outside `when` branches, and the plans of the branches."""
+    """Returns the state after all steps outside `when` branches, and one variant for each branch."""
     variants: list[Variant] = []
     graph, before = state.graph, []
     for step in taken_steps(graph, steps):
@@ -197,9 +199,9 @@ def run_with_branches(state: State, steps: Iterable[Step]) -> tuple[State, tuple
 
 
 def taken_steps(graph: StageGraph, steps: Iterable[Step]) -> Iterator[Step]:
-    """The steps that concern the sizes that a program is specialised for.
+    """Yields the steps that matter for the known sizes of a specialised program.
 
-    A branch whose test is false of them is left out; one whose test is true is taken, and nothing after it.
+    A branch whose test is false for them is dropped; one whose test is true is entered, and the steps after it are dropped.
     """
     for step in steps:
         holds = test_of(graph, step)[1] if step.branches_program else None
@@ -212,7 +214,7 @@ def taken_steps(graph: StageGraph, steps: Iterable[Step]) -> Iterator[Step]:
 
 
 def test_of(graph: StageGraph, step: Step) -> tuple[Expr, bool | None]:
-    """The test of a branch of the program, and its value if known sizes decide it."""
+    """Returns the test of a branch of the program, and its value; None where known sizes do not decide it."""
     ((text, _),) = step.branches
     try:
         test = parse_test(text, sizes_of(graph.program))
@@ -222,9 +224,9 @@ def test_of(graph: StageGraph, step: Step) -> tuple[Expr, bool | None]:
 
 
 def in_branch(graph: StageGraph, state: State, before: Sequence[Step], test: Expr, act: Callable[[State], T]) -> T:
-    """The result of `act` for the state in which a branch begins: over the program specialised for the sizes that its test fixes.
+    """Returns `act` of the state in which a branch begins: the steps so far over the program specialised for the sizes that the test fixes.
 
-    A branch whose steps are refused there, since the stages of known sizes may be others, begins with `state`.
+    Where those steps are refused there, since the stages of known sizes may be others, `act` is given `state`.
     """
     with contextlib.suppress(ScheduleError):
         special = specialised(graph, before, test, state.gpu)
@@ -234,9 +236,9 @@ def in_branch(graph: StageGraph, state: State, before: Sequence[Step], test: Exp
 
 
 def specialised(graph: StageGraph, before: Sequence[Step], test: Expr, gpu: Gpu | None) -> State | None:
-    """The state after some steps over the program specialised for the sizes that a test fixes; None if it fixes none.
+    """Returns the state after some steps over the program specialised for the sizes that a test fixes; None where it fixes none.
 
-    Results that nothing bounds have no memory that two forms of a program could share: such programs are not specialised.
+    Programs with results of unbounded size are not specialised: two forms of the program could not share their memory.
     """
     program = specialise(graph.program, fixed_sizes(test))
     if program is graph.program or any(counted.bound is None for counted in graph.counts):
@@ -247,6 +249,6 @@ def specialised(graph: StageGraph, before: Sequence[Step], test: Expr, gpu: Gpu 
 
 
 def variant_of(state: State) -> Variant:
-    """The plans of a state."""
+    """Returns the variant of a state, without a test."""
     final = follow_hosts(state)
     return Variant(None, tuple(final.plans.values()), final.graph, tuple(final.array_loops.values()))

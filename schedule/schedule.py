@@ -1,8 +1,8 @@
-"""`Schedule`: a handle on recorded steps, and `StageView`, one stage of it.
+"""`Schedule`, a handle on recorded steps, and `StageView`, a handle on one stage of a schedule.
 
-The value is the tuple of steps (`s.steps`); the handle replaces it by a longer one with each directive that is accepted, and leaves it
-as it is when a directive is refused. While there are holes, steps are checked under a witness: one filling under which all of them
-are legal. A branch made by `when` is a schedule too: it starts from the steps before it and keeps its own inside its parent's.
+A schedule's value is the tuple `s.steps`. An accepted directive replaces it by a longer tuple; a refused one leaves it as it is. While a
+schedule has holes, steps are checked under a witness: one filling under which all of them are legal. A branch made by `when` is a schedule
+too: it starts from the steps recorded before it, and its own steps are kept in the `when` step of its parent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from raido.schedule.text.steps import call_text, from_json, kind_in_json, schedu
 
 @bordered
 class Schedule(NearAttributes):
-    """How a program runs: recorded directives over its stages. What is not said, the defaults fill in (`complete`).
+    """A schedule of a program: directives recorded for its stages. Defaults decide the rest (`complete`).
 
     >>> s = blur.schedule()
     >>> s["cols"].tile(y=32, x=512).parallel("yo").vectorize("xi").partition_boundaries()
@@ -75,46 +75,46 @@ class Schedule(NearAttributes):
 
     @classmethod
     def trusted(cls, graph: StageGraph, steps: tuple[Step, ...], state: State, target: Any) -> Schedule:
-        """A schedule whose steps, without holes, are known to be legal and to lead to `state`."""
+        """Returns a schedule without checking its steps, which must have no holes, be legal and lead to `state`."""
         made = cls(graph, (), target)
         made._steps, made._state = steps, state
         return made
 
-    # What there is
+    # Queries
 
     @property
     def graph(self) -> StageGraph:
-        """The stages of the program itself, without copies that the schedule adds."""
+        """The stages of the program, without the copies that `clone` and `cache` add."""
         return self._graph
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The value: every directive recorded so far."""
+        """The recorded steps, in order."""
         return self._steps
 
     @property
     def explicit_steps(self) -> tuple[Step, ...]:
-        """Every directive that holds here: of a branch, those before it in its parent, and its own."""
+        """All steps in force: of a branch, those recorded before it in its parent, and its own."""
         return self._prefix + self._steps
 
     @property
     def state(self) -> State:
-        """The plans so far (under the witness while there are holes)."""
+        """The plans after all steps (of a schedule with holes: under its witness)."""
         return self._state
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The names of all stages, in running order, copies included."""
+        """The names of all stages in execution order, copies included."""
         return tuple(self._state.uses.stages)
 
     @property
     def holes(self) -> dict[str, tuple[Any, ...]]:
-        """Open questions and their options."""
+        """The open holes by name, each with its options."""
         return holes_of(self.explicit_steps)
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the program that this schedule belongs to."""
+        """The fingerprint of the schedule's program, in hexadecimal."""
         return fingerprint(self._graph.program)
 
     def __getitem__(self, name: str) -> StageView:
@@ -125,13 +125,13 @@ class Schedule(NearAttributes):
             raise refused(headline, refusal, f'["{name}"]', user_site()) from None
 
     def copy(self) -> Schedule:
-        """A schedule of its own with the same steps."""
+        """Returns an independent schedule with the same steps."""
         return Schedule(self._graph, self.explicit_steps, self.target)
 
     # Recording
 
     def accept(self, step: Step) -> None:
-        """Records a step, after checking it; raises `ScheduleError` and changes nothing when it is illegal."""
+        """Checks and records a step. Raises `ScheduleError`, and leaves the schedule as it is, when the step is illegal."""
         if self._only:
             try:
                 check_in_branch(step, self._only)
@@ -144,21 +144,21 @@ class Schedule(NearAttributes):
         self._state, self._witness = state, witness
 
     def when(self, test: str) -> Schedule:
-        """A sub-schedule that runs where a test on sizes holds: it starts from the steps so far and goes on by itself.
+        """Returns a sub-schedule for the sizes for which a test holds; it starts from the steps so far and takes directives of its own.
 
-        The first branch whose test holds runs; what is said of this schedule afterwards concerns the general case only.
+        The first branch whose test holds is run; later directives of this schedule concern the general case only.
         """
         return self._branch(test, "")
 
     def _branch(self, test: str, stage: str) -> Schedule:
-        """A sub-schedule, of the program or of one of its stages."""
+        """Returns the sub-schedule of a `when`, of the program ("") or of one of its stages."""
         said, site = f".when({test!r})", user_site()
         try:
             if self._only or (self._parent is not None and not stage):
                 raise Refusal("a branch has no branches of its own", 'one test: when("w % 16 == 0 and h > 64")')
             branches = (step for step in self._steps if step.directive == "when" and step.stage == stage)
             if any(step.branches[0][0] == test for step in branches):
-                raise Refusal("that test has a branch already", "say its directives there")
+                raise Refusal("that test has a branch already", "give the directives to that branch")
             names = sizes_and_axes(self._state, stage) if stage else sizes_of(self._graph.program)
             parse_test(test, names)
         except Refusal as refusal:
@@ -179,9 +179,11 @@ class Schedule(NearAttributes):
         return branch
 
     def choose(self, name: str, **alternatives: Callable[[Schedule], object]) -> Schedule:
-        """A hole for steps: each alternative records its own on the schedule it is given.
+        """Records a hole that stands for steps: each alternative records its own on the schedule that it is given.
 
-        s.choose("place", a=lambda s: s["rows"].root(), b=lambda s: s["rows"].inline())
+        >>> s = blur.schedule()
+        >>> s.choose("place", a=lambda s: s["rows"].root(), b=lambda s: s["rows"].inline()).holes
+        {'place': ('a', 'b')}
         """
         if not alternatives:
             raise ScheduleError(explain(f'hole "{name}" has no alternatives', **{"try": "a=lambda s: s[…]…"}))
@@ -197,15 +199,17 @@ class Schedule(NearAttributes):
         return self
 
     def with_(self, **values: Any) -> Schedule:
-        """The schedule with holes filled; refuses values that are no options, and fillings under which a step is illegal."""
+        """Returns the schedule with holes filled. Refuses values that are not among the options, and fillings under which a step is
+        illegal.
+        """
         chosen = {name: plain(value) for name, value in values.items()}
         check_filling(self.holes, chosen)
         return Schedule(self._graph, fill(self.explicit_steps, chosen), self.target)
 
     def complete(self, target: Any = None, sizes: Mapping[str, int] | None = None) -> Schedule:
-        """The schedule with every default written out as steps; completing twice changes nothing.
+        """Returns the schedule with every default decision written out as steps; idempotent.
 
-        target: a `Machine`, or what the targets know as one (a name, a `Target`). sizes: known sizes by name.
+        target: a `Machine`, or the name or `Target` of one; the schedule's own target unless given. sizes: known sizes by name.
         """
         from raido.schedule.defaults.complete import complete
 
@@ -214,10 +218,10 @@ class Schedule(NearAttributes):
             machine = Schedule.find_machine(machine) if Schedule.find_machine else Machine()
         return complete(self.copy(), machine, sizes)
 
-    # What follows from it
+    # Results
 
     def variants(self) -> tuple[Variant, ...]:
-        """The plans of all stages: one variant for each `when`, the general one last. Refuses a schedule with holes."""
+        """Returns the plans of all stages: one variant for each `when`, and the general one last. Refuses a schedule with holes."""
         open_ = self.holes
         if open_:
             name = next(iter(open_))
@@ -229,11 +233,11 @@ class Schedule(NearAttributes):
         return replay(self._graph, steps, self._state.gpu) if branches else (variant_of(self._state),)
 
     def show(self) -> None:
-        """Prints the loop nest as pseudo-code, with buffers, sizes and where each stage is computed."""
+        """Prints the completed schedule's loop nest as pseudo-code, with buffers, sizes and the place where each stage is computed."""
         print(printable(self.nest_text()))
 
     def nest_text(self) -> str:
-        """The text that `show` prints: the loop nest with every default written out."""
+        """Returns the text that `show` prints."""
         from raido.schedule.lower import lower
         from raido.schedule.nest.printer import print_nest
         from raido.schedule.repeats import repeats
@@ -245,19 +249,21 @@ class Schedule(NearAttributes):
         return print_nest(nest) + "".join(f"  # {note}\n" for note in notes)
 
     def diff(self, other: Schedule) -> Difference:
-        """Compares two schedules step by step; prints as a list of steps kept, taken away (-) and added (+)."""
+        """Compares two schedules step by step. The result prints as a list of steps in both, only in this one (-) and only in the other
+        (+).
+        """
         return compare(self.explicit_steps, other.explicit_steps)
 
     def to_json(self) -> str:
-        """The schedule as JSON, with the program's fingerprint."""
+        """Returns the schedule as JSON text, with the fingerprint of its program."""
         return to_json(self._graph.program, self.explicit_steps, self._kind)
 
     @classmethod
     def from_json(cls, text: str, algorithm: Any) -> Schedule:
-        """The schedule that `to_json` wrote, for the same program: an algorithm, a schedule of it, whose target it then has, or its stages.
+        """Returns the schedule that `to_json` wrote. Refuses text that is no schedule, and one of another program.
 
-        Static (keyword-only) parameters are part of the program: `rd.Schedule.from_json(text, f.schedule(width=200))`, or
-        `rd.capture(f, width=200)` for `f`.
+        algorithm: the program, as an algorithm, its stages, or a schedule of it, whose target the result then has. Static (keyword-only)
+        parameters are part of the program: `rd.Schedule.from_json(text, f.schedule(width=200))`, or `rd.capture(f, width=200)` for `f`.
         """
         for_kind = {"target": kind} if (kind := kind_in_json(text)) else {}
         empty = algorithm if isinstance(algorithm, (Schedule, StageGraph)) else algorithm.schedule(**for_kind)
@@ -266,7 +272,7 @@ class Schedule(NearAttributes):
 
     @property
     def _kind(self) -> str:
-        """The kind of the target, "" for a CPU: schedules of CPUs are for all of them."""
+        """The kind of the target; "" for a CPU, since a CPU schedule serves all of them."""
         return getattr(self.target, "kind", "") if self._state.gpu else ""
 
     def _meant(self, name: str) -> str | None:
@@ -309,7 +315,7 @@ class Schedule(NearAttributes):
         same = self._graph is other._graph or self.fingerprint == other.fingerprint
         return same and self.explicit_steps == other.explicit_steps
 
-    # Keeping the value
+    # Maintaining the value
 
     def _after(self, step: Step) -> tuple[State, dict[str, Any]]:
         steps = (*self.explicit_steps, step)
@@ -338,7 +344,7 @@ class Schedule(NearAttributes):
 
 
 class StageView(Directives):
-    """One stage of a schedule: directives are recorded through it, and chain."""
+    """One stage of a schedule: its methods record directives, and can be chained."""
 
     __slots__ = ("_schedule", "name")
 
@@ -348,35 +354,36 @@ class StageView(Directives):
 
     @property
     def stage(self) -> AnyStage:
-        """The stage itself."""
+        """The stage that the view names."""
         return self._schedule.state.uses.stages[self.name]
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The stage's loops as they now are, outermost first."""
+        """The names of the stage's current loops, outermost first."""
         state = self._schedule.state
         plan = state.plans.get(self.name) or state.array_loops.get(self.name)
         return (ITERATIONS,) if plan is None else tuple(loop.name for loop in plan.loops)
 
     @property
     def line(self) -> str:
-        """The line of the algorithm that the stage comes from, `blur.py:12`; "" for one of raido's own."""
+        """The source line of the algorithm that the stage comes from, such as `blur.py:12`; "" for a stage of raido's own."""
         site = getattr(self.stage, "site", None)
         return "" if site is None else place(site)
 
     @property
     def plan(self) -> StagePlan:
-        """The decisions about the stage so far."""
+        """The decisions recorded for the stage so far."""
         state = self._schedule.state
         return state.array_loops.get(self.name) or state.plan(self.name)
 
     def legal(self) -> tuple[Step, ...]:
-        """Steps that could be said next of this stage: a finite, sensible choice of them. `schedule.accept` records one."""
+        """Returns steps that may be recorded next for this stage: a finite sample of every directive. `schedule.accept` records one."""
         return legal_steps(self._schedule.state, self.name)
 
     def strategies(self) -> dict[str, Strategy]:
-        """The strategies that `strategy` accepts for the stage, each with its numbers, axes and parts; maps and stencils have none.
-        Array loops have two: their rows stay "whole" in each iteration, or go through all of them one by one, "rows".
+        """Returns the strategies that `strategy` accepts for the stage, each with its parameters, axes and parts; {} for maps and stencils.
+
+        Array loops have two: "whole" runs all rows in each iteration, "rows" runs all iterations of one row after another.
 
         >>> running.schedule()["scan_1"].strategies()["chain"]
         Strategy(numbers={'block': 131072}, axes=('xo', 'xi'), parts=('totals',))
@@ -387,12 +394,13 @@ class StageView(Directives):
         return strategies_of_loop() if is_array_loop(stage) else {}
 
     def when(self, test: str) -> StageView:
-        """Another way to run the stage, where a test on sizes holds: it starts from what was said of the stage so far.
+        """Returns a view that schedules the stage for the sizes for which a test holds; it starts from the stage's directives so far.
 
-        test: of the program's sizes and the stage's axes, which stand for their extents: "x > 4096 and r < 16 * x". The first branch whose
-        test holds runs; what is said of the stage afterwards concerns the general case only. A branch takes loop directives, a strategy,
-        and what belongs to loops; the stage is computed whole, and no others are computed in its loops, but for copies (`cache`): a
-        branch that has the loop at which a copy stands, and those of its layout, makes it there; another reads the array where it is.
+        test: a comparison of the program's sizes and the stage's axes, which stand for their extents: "x > 4096 and r < 16 * x". The first
+        branch whose test holds is run; later directives of the stage concern the general case only. A branch takes loop directives, a
+        strategy, and directives about loops. The stage must be computed whole, and no stage may be computed in its loops but copies
+        (`cache`): a branch that has the loop at which a copy is placed, and the loops of its layout, makes the copy there; another reads
+        the array itself.
 
         >>> s = blur.schedule()
         >>> narrow = s["cols"].when("x < 64").unroll("y", 2)
@@ -402,13 +410,14 @@ class StageView(Directives):
         return StageView(self._schedule._branch(test, self.name), self.name)
 
     def part(self, name: str) -> StageView:
-        """A part of the strategy that was said, which is a stage and takes loop directives; `strategies()` lists the parts of each.
+        """Returns a view of a part of the chosen strategy, which takes loop directives; `strategies()` lists the parts. Refuses unknown
+        parts.
 
-        The part "bins" of an update's "private", its steps, is the stage itself: its loops are those over the steps.
+        The part "bins" of an update's "private" is the update itself, so it is the stage's own view.
         """
         try:
             if not self.strategies():
-                raise Refusal("it has no strategy", parts="none")
+                raise Refusal("the stage has no strategies", parts="none")
             if is_own_pass(self.plan, name):
                 return self
             plan_of_part(self._schedule.state, self.name, name)
@@ -417,7 +426,7 @@ class StageView(Directives):
             raise refused(headline, refusal, f'.part("{name}")', user_site()) from None
         return PartView(self._schedule, part_name(self.name, name))
 
-    if not TYPE_CHECKING:  # a directive that there is not is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that type checkers report unknown directives, too
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
@@ -445,7 +454,7 @@ class StageView(Directives):
 
 
 class PartView(StageView):
-    """A part of a stage's strategy: loop directives are recorded through it, and chain."""
+    """One part of a stage's strategy: its methods record loop directives, and can be chained."""
 
     __slots__ = ()
 
@@ -461,32 +470,34 @@ class PartView(StageView):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The part's loops as they now are, outermost first."""
+        """The names of the part's current loops, outermost first."""
         return tuple(loop.name for loop in self.plan.loops)
 
     @property
     def plan(self) -> StagePlan:
-        """The decisions about the part so far."""
+        """The decisions recorded for the part so far."""
         return self._found[1]
 
     def strategies(self) -> dict[str, Strategy]:
-        """None: parts of strategies have no strategies of their own."""
+        """Returns {}: a part of a strategy has no strategies."""
         return {}
 
     def legal(self) -> tuple[Step, ...]:
-        """Steps that could be said next of this part."""
+        """Returns loop directives that may be recorded next for this part."""
         state, loops = self._schedule.state, list(self.axes)
         return tuple(step for step in loop_steps(state, self.name, loops) if is_legal(state, step))
 
 
 def gpu_of(target: Any) -> Gpu | None:
-    """The GPU that a target or a machine is; None for a CPU."""
+    """Returns the GPU of a target or machine; None for a CPU."""
     machine = target if isinstance(target, Machine) else getattr(target, "machine", None)
     return machine.gpu if isinstance(machine, Machine) else None
 
 
 def _witness(start: State, steps: tuple[Step, ...]) -> tuple[State, dict[str, Any]]:
-    """A filling under which all steps are legal, and the state that they lead to; the first error when there is none."""
+    """Returns the state after all steps under a witness, and that filling of the holes; raises the error of the first filling where none is
+    legal.
+    """
     first: ScheduleError | None = None
     for values in fillings(holes_of(steps)):
         filled = fill(steps, values)
@@ -505,7 +516,7 @@ def _restored(
     target: Any,
     find_machine: Callable[[Any], Machine] | None,
 ) -> Schedule:
-    """A pickled schedule, its steps replayed over the stages of its program."""
+    """Unpickles a schedule: forms the stages of its program and replays its steps."""
     from raido.schedule.stages.form_stages import form_stages
 
     Schedule.find_machine = Schedule.find_machine or find_machine

@@ -1,7 +1,7 @@
-"""The state of a schedule: the plans after some steps, and the questions the rules ask of them.
+"""The state of a schedule: the plans after some steps, and queries on them.
 
-A `State` is immutable; each rule returns a new one. Nothing here decides anything: these are look-ups (what loops are there, where
-they come from, what runs inside what), shared by the directives, the defaults and the list of legal steps.
+A `State` is immutable; each directive's rule returns a new one. The functions here only look up: which loops a stage has, which axes they
+come from, what runs inside them. Directives, defaults and the list of legal steps share them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGrap
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The graph (copies made by `clone` and `cache` included), a plan for every stage, and what has been answered.
+    """The stage graph (copies made by `clone` and `cache` included), a plan for every stage, and the set of explicit decisions.
 
-    `asked` holds (stage, question) pairs: "placement", "store", "loops", "layout", "scope", "pad", "buffers", "stream", "strategy". `gpu`:
-    what the program is scheduled for, None for a CPU. `array_loops`: the plans of those loops of which something was said.
+    `asked` holds (stage, decision) pairs; decisions are "placement", "store", "loops", "layout", "scope", "pad", "buffers", "stream",
+    "hints" and "strategy". `gpu`: the GPU that the program is scheduled for, None for a CPU. `array_loops`: the plans of those array loops
+    that have directives.
     """
 
     graph: StageGraph
@@ -36,7 +37,7 @@ class State:
 
     @property
     def guests(self) -> Mapping[str, Sequence[StagePlan]]:
-        """By stage, the plans that mention its loops (`places`), in order. Found once."""
+        """Maps a stage to the plans of the stages computed, stored or fused at its loops, in order; computed once."""
         if self._guests is None:
             found: dict[str, dict[str, StagePlan]] = {}
             for plan in self.plans.values():
@@ -47,45 +48,47 @@ class State:
         return self._guests or {}
 
     def stage(self, name: str) -> Stage:
-        """The stage of that full name, which must have loops of its own."""
+        """Returns the stage of that full name; refuses array loops and conditionals, which have no loops of their own."""
         stage = self.uses.stages[name]
         if isinstance(stage, ControlStage):
             raise no_loops_of(stage)
         return stage
 
     def plan(self, name: str) -> StagePlan:
-        """The plan of the stage of that full name."""
+        """Returns the plan of the stage of that full name."""
         self.stage(name)
         return self.plans[name]
 
 
 def no_loops_of(stage: ControlStage, remedy: str | None = None) -> Refusal:
-    """The refusal of a directive for loops that an array loop or a branch does not have."""
+    """Returns the refusal of a loop directive for an array loop or a conditional."""
     body = listed(inner.name for inner in stage.body)
-    why = f'"{stage.name}" runs whole stages again and again; loops belong to the stages of its body'
+    why = f'"{stage.name}" runs whole stages and has no axes; the stages of its body have'
     return Refusal(why, remedy, stages=body)
 
 
 def initial_state(graph: StageGraph, gpu: Gpu | None = None) -> State:
-    """Nothing said yet: every stage whole, before its readers, with its own axes as loops."""
+    """Returns the state before any directive: every stage is computed whole, before its readers, with its own axes as serial loops."""
     uses = find_uses(graph)
     plans = {name: plain_plan(stage) for name, stage in uses.stages.items() if isinstance(stage, Stage)}
     return State(graph, uses, plans, gpu=gpu)
 
 
 def plain_plan(stage: Stage) -> StagePlan:
-    """The plan of a stage of which nothing has been said."""
+    """Returns the plan of a stage without directives."""
     return StagePlan(stage.name, loops=tuple(LoopPlan(axis.name) for axis in stage.all_axes))
 
 
 def put(state: State, plan: StagePlan, *questions: str) -> State:
-    """The state with another plan for one stage and some questions answered."""
+    """Returns the state with one stage's plan replaced and some decisions about it marked as explicit."""
     asked = state.asked | {(plan.stage, question) for question in questions}
     return replace(state, plans={**state.plans, plan.stage: plan}, asked=asked)
 
 
 def resolve(stages: dict[str, AnyStage], name: object) -> str:
-    """The full name of the stage that the user calls `name`; the last part of a path suffices when unique."""
+    """Returns the full name of the stage called `name`; the last part of a path suffices where it is unique. Refuses unknown and ambiguous
+    names.
+    """
     if isinstance(name, str):
         if name in stages:
             return name
@@ -101,7 +104,7 @@ def resolve(stages: dict[str, AnyStage], name: object) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """A remedy for a misspelt name."""
+    """Returns the closest of `names` to a misspelt name, in quotes; None where none is close."""
     import difflib
 
     close = difflib.get_close_matches(name, list(names), 1)
@@ -109,7 +112,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def loop_of(state: State, stage: str, name: object) -> LoopPlan:
-    """The loop of that name, or a refusal that says what became of it."""
+    """Returns the stage's loop of that name; refuses a loop that was split or fused, naming its successors, and an unknown one."""
     plan = state.plan(stage)
     for loop in plan.loops:
         if loop.name == name:
@@ -125,17 +128,17 @@ def loop_of(state: State, stage: str, name: object) -> LoopPlan:
 
 
 def position(plan: StagePlan, loop: str) -> int:
-    """How deep a loop is, 0 outermost."""
+    """Returns the depth of a loop, 0 for the outermost."""
     return next(i for i, each in enumerate(plan.loops) if each.name == loop)
 
 
 def with_loop(plan: StagePlan, loop: LoopPlan) -> StagePlan:
-    """The plan with the loop of that name changed."""
+    """Returns the plan with the loop of that name replaced."""
     return replace(plan, loops=tuple(loop if each.name == loop.name else each for each in plan.loops))
 
 
 def axes_of(plan: StagePlan, name: str) -> tuple[str, ...]:
-    """The stage's own axes that a loop comes from."""
+    """Returns the stage's own axes that a loop was made of by splits and fusions."""
     names = [name]
     for relation in reversed(plan.relations):
         if isinstance(relation, Split):
@@ -147,7 +150,7 @@ def axes_of(plan: StagePlan, name: str) -> tuple[str, ...]:
 
 
 def loops_from(plan: StagePlan, name: str) -> tuple[str, ...]:
-    """The present loops that came of an axis or of an earlier loop, outermost first."""
+    """Returns the current loops made of an axis or of an earlier loop, outermost first."""
     live = {name}
     for relation in plan.relations:
         if isinstance(relation, Split) and relation.parent in live:
@@ -158,7 +161,7 @@ def loops_from(plan: StagePlan, name: str) -> tuple[str, ...]:
 
 
 def known_names(stage: Stage, plan: StagePlan) -> set[str]:
-    """Every name that an axis or a loop of the stage has or had."""
+    """Returns every name that an axis or loop of the stage has or had."""
     names = {axis.name for axis in stage.all_axes} | {loop.name for loop in plan.loops}
     for relation in plan.relations:
         if isinstance(relation, Split):
@@ -169,7 +172,7 @@ def known_names(stage: Stage, plan: StagePlan) -> set[str]:
 
 
 def trip_count(stage: Stage, plan: StagePlan, name: str) -> Expr:
-    """How many iterations a loop makes at most."""
+    """Returns the number of iterations of a loop; of the inner half of a split, an upper bound."""
     for relation in reversed(plan.relations):
         earlier = replace(plan, relations=plan.relations[: plan.relations.index(relation)])
         if isinstance(relation, Split) and name == relation.inner:
@@ -184,7 +187,7 @@ def trip_count(stage: Stage, plan: StagePlan, name: str) -> Expr:
 
 
 def moves_by(plan: StagePlan, name: str) -> int:
-    """How many indices a loop moves by in each iteration, as splits say."""
+    """Returns the stride of a loop: the number of indices of its axis by which an iteration advances; 1 for a fused loop."""
     for relation in reversed(plan.relations):
         if isinstance(relation, Split) and name in (relation.inner, relation.outer):
             earlier = replace(plan, relations=plan.relations[: plan.relations.index(relation)])
@@ -195,7 +198,7 @@ def moves_by(plan: StagePlan, name: str) -> int:
 
 
 def axis_named(stage: Stage, name: str) -> Axis:
-    """The stage's own axis of that name."""
+    """Returns the stage's own axis of that name."""
     return next(axis for axis in stage.all_axes if axis.name == name)
 
 
@@ -206,13 +209,13 @@ def is_reduction(stage: Stage, plan: StagePlan, loop: str) -> bool:
 
 
 def shared_count(state: State, name: str) -> int:
-    """How many of the stage's outermost loops are another stage's (`compute_with`)."""
+    """Returns the number of the stage's outermost loops that belong to its leader (`compute_with`); 0 without one."""
     with_ = state.plans[name].compute_with
     return 0 if with_ is None else position(state.plans[with_.stage], with_.loop) + 1
 
 
 def enclosing(state: State, name: str) -> tuple[tuple[str, str], ...]:
-    """The loops of other stages inside which a stage is computed, outermost first, as (stage, loop)."""
+    """Returns the loops of other stages around a stage's computation, outermost first, as (stage, loop) pairs."""
     plan = state.plans[name]
     at = plan.compute_with or (plan.compute if isinstance(plan.compute, At) else None)
     if at is None:
@@ -223,14 +226,14 @@ def enclosing(state: State, name: str) -> tuple[tuple[str, str], ...]:
 
 
 def places(plan: StagePlan) -> Iterator[At]:
-    """The loops of other stages that a plan mentions."""
+    """Yields the loops of other stages at which a plan is computed, stored or fused."""
     for at in (plan.compute, plan.store, plan.compute_with):
         if isinstance(at, At):
             yield at
 
 
 def placed_at(state: State, stage: str, loop: str) -> tuple[str, ...]:
-    """The stages computed, kept or sharing loops at a loop of `stage`."""
+    """Returns the stages that are computed or stored at a loop of `stage`, or share it."""
     found = []
     for plan in state.guests.get(stage, ()):
         for at in places(plan):
@@ -243,12 +246,12 @@ def placed_at(state: State, stage: str, loop: str) -> tuple[str, ...]:
 
 
 def is_inlined(state: State, name: str) -> bool:
-    """Whether a stage is computed where it is read."""
+    """Whether a stage is computed in the expressions that read it."""
     return name in state.plans and isinstance(state.plans[name].compute, Inline)
 
 
 def stages_read(state: State, loads: Iterable[Load]) -> set[str]:
-    """The stages that loads read, looking through inlined ones."""
+    """Returns the stages that loads read, directly or through inlined stages."""
     found: set[str] = set()
     waiting = list(loads)
     while waiting:
@@ -260,7 +263,7 @@ def stages_read(state: State, loads: Iterable[Load]) -> set[str]:
 
 
 def readers_of(state: State, name: str) -> tuple[str, ...]:
-    """The stages that read a stage, looking through inlined ones; control stages included."""
+    """Returns the stages that read a stage, directly or through inlined stages; array loops and conditionals included."""
     found: dict[str, None] = {}
     for reader in state.uses.readers.get(name, ()):
         if is_inlined(state, reader):
@@ -271,7 +274,7 @@ def readers_of(state: State, name: str) -> tuple[str, ...]:
 
 
 def arrays_read(state: State, name: str) -> tuple[str, ...]:
-    """The arrays that a stage reads, itself and through what is inlined into it."""
+    """Returns the names of the arrays that a stage reads, directly or through the stages inlined into it."""
     found: dict[str, None] = {}
     for array in state.uses.loads.get(name, {}):
         found.update(dict.fromkeys(arrays_read(state, array) if is_inlined(state, array) else (array,)))
@@ -280,10 +283,10 @@ def arrays_read(state: State, name: str) -> tuple[str, ...]:
 
 
 def has_loops_said(state: State, name: str) -> bool:
-    """Whether any loop directive was given to the stage."""
+    """Whether the stage has a loop directive."""
     return (name, "loops") in state.asked
 
 
 def reaches(state: State, reader: str, producer: str) -> bool:
-    """Whether `reader` needs `producer`, directly or through others."""
+    """Whether `reader` depends on `producer`, directly or through other stages."""
     return reader in state.uses.reached_from(producer)

@@ -1,8 +1,8 @@
-"""A schedule as data: recorded steps.
+"""A schedule as data: a sequence of recorded steps.
 
-A `Step` is one directive said of one stage: names and numbers only, so that steps compare, print, and travel as JSON. Where the
-user wrote it stands outside its identity. Two directives hold steps of their own, in `branches`: `when` (one branch, labelled with
-its test; of a stage, where it is said of one) and `choose` (one branch for each alternative).
+A `Step` is one directive applied to one stage. It holds names and numbers only, so that steps can be compared, printed and written as JSON;
+the user's source location is no part of its identity. Two directives hold steps of their own, in `branches`: `when` (one branch, labelled
+with its test; of one stage where `stage` is not empty) and `choose` (one branch for each alternative).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from raido.algo.graph.program import Site
 from raido.schedule.holes import Hole
 
-PART = "::"  # between a stage and a part of its strategy, in the name that steps have for the part
+PART = "::"  # separates stage and part in a part's name
 
 Value: TypeAlias = "int | bool | str | Hole | tuple[Value, ...] | None"
 Arguments: TypeAlias = "tuple[tuple[str, Value], ...]"
@@ -23,7 +23,9 @@ Arguments: TypeAlias = "tuple[tuple[str, Value], ...]"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`directive` said of `stage` ("" for the whole schedule) with named arguments; those equal to their default are left out."""
+    """A directive applied to stage `stage` ("" for the whole schedule), with named arguments; arguments equal to their defaults are left
+    out.
+    """
 
     stage: str
     directive: str
@@ -33,16 +35,18 @@ class Step:
 
     @property
     def branches_program(self) -> bool:
-        """Whether it is a branch of the whole program."""
+        """Whether the step is a `when` of the whole program, not of one stage."""
         return self.directive == "when" and not self.stage
 
     def argument(self, name: str, default: Value = None) -> Value:
-        """The argument of that name."""
+        """Returns the argument of that name, or `default` where it is left out."""
         return dict(self.args).get(name, default)
 
 
 def plain(value: object) -> Value:
-    """An argument as it is recorded: lists become tuples; NumPy integers become ints."""
+    """Returns an argument in its recorded form: lists become tuples, NumPy integers become ints. Raises `TypeError` for floats and other
+    objects.
+    """
     if isinstance(value, (list, tuple)):
         return tuple(plain(v) for v in value)
     if value is None or isinstance(value, (bool, int, str, Hole)):
@@ -58,7 +62,7 @@ def plain(value: object) -> Value:
 
 
 def user_site() -> Site | None:
-    """The innermost line of the call stack that is not raido's own."""
+    """Returns the innermost source line of the call stack outside raido; None where there is none."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "raido":
         frame = frame.f_back

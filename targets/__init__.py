@@ -1,4 +1,4 @@
-"""On what it runs: loop nest to machine code, executables, export."""
+"""Targets: compiles loop nests to machine code, runs them (`Executable`) and exports them as libraries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The base that makes instances callable: `runtime/raido_call.c` where that was built, which Python then imports instead of this file.
-
-Built without Python's header files, an installation has this alone, and every call takes the complete way.
-"""
+"""The base class of `Executable` in Python. Where `runtime/raido_call.c` was built, Python imports that extension module instead of this
+file; an installation that was built without Python's header files has this one alone, and every call takes the complete path."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import Any
 
 
 class Caller:
-    """The base of what is called with arrays: by its `_plan` (see `raido.targets.fastcall`), or by `_complete`."""
+    """Base class of objects that are called with arrays: calls by `_plan` (see `raido.targets.fastcall`), or by `_complete`."""
 
     __slots__ = ()
 

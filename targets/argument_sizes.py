@@ -1,4 +1,4 @@
-"""The sizes of a call, from the shapes that came, and the checks that dimensions agree."""
+"""Solves the sizes of a call from the shapes of its arguments, and checks that dimensions agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def _read(size: SizeExpr, value: int) -> str:
 def solve_sizes(
     signature: Signature, inputs: Sequence[np.ndarray | Placed], explicit: Mapping[str, int]
 ) -> dict[str, int]:
-    """Every size by name: given, or from the shapes of the inputs, which must agree."""
+    """The value of every size by name: explicit ones, and those solved from the inputs' shapes. Raises `SizeMismatch` where shapes
+    disagree, `ArrayTooLarge` above `LARGEST_SIZE`, `ArgumentError` where a size follows from no argument."""
     sizes = dict(explicit)
     owners = {name: f'argument "{name}"' for name in explicit}
     for value, array in zip(signature.inputs, inputs, strict=True):
@@ -75,7 +76,7 @@ def solve_sizes(
 
 
 def _to_broadcast(owner: str) -> str:
-    """The remedy where the dimension of that owner has size 1 and is to broadcast, which only the literal 1 does."""
+    """The remedy in the message for a dimension of size 1 that was meant to broadcast: only the literal 1 does."""
     if "another operand" not in owner:
         return "the literal 1 in the type of the parameter, where the dimension is to broadcast"
     return "a[:, 0, None] for the slice a[:, :1]: a dimension broadcasts where its size is the literal 1"
@@ -84,7 +85,8 @@ def _to_broadcast(owner: str) -> str:
 def _solve_formulas(
     signature: Signature, inputs: Sequence[np.ndarray | Placed], sizes: dict[str, int], owners: dict[str, str]
 ) -> None:
-    """Names that stand by themselves nowhere, from dimensions like `n + 1` in which they are the one thing unknown."""
+    """Solves size names that occur only inside expressions, as `n` in `n + 1`: repeatedly takes a dimension with one unknown name, in which
+    it is linear, and adds the solution to `sizes`."""
     waiting = [
         (value, k, size, array.shape[k])
         for value, array in zip(signature.inputs, inputs, strict=True)

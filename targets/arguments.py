@@ -1,10 +1,11 @@
-"""From what the user passed to what compiled code takes: the complete, careful way, with every check and every message.
+"""Binds the user's arguments to the arrays and sizes that compiled code takes: the complete path, with every check and every message.
 
-`bind_arguments` matches arguments with the signature as the interpreter does (`raido.algo.trace.arguments`), finds the sizes and prepares
-the results. The quick way for the ordinary case (`fastcall`) falls back to this one, so nothing is decided here only.
-Invariants of a `Bound`: inputs and outputs are C-contiguous ndarrays of exactly the signature's dtypes and shapes; no output shares
-memory with an input or another output; the user's arrays stay untouched until `finish` copies into those given as `out`. An output
-that the program allocates is None until then.
+`bind_arguments` matches arguments with the signature as the interpreter does (`raido.algo.trace.arguments`), solves the sizes and prepares
+the results. The fast path for the ordinary case (`fastcall`) falls back to this one, so no check is made in the fast path alone.
+
+Invariants of a `Bound`: inputs and outputs are C-contiguous ndarrays of exactly the signature's dtypes and shapes; no output shares memory
+with an input or another output; the user's arrays stay untouched until `finish` copies into those given as `out`. An output that the
+program allocates is None until then.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Take: TypeAlias = Callable[[int, tuple[int, ...], "np.dtype[Any]"], np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The arrays and sizes of one call; `given` are the arrays of the user's `out` in the order of outputs, None where there is none."""
+    """Arrays and sizes of one call. `given` holds the arrays of the user's `out` in the order of the outputs, None where `out` has none."""
 
     inputs: tuple[np.ndarray, ...]
     sizes: Mapping[str, int]
@@ -50,7 +51,8 @@ def bind_arguments(signature: Signature, arguments: Sequence[Any], out: Any = No
 
 
 def finish(signature: Signature, bound: Bound, existentials: Mapping[str, int], take: Take | None = None) -> Any:
-    """The result in the user's structure, once compiled code has filled the outputs; `take` gives those that it has allocated itself."""
+    """The result in the user's structure, made of the outputs that compiled code has filled. `take` returns an output that the program
+    itself has allocated, by its index, shape and dtype. Copies into the arrays of the user's `out`."""
     leaves: list[Any] = []
     for k, (value, array, given) in enumerate(zip(signature.outputs, bound.outputs, bound.given, strict=True)):
         if array is None:
@@ -73,5 +75,5 @@ def finish(signature: Signature, bound: Bound, existentials: Mapping[str, int], 
 
 
 def _apart(array: np.ndarray, outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """The array, or a copy when writing an output would change it."""
+    """The array, or a copy of it where it may share memory with an output."""
     return array.copy() if any(np.may_share_memory(array, output) for output in outputs) else array

@@ -1,8 +1,8 @@
-"""Names of users as identifiers of C and C++, the same on every run: what the headers of exported libraries call things.
+"""C and C++ identifiers for the user's names in headers of exported libraries; deterministic.
 
-Runs of other characters than ASCII letters and digits become one underscore; none is left at the ends. A word that C or C++ keeps for
-itself, or that headers may define as a macro or a type, gets an underscore behind: keywords, `errno`, names in capitals, names that
-end in `_t`. Names that are the same then are numbered.
+Runs of characters other than ASCII letters and digits become one underscore; leading and trailing ones are dropped. An underscore is
+appended to a word that C or C++ reserves, or that headers may define as a macro or a type: keywords, `errno`, names in capitals, names that
+end in `_t`. Names that then coincide are numbered.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _OWN = re.compile(
 
 
 def identifier(name: str) -> str:
-    """`name` as an identifier that no keyword, type or plain macro of C or C++ is."""
+    """`name` as a valid identifier that is no keyword, type or object-like macro of C or C++."""
     text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_") or "value"
     if text[0].isdigit():
         text = f"_{text}"
@@ -67,7 +67,7 @@ def identifier(name: str) -> str:
 
 
 def global_name(library: str, name: str) -> str:
-    """`name` as the name of a function: with the library's in front where C libraries or the runtime have one of that name."""
+    """`name` as the name of a function, prefixed with the library's name where a C library or the runtime defines that symbol."""
     public = identifier(name)
     while _is_taken(public):
         public = f"{library}_{public}"
@@ -75,7 +75,8 @@ def global_name(library: str, name: str) -> str:
 
 
 def library_name(text: str) -> str:
-    """The prefix of a library's functions and, in capitals, of its constants; with "lib" in front where headers have one of them."""
+    """The prefix of a library's functions and, in capitals, of its constants; "lib" is put in front where a system header or a C library
+    already uses one of the prefixed names."""
     name = identifier(text)
     taken = any(_is_taken(f"{name}_{suffix}") for suffix in (*LIBRARY_FUNCTIONS, *DEVICE_FUNCTIONS))
     return f"lib{name}" if taken or name.lower() in _HEADERS.split() or f"{name.upper()}_OK" in _CONSTANTS else name
@@ -83,7 +84,7 @@ def library_name(text: str) -> str:
 
 LIBRARY_FUNCTIONS = ("message", "metadata", "abi_version", "set_threads", "free")
 DEVICE_FUNCTIONS = ("set_device",)
-"""Of libraries with programs for a device."""
+"""Further functions of a library that holds programs for a device."""
 
 
 def _is_taken(name: str) -> bool:

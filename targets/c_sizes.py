@@ -1,6 +1,6 @@
-"""Sizes in the comments of C headers: as C writes them, without bounds that hold anyway.
+"""Size expressions in C syntax for the comments of headers, without `max` with 0 where the other operand is never negative.
 
-C's `/` rounds towards 0 and `//` begins a comment, so a floor division is written `n / 2` where both sides are never negative, else
+C's `/` rounds towards 0 and `//` begins a comment, so a floor division is written `n / 2` where both operands are non-negative, else
 `floor((n - 5) / 2)`.
 """
 
@@ -10,12 +10,12 @@ from raido.targets.signature import SizeExpr, evaluate_size, size_names, size_te
 
 
 def c_size(size: SizeExpr) -> str:
-    """The text of a size: `min((n / 2) * 2, n)`."""
+    """The text of a size expression: `min((n / 2) * 2, n)`."""
     return size_text(_in_c(size))
 
 
 def _in_c(size: SizeExpr) -> SizeExpr:
-    """The size with C's operators, which `size_text` writes as they are; a call that is none in raido is a name."""
+    """The size expression with C's operators, as `size_text` prints them; a call that raido's expressions lack, `floor(…)`, is made a name."""
     if not isinstance(size, tuple):
         return size
     if not size_names(size):
@@ -35,7 +35,7 @@ def _in_c(size: SizeExpr) -> SizeExpr:
 
 
 def _is_natural(size: SizeExpr) -> bool:
-    """Whether a size cannot be negative: names stand for sizes."""
+    """Whether a size expression is known to be non-negative; size names are."""
     if not isinstance(size, tuple):
         return isinstance(size, str) or size >= 0
     left, right = _is_natural(size[1]), _is_natural(size[2])

@@ -1,7 +1,7 @@
-"""Text from users inside generated C: string literals, formats of printf and comments, each by one function.
+"""Escapes the user's text for generated C: string literals, printf formats and comments, each by one function.
 
-Whatever the text holds (quotes, backslashes, newlines, trigraphs, percent signs, ends of comments, other letters than ASCII,
-halves of letters), what comes out is printable ASCII that C and C++ read as exactly that.
+Any text is accepted (quotes, backslashes, newlines, trigraphs, percent signs, comment ends, non-ASCII letters, lone surrogates); the result
+is printable ASCII that C and C++ read as exactly that text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ _PIECE = 2000  # bytes; compilers need not take literals of more than 4,095 char
 
 
 def c_string(text: str) -> str:
-    """A string literal; bytes that are not plain are written in octal, long literals in pieces."""
+    """A string literal. Bytes that are not plain ASCII are written as octal escapes; long text becomes adjacent literals of `_PIECE` bytes."""
     data = text.encode(errors="backslashreplace")
     pieces = []
     for start in range(0, max(len(data), 1), _PIECE):
@@ -20,12 +20,12 @@ def c_string(text: str) -> str:
 
 
 def c_format(text: str) -> str:
-    """A format for printf that prints the text, to stand beside other parts of a format: a percent sign is written twice."""
+    """A printf format that prints the text, to be joined with other formats: percent signs are doubled."""
     return c_string(text.replace("%", "%%"))
 
 
 def c_comment(text: str) -> str:
-    """Text inside a comment: nothing ends the comment, begins another, or joins lines."""
+    """Text inside a comment: it neither ends the comment, nor begins another, nor joins lines."""
     plain = "".join(c if " " <= c <= "~" and c != "\\" else ascii(c)[1:-1] if c != "\\" else "\\x5c" for c in text)
     for pair in ("*/", "/*", "//", "??"):
         while pair in plain:

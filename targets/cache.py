@@ -1,10 +1,11 @@
-"""Compiled programs on disk: a content-addressed store that many processes share.
+"""Compile cache: a content-addressed store of compiled programs on disk, shared by many processes.
 
-An entry is one file, named by its key, that holds a line of JSON metadata, then the object's bytes; its first line carries a
-checksum of both. It is written beside its place and renamed, so readers see a whole entry or none. Nothing is ever unpickled or run
-while reading; but what is read is run, so it counts only where nobody but this user and root can have written it (`private_files`).
-A damaged entry counts as absent and is replaced; a folder that cannot be written or trusted means working without a cache, said once.
-The total size is bounded: the entries longest unused go first (the file's modification time is its time of last use).
+An entry is one file, named by its key: a header line with a checksum, a line of JSON metadata, and the object's bytes. It is written to a
+temporary file beside its final name and renamed, so readers see a whole entry or none. Reading unpickles and runs nothing; but the object
+is run later, so an entry counts only where nobody but this user and root can have written it (`private_files`).
+
+A damaged entry counts as absent and is replaced; without a folder that can be written and trusted raido works without a cache, after one
+warning. The total size is bounded: least recently used entries are removed first (a file's modification time is its last use).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ DEFAULT_LIMIT = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The metadata of an entry, known without reading it: `size` in bytes, `used` in seconds since the epoch."""
+    """An entry as its directory lists it, unread: `size` in bytes, `used` (last use) in seconds since the epoch."""
 
     key: str
     size: int
@@ -55,7 +56,7 @@ def default_folder() -> Path | None:
 
 
 def key_of(*parts: str | bytes) -> str:
-    """The key of everything that decides about a compiled program; parts are told apart, so ("ab", "c") is not ("a", "bc")."""
+    """The SHA-256 key, in hexadecimal, of all inputs of a compilation; lengths are hashed too, so ("ab", "c") differs from ("a", "bc")."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -65,7 +66,7 @@ def key_of(*parts: str | bytes) -> str:
 
 
 class Cache:
-    """A store in `cache_dir` (None: `default_folder()`), of at most `limit` bytes. Safe for threads and for processes."""
+    """A store in `cache_dir` (None: `default_folder()`) of at most `limit` bytes. Safe for concurrent threads and processes."""
 
     __slots__ = ("_lock", "_said", "_stored", "_usable", "folder", "limit")
 
@@ -79,7 +80,7 @@ class Cache:
         self._said = False
 
     def get(self, key: str) -> tuple[bytes, dict[str, Any]] | None:
-        """The object and metadata stored under `key`, or None."""
+        """The object and metadata stored under `key`, or None; counts as a use."""
         name = _name(key)
         try:
             with self._opened(key[:2]) as folder:
@@ -101,7 +102,7 @@ class Cache:
         return None
 
     def put(self, key: str, data: bytes, metadata: dict[str, Any]) -> bool:
-        """Stores an entry, replacing what was there. False (after one warning) when the folder cannot be written."""
+        """Stores an entry, replacing an earlier one. Returns False, after one warning, when the folder cannot be written or trusted."""
         name, blob = _name(key), _encode(key, data, metadata)
         if not self._usable:
             return False
@@ -129,7 +130,7 @@ class Cache:
         return sorted(found, key=lambda entry: entry.used, reverse=True)
 
     def describe(self, key: str) -> dict[str, Any] | None:
-        """The metadata of an entry, which does not count as its use; None when it is absent or damaged."""
+        """The metadata of an entry, or None when it is absent or damaged; does not count as a use."""
         name = _name(key)
         with contextlib.suppress(OSError), self._opened(key[:2]) as folder:
             found = self._read(name, folder)
@@ -138,17 +139,18 @@ class Cache:
         return None
 
     def size(self) -> int:
-        """Bytes of all entries together."""
+        """Total bytes of all entries."""
         return sum(entry.size for entry in self.entries())
 
     def remove(self, key: str) -> None:
-        """Forgets one entry; nothing happens when there is none."""
+        """Removes one entry, if there is one."""
         name = _name(key)
         with contextlib.suppress(OSError), self._opened(key[:2]) as folder:
             os.unlink(name, dir_fd=folder)
 
     def clear(self, older: float = 0.0) -> int:
-        """Forgets the entries unused for `older` seconds, and what writers that died left behind; returns how many entries."""
+        """Removes entries unused for `older` seconds (0: all) and temporary files of writers that died; returns the number of entries
+        removed."""
         now, count = time.time(), 0
         for each, status, folder in self._files():
             with contextlib.suppress(OSError):
@@ -158,7 +160,8 @@ class Cache:
         return count
 
     def prune(self, limit: int | None = None) -> None:
-        """Removes the entries longest unused until all together take at most `limit` bytes (None: the store's)."""
+        """Removes least recently used entries until the total is at most `limit` bytes (None: the store's), and temporary files older than
+        an hour."""
         bound = self.limit if limit is None else limit
         total = 0
         for entry in self.entries():
@@ -172,7 +175,8 @@ class Cache:
                     os.unlink(each.name, dir_fd=folder)
 
     def _bound(self, written: int) -> None:
-        """Counts the store now and then (the first time, and after each sixteenth of the limit), not at every write."""
+        """Prunes to 7/8 of the limit where the total exceeds it; counts the total the first time and after each sixteenth of the limit
+        written."""
         with self._lock:
             count = self._stored < 0 or self._stored + written > self.limit // 16
             self._stored = 0 if count else self._stored + written
@@ -181,7 +185,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _opened(self, part: str, make: bool = False) -> Iterator[int]:
-        """The part of the folder whose entries' names begin like this."""
+        """Opens the subfolder named by the first two digits of its entries' keys; yields its file descriptor."""
         with self._opened_root(make) as root, closing(open_folder(part, root, make=make)) as folder:
             yield folder
 
@@ -193,7 +197,7 @@ class Cache:
             yield root
 
     def _read(self, name: str, folder: int) -> tuple[bytes, float] | None:
-        """The bytes of a file in an open folder and the time of its last use; None where there is none that is trusted."""
+        """Contents and last use of a file in an open folder, empty for one larger than the limit; None where it is absent or not trusted."""
         try:
             descriptor, status = open_file(name, folder, os.O_RDONLY)
         except Untrusted as error:
@@ -203,14 +207,14 @@ class Cache:
             return file.read() if status.st_size <= self.limit else b"", status.st_mtime
 
     def _say(self, text: str) -> None:
-        """Warns once in the life of a store."""
+        """Warns, once in the life of a store."""
         with self._lock:
             first, self._said = not self._said, True
         if first:
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def _files(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result, int]]:
-        """The entries, and files that a writer has begun, each with its status and the open folder that it is in."""
+        """Entries and writers' temporary files, each with its status and the descriptor of its open folder."""
         try:
             with self._opened_root() as root, os.scandir(root) as parts:
                 for part in [part.name for part in parts if len(part.name) == 2]:
@@ -242,7 +246,7 @@ def _encode(key: str, data: bytes, metadata: dict[str, Any]) -> bytes:
 
 
 def _decode(blob: bytes, key: str) -> tuple[bytes, dict[str, Any]] | None:
-    """The parts of an entry, or None when it is damaged, of another version, or belongs to another key."""
+    """Object and metadata of an entry, or None when it is damaged, of another format version, or stored under another key."""
     head, _, body = blob.partition(b"\n")
     if head != f"{_MAGIC} {key} {hashlib.sha256(body).hexdigest()}".encode():
         return None

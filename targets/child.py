@@ -1,8 +1,8 @@
-"""A process of one's own for work that may crash, hang or take all memory: started when needed, killed when late, started again.
+"""A child process for work that may crash, hang or exhaust memory: started on demand, killed on timeout, restarted by the next request.
 
-The child is a fresh interpreter (not a fork: threads of the parent, TVM's among them, would be half copied) with the parent's
-`sys.path`, and runs nothing of the parent's script. They talk over a socket pair (`messages`). A child ends when its parent does,
-whatever it is doing. What it writes to its standard output and error is kept for the report of its death.
+The child is a fresh interpreter (not a fork: threads of the parent, TVM's among them, would be half copied) with the parent's `sys.path`;
+it runs nothing of the parent's script. Both talk over a socket pair (`messages`). A child ends when its parent does, whatever it is doing.
+Its standard output and error are kept for the report of its death.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _NO_MEMORY = ("bad_alloc", "out of memory", "MemoryError", "Cannot allocate memo
 
 
 class ChildFailed(Exception):
-    """A request to a child process failed: `kind` is "compile", "crash", "hang" or "memory" (or a role's own), `detail` what was seen."""
+    """A request to a child process failed. `kind` is "compile", "crash", "hang" or "memory", or one of the role's own; `detail` is the
+    evidence."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
@@ -38,7 +39,7 @@ class ChildFailed(Exception):
 class Child:
     """A child process of one role, "module:Class" (see `serve`), for one thread at a time.
 
-    `prepare` is called with a child that has just started, to give it what it needs before the first request.
+    `prepare` is called with a child that has just started, to send it state before the first request.
     """
 
     def __init__(
@@ -54,11 +55,11 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """The process, where there is one."""
+        """Process id, or None while no process runs."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Starts and prepares the process, if there is none: requests do so by themselves."""
+        """Starts and prepares the process, unless it runs; requests call this themselves."""
         self.launch()
         if self.prepare is not None and not self._prepared:
             self._prepared = True
@@ -69,7 +70,7 @@ class Child:
                 raise
 
     def launch(self) -> None:
-        """Starts the process, if there is none, ahead of what prepares it: it loads the modules of its role meanwhile."""
+        """Starts the process without preparing it, unless it runs; it imports the modules of its role in the background."""
         if self._process is not None:
             return
         self._prepared = False
@@ -91,8 +92,8 @@ class Child:
     def request(
         self, message: dict[str, Any], blobs: Sequence[Blob] = (), timeout: float | None = None
     ) -> tuple[dict[str, Any], list[bytearray]]:
-        """The child's answer to a message. ChildFailed when it reports a failure, dies, or takes longer than `timeout` seconds;
-        in the last two cases the next request meets a new child."""
+        """The child's answer to a message. Raises `ChildFailed` when it reports a failure, dies, or takes longer than `timeout` seconds
+        (None: no limit); in the last two cases the next request starts a new child."""
         self.start()
         assert self._socket is not None
         self._socket.settimeout(timeout)
@@ -114,7 +115,7 @@ class Child:
         return answer
 
     def close(self) -> None:
-        """Kills the process, if there is one."""
+        """Kills the process, if one runs."""
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(OSError):
@@ -123,7 +124,7 @@ class Child:
         self._close_files()
 
     def abandon(self) -> None:
-        """Forgets the process, in a fork of the one that has started it and goes on talking to it."""
+        """Drops the handles of the process without killing it: for a fork of the parent, which goes on talking to the child."""
         process, self._process = self._process, None
         if process is not None:
             process.returncode = 0  # no child of this process: there is nothing to wait for
@@ -136,7 +137,7 @@ class Child:
             self._output.close()
 
     def _death(self) -> ChildFailed:
-        """Why the child is gone, from how it ended and what it said last."""
+        """The failure of a child that died, classified by its exit status and its last output."""
         if self._process is None or self._output is None:
             return ChildFailed("crash", "the process was closed")
         try:

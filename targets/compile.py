@@ -1,10 +1,10 @@
-"""`compile_program`: a program under a schedule becomes an `Executable`, from the cache when it has been compiled before.
+"""`compile_program`: compiles a program under a schedule to an `Executable`, or loads it from the compile cache.
 
-The key is everything that decides about the code, as it is known before any of it is made: the program's fingerprint, the schedule as it was
-written, the sizes and the machine (defaults follow from these alone), the target, the versions of raido and TVM, and which of the nodes that
-can fault stand on one line. Where the lines are is no part of it: a program that was moved takes the kept code, and messages name its own
-lines. On a hit TVM is not imported, no stage is formed and nothing is lowered: the entry holds the signature. `Compilation` holds the steps
-on the way, each made when first asked for: what `Executable.source` shows.
+The cache key covers every input of the compilation, as known before any work: the program's fingerprint, the schedule as the user wrote it,
+the sizes and the machine (defaults follow from these alone), the target, the versions of raido and TVM, and which of the nodes that can
+fault share a source line. Line numbers themselves are not part of it: a program that was moved takes the cached code, and its messages name
+its own lines. On a hit TVM is not imported, no stage is formed and nothing is lowered: the entry holds the signature. `Compilation` holds
+the intermediate forms, each made when first asked for; `Executable.source` shows them.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def compile_program(
 ) -> Executable:
     """Compiles a program.
 
-    schedule: None is the default one. sizes: sizes to specialise for (the executable then takes no others). cache: None is the
-    user's folder; `use_cache=False` compiles anew and stores nothing. notes: more texts that `Executable.source` gives, by kind.
-    Raises `ScheduleError` for a schedule that cannot be carried out, `TargetError` for an unknown target or one whose code this
-    machine cannot run, `CompileError` for faults of raido's own.
+    schedule: None is the default one. sizes: sizes to specialise for (the executable then takes no others). cache: None is the user's
+    folder; `use_cache=False` compiles anew and stores nothing. notes: further texts that `Executable.source` returns, by kind. Raises
+    `ScheduleError` for a schedule that cannot be carried out, `TargetError` for an unknown target or one whose code this machine cannot
+    run, `CompileError` for faults of raido's own.
     """
     work = compilation_for(program, Target.parse(target), schedule, sizes or {})
     store = (cache or _default_cache()) if use_cache else None
@@ -83,7 +83,7 @@ def executable_of(
     signature: Signature | None = None,
     notes: Mapping[str, str] | None = None,
 ) -> Executable:
-    """The compilation's code, ready to be called; `code` and `signature` where they have been kept."""
+    """The executable of a compilation; `code` and `signature` are given where they come from the cache."""
     sources: dict[str, Callable[[], str]] = {kind: functools.partial(work.source, kind) for kind in work.sources}
     return work.load(code or work.object_bytes, signature or work.signature, {**sources, **(notes or {})})
 
@@ -91,7 +91,7 @@ def executable_of(
 def compilation_for(
     program: Program, target: Target, schedule: Schedule | None, sizes: Mapping[str, int]
 ) -> Compilation:
-    """The steps on the way to code for a target."""
+    """The `Compilation` of a program for the target's kind."""
     if target.kind == "vulkan":
         from raido.targets.vulkan.compile import VulkanCompilation
 
@@ -108,7 +108,7 @@ SOURCES = ("schedule", "nest", "gang", "tir", "llvm", "asm")
 
 @dataclass
 class Compilation:
-    """One program on its way to machine code."""
+    """One program being compiled to machine code: its intermediate forms, each made when first asked for and kept."""
 
     original: Program
     target: Target
@@ -121,11 +121,11 @@ class Compilation:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The kinds of text that `source` gives."""
+        """The kinds of text that `source` returns."""
         return SOURCES
 
     def load(self, code: bytes, signature: Signature, sources: Mapping[str, Source]) -> Executable:
-        """An executable of code that has been made, here or by an earlier process; TargetError where this machine cannot run it."""
+        """The executable of compiled code, made here or read from the cache; raises `TargetError` where this machine cannot run it."""
         if not self.target.runs_here:
             missing = ", ".join(sorted(set(self.target.features) - _host(self.target.hidden)))
             raise TargetError(
@@ -137,7 +137,7 @@ class Compilation:
 
     @functools.cached_property
     def program(self) -> Program:
-        """The program for the known sizes."""
+        """The program, specialised for the known sizes."""
         return specialise(self.original, self.sizes) if self.sizes else self.original
 
     @functools.cached_property
@@ -154,7 +154,7 @@ class Compilation:
 
     @functools.cached_property
     def key(self) -> str:
-        """The name of this program's code in the cache."""
+        """The program's cache key."""
         given = self.given
         return key_of(
             fingerprint(self.program),
@@ -169,19 +169,19 @@ class Compilation:
 
     @property
     def described_target(self) -> str:
-        """All of the target that code depends on."""
+        """Text of everything about the target that code depends on."""
         return f"{self.target} {replace(self.target.machine, cores=0)}"
 
     @functools.cached_property
     def lines(self) -> dict[Site, int]:
-        """The lines that messages may name, numbered alike wherever the same program stands."""
+        """Source lines that messages may name, numbered by first occurrence, so that the same program elsewhere has the same numbers."""
         checks = (check.site for check in self.program.size_checks if check.site is not None)
         return {site: k for k, site in enumerate(dict.fromkeys((*self.faulting, *checks)))}
 
     @functools.cached_property
     def faulting(self) -> tuple[Site, ...]:
-        """The lines of checked loads, integer divisions, those of sizes too, loops that data ends, arrays and states, which messages name,
-        in the order of the program's nodes."""
+        """Source lines of the nodes that messages name, in the order of the program's nodes: checked loads, integer divisions (those in
+        sizes too), loops that data ends, arrays and loop states."""
         found = ((node, self.program.sites.get(node)) for node in nodes_of(self.program))
         return tuple(
             site
@@ -191,9 +191,9 @@ class Compilation:
         )
 
     def with_own_lines(self, kept: Mapping[str, Any]) -> tuple[Signature, list[RepeatedCopy]]:
-        """The signature that was kept with the code of the same program, and its copies, with the lines where this one stands.
+        """Signature and repeated copies of a cache entry, their source lines replaced by this program's.
 
-        Raises `TargetError` where a line is not among those that were kept.
+        Raises `TargetError` where a line is not among those of the entry.
         """
         try:
             signature = Signature.from_json(str(kept.get("signature")))
@@ -215,14 +215,14 @@ class Compilation:
 
     @functools.cached_property
     def nest(self) -> Nest:
-        """The loops, one index at a time."""
+        """The scalar loop nest."""
         from raido.schedule.lower import lower
 
         return lower(self.schedule.graph, self.schedule.variants(), self.target.machine)
 
     @property
     def copies(self) -> list[list[Any]]:
-        """The arrays that are copied in every iteration of a loop, as JSON-able data: the texts of the warning, then its sites."""
+        """Arrays that are copied in every iteration of a loop, as JSON data: stage, array, reason, remedy, and the sites of the warning."""
         return [
             [
                 copy.stage,
@@ -236,7 +236,7 @@ class Compilation:
 
     @functools.cached_property
     def gang(self) -> Nest:
-        """The loops with lanes."""
+        """The gang nest: loops with lanes."""
         from raido.schedule.gang.vectorise import form_gangs
         from raido.schedule.nest.skip_empty import skip_empty_loops
 
@@ -244,11 +244,11 @@ class Compilation:
 
     @functools.cached_property
     def signature(self) -> Signature:
-        """The interface for callers."""
+        """The executable's interface."""
         return self.signature_for(self.gang, self.target.features)
 
     def signature_for(self, nest: Nest, requires: tuple[str, ...]) -> Signature:
-        """The signature of code that was made of a nest and needs these features."""
+        """The signature of code made of a nest that requires these processor features."""
         sites = tuple(
             FaultSite(s.file, s.line, s.text, s.array) if s is not None else FaultSite("", 0, "") for s in nest.sites
         )
@@ -265,25 +265,25 @@ class Compilation:
 
     @functools.cached_property
     def functions(self) -> dict[str, Any]:
-        """The functions of the program in TIR, by symbol."""
+        """The program's TIR functions by symbol."""
         from raido.targets.emit.program import emit_program
 
         return emit_program(self.gang, self.entry, self.target.capabilities)
 
     @functools.cached_property
     def module(self) -> Module:
-        """The module that TVM and LLVM generate."""
+        """The module that TVM and LLVM generate code of."""
         from raido.targets.cross import generate
 
         return generate(self.functions, self.target)
 
     @functools.cached_property
     def object_bytes(self) -> bytes:
-        """The relocatable object."""
+        """The relocatable ELF object."""
         return self.module.object_bytes()
 
     def source(self, kind: str) -> str:
-        """One of `SOURCES` as text."""
+        """The text of one of `SOURCES`."""
         if kind == "schedule":
             return str(self.schedule)
         if kind in ("nest", "gang"):
@@ -308,7 +308,8 @@ def _host(hidden: Iterable[str] | None) -> frozenset[str]:
 
 @functools.cache
 def versions() -> tuple[str, ...]:
-    """The other inputs of the generated code: the versions of raido and TVM, and raido's own files where it is being worked on."""
+    """Versions of the compiler, for cache keys: raido's and TVM's, and a digest of names, sizes and modification times of raido's own
+    files."""
     return _version_of("raido"), _version_of("apache-tvm"), _digest_of_files()
 
 
@@ -335,20 +336,20 @@ def _digest_of_files() -> str:
 
 
 def _line(site: Site) -> list[Any]:
-    """A site as it is kept: where the same program stands elsewhere, or calls a state otherwise, its own one takes the place."""
+    """A site as the cache keeps it: file, line and array. The same program elsewhere, or with other names of states, substitutes its own."""
     return [site.file, site.line, site.array]
 
 
 def _warn_of_copies(copies: Iterable[RepeatedCopy]) -> None:
-    """Warns the user, at the lines that ask for them, of whole arrays that are copied in every iteration of a loop, but for those of raido's
-    own functions, which only `show` names."""
+    """Emits a `CopyWarning`, at the user's line, for each whole array that is copied in every iteration of a loop. Copies in raido's own
+    functions are left out; only `show` names them."""
     for copy in copies:
         if not copy.is_of_raido:
             warn_at(copy.site or Site("", 0, ""), str(copy), CopyWarning)
 
 
 def _description(work: Compilation) -> dict[str, Any]:
-    """The description of a cache entry for people."""
+    """Description of a cache entry for people: name, target, source line, number of directives, sizes."""
     program = work.original
     site = next((program.sites[form] for form in program.order if form in program.sites), None)
     return {
@@ -361,5 +362,5 @@ def _description(work: Compilation) -> dict[str, Any]:
 
 
 def _size_check(check: SizeCheck) -> str:
-    """A comparison of sizes at a call, which is no part of the computation, and its words."""
+    """Text of a size check for the cache key; the program's fingerprint does not cover such checks."""
     return f"{index.text(check.left)} = {index.text(check.right)}, {check.left_owner}, {check.right_owner}"

@@ -1,8 +1,8 @@
-"""Code generation in a child process, for processors that are not this machine's kind.
+"""Code generation in a child process, for processors of another kind than this machine's.
 
-Where LLVM cannot select an instruction it ends the process that it runs in, and nothing can stop it. Code for this machine's own kind
-of processor is what every test compiles, and is generated in this process; for any other, TIR travels to a child (as JSON, a few
-hundred kilobytes), which lives for the next such compilation. Its death is a `CompileError`.
+Where LLVM cannot select an instruction it ends its process, which cannot be prevented. Code for this machine's own kind of processor is
+what every test compiles, so it is generated in this process; for any other, TIR is sent to a child (as JSON, a few hundred kilobytes),
+which stays for the next such compilation. The child's death is a `CompileError`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROLE = "raido.targets.cross:Generator"
 
 
 class Module(Protocol):
-    """Generated code: the relocatable object, and texts: "tir", "llvm" (after optimisation) or "asm"."""
+    """Generated code: the relocatable object, and its texts by form: "tir", "llvm" (after optimisation) or "asm"."""
 
     def object_bytes(self) -> bytes: ...
 
@@ -30,7 +30,7 @@ class Module(Protocol):
 
 
 def generate(functions: dict[str, Any], target: Target) -> Module:
-    """The code of TIR functions for a target, made in this process where it is this machine's own kind of processor."""
+    """Compiles TIR functions for a target, in this process where the target is this machine's own kind of processor, else in the child."""
     from raido.targets.tvm_corner import CompiledModule
 
     if target.is_host:
@@ -39,7 +39,7 @@ def generate(functions: dict[str, Any], target: Target) -> Module:
 
 
 class _ForeignModule:
-    """Code that a child has made, or makes when it is asked for."""
+    """A module whose object and texts a child process makes: the object at once, texts on demand."""
 
     def __init__(self, functions: dict[str, Any], target: Target) -> None:
         from raido.targets.tvm_corner import functions_to_json
@@ -75,7 +75,7 @@ class _ForeignModule:
 
 
 class _Compiler:
-    """The child of this process, for one thread at a time."""
+    """This process's code-generating child, behind a lock."""
 
     def __init__(self) -> None:
         self._child = Child(ROLE)
@@ -93,7 +93,7 @@ class _Compiler:
 
 
 def _forget() -> None:
-    """Leaves the child to the process that started it: a fork that spoke to it too would take the other's answers."""
+    """Replaces the child's handle after a fork: two processes that talk to one child would take each other's answers."""
     global _compiler
     _compiler.abandon()
     _compiler = _Compiler()
@@ -105,13 +105,13 @@ atexit.register(lambda: _compiler.close())
 
 
 class Generator:
-    """The child's side: `generate` gives the object or a text of the functions it is sent. The last module is kept for its texts."""
+    """The role of the child process: compiles the functions it is sent. It keeps the last module, to make its texts."""
 
     def __init__(self) -> None:
         self._last: tuple[tuple[Any, ...], Module] | None = None
 
     def generate(self, message: dict[str, Any], blobs: Sequence[bytearray]) -> Answer:
-        """{"cpu", "turned_off", "form"} and TIR functions as JSON give the object, or the text of that form."""
+        """The object, or the text of `form`, for a message {"cpu", "turned_off", "form"} with TIR functions as JSON."""
         from raido.targets.tvm_corner import CompiledModule, functions_from_json
 
         key = (bytes(blobs[0]), message["cpu"], *message["turned_off"])

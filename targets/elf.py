@@ -1,7 +1,7 @@
-"""Reading (and renaming symbols in) 64-bit little-endian ELF relocatable objects, as compilers for x86-64 write them.
+"""Parses 64-bit little-endian ELF relocatable objects, as compilers for x86-64 write them, and renames their symbols.
 
-Only what the loader and the exporter need: sections, symbols, relocations with addends. Anything else about the file is refused
-with one `TargetError`, so whoever gets an `ObjectFile` may trust its offsets.
+Covers the loader's and the exporter's needs: sections, symbols, relocations with addends. Any other file is refused with a `TargetError`,
+so the offsets of an `ObjectFile` are valid.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RELA = struct.Struct("<QQq")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section: `flags` of SHF_*, `offset` and `size` in the file, `link` and `info` as the format defines them by type."""
+    """A section: `flags` of SHF_*, `offset` and `size` in the file in bytes, `link` and `info` as the format defines them by type."""
 
     name: str
     type: int
@@ -39,7 +39,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """One symbol; for a common symbol `value` is its alignment."""
+    """A symbol; `value` is the alignment of a common symbol."""
 
     name: str
     binding: int
@@ -51,7 +51,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """Patch at `offset` of section `section`: `type` applied to symbol number `symbol` plus `addend`."""
+    """A relocation: patch `offset` of section number `section` by rule `type`, for symbol number `symbol` plus `addend`."""
 
     section: int
     offset: int
@@ -62,7 +62,7 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True)
 class ObjectFile:
-    """A parsed object. Relocations are those of sections that are loaded."""
+    """A parsed object with the relocations of its loaded sections."""
 
     data: bytes
     sections: tuple[Section, ...]
@@ -71,7 +71,7 @@ class ObjectFile:
 
 
 def parse_object(data: bytes) -> ObjectFile:
-    """The parts of an x86-64 relocatable object; TargetError when `data` is not one or is damaged."""
+    """Parses an x86-64 relocatable object; raises `TargetError` when `data` is another file or damaged."""
     try:
         return _parse(data)
     except TargetError:
@@ -131,10 +131,10 @@ def _string(data: bytes, start: int) -> str:
 
 
 def rename_globals(data: bytes, prefix: str) -> bytes:
-    """The object with `prefix` before the name of every strong global symbol it defines, and all definitions hidden.
+    """The object with `prefix` before the name of every strong global symbol it defines, and all its definitions hidden.
 
-    Objects made apart may define equal names; renamed, they link into one library. Weak definitions keep their names: they are
-    meant to be overridden or shared. The string table moves to the end of the file, where it grows; nothing else moves.
+    Objects compiled separately may define equal names; renamed, they link into one library. Weak definitions keep their names: they are
+    meant to be overridden or shared. The grown string table moves to the end of the file; nothing else moves.
     """
     file = parse_object(data)
     out = bytearray(data)

@@ -1,8 +1,8 @@
-"""A compiled program that can be called: NumPy in, NumPy out.
+"""`Executable`, a compiled program that can be called: NumPy in, NumPy out.
 
-An `Executable` is immutable and thread-safe: any number of threads may call it at once, and the interpreter lock is released while
-it runs. It needs neither TVM nor a compiler, only a `Signature` and the address of an entry function; `keepalive` holds whatever owns
-the code at that address. Failures that compiled code records become the contract's exceptions, naming the user's line.
+An `Executable` is immutable and thread-safe: any number of threads may call it at once, and the interpreter lock is released while it runs.
+It needs neither TVM nor a compiler, only a `Signature` and the address of an entry function; `keepalive` holds whatever owns the code at
+that address. Faults that compiled code records become the contract's exceptions, naming the user's line.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Timing(NearAttributes):
-    """Measured runs in seconds, in the order they were made, and the compulsory traffic of one run in bytes.
+    """Measured runs in seconds, in the order they were made, and `bytes`, the compulsory traffic of one run.
 
-    `copied`: of runs on a device, the bytes per second of a copy there (None: unknown), the only entry; empty: the CPU's are measured.
+    `copied`: for runs on a device, one entry, the bytes per second of a copy there (None: unknown); empty for the CPU, whose speed is
+    measured.
     """
 
     runs: tuple[float, ...]
@@ -55,12 +56,12 @@ class Timing(NearAttributes):
 
     @property
     def bandwidth(self) -> float:
-        """Compulsory traffic over the fastest run, in bytes per second."""
+        """Compulsory traffic divided by the fastest run, in bytes per second."""
         return self.bytes / self.min if self.min else 0.0
 
     @property
     def share(self) -> float | None:
-        """`bandwidth` over that of a copy of memory by all threads, or on the device, measured once in this process; more than 1 where
+        """`bandwidth` as a fraction of a memory copy's by all threads, or on the device, which is measured once in a process; above 1 where
         caches hold the arrays. None where there is too little memory to measure it."""
         from raido.targets.memory_speed import memory_speed
 
@@ -79,7 +80,7 @@ class Timing(NearAttributes):
         return table(heads, [(*times, traffic, bandwidth, self._share_text())])
 
     def _share_text(self) -> str:
-        """The share of the machine's bandwidth, and what that is; nothing before `share` has been asked for, as measuring takes a while."""
+        """Text of `share` and of the copy's bandwidth; empty on the CPU until `share` has been asked for, because measuring takes a while."""
         from raido.targets.memory_speed import measured_speed
 
         speed = self.copied[0] if self.copied else measured_speed()
@@ -93,16 +94,17 @@ def _milliseconds(seconds: float) -> str:
 
 @bordered
 class Executable(Interface, Caller):
-    """`exe(*arrays, out=None)` runs a compiled program.
+    """A compiled program; `exe(*arrays, out=None)` runs it.
 
-    Arrays may be NumPy's or any DLPack producer's (torch, jax, …), lists of numbers or buffers, and passed by keyword. C-contiguous ones
-    of the right dtype are used in place, whatever their alignment; others are copied. `out`, an array or a structure of arrays like the
+    Arrays may be NumPy's or any DLPack producer's (torch, jax, …), lists of numbers or buffers, and passed by keyword. C-contiguous ones of
+    the right dtype are used in place, whatever their alignment; others are copied. `out`, an array or a structure of arrays like the
     result, receives the result without an allocation; it may overlap an input. A result of rank 0 is a NumPy scalar. Raises
-    `ArgumentError`, `SizeMismatch` before anything runs, and what the program's checks find (`IndexOutOfRange`, `ArithmeticFault`) after.
+    `ArgumentError`, `SizeMismatch` before anything runs, and the faults of the program's checks (`IndexOutOfRange`, `ArithmeticFault`)
+    after.
 
-    `threads` bounds the threads of each call (None: as many as the process uses). `sources` maps kinds ("nest", "tir", …) to text, or
-    to functions that make it when asked. `object_bytes` is the relocatable object, which `export` needs.
-    `runtime` is what the code was linked with, where that is not raido's shared runtime.
+    `threads` bounds the threads of each call (None: as many as the process uses). `sources` maps kinds ("nest", "tir", …) to text, or to
+    functions that return it. `object_bytes` is the relocatable object, which `export` needs. `runtime` holds the runtime functions that the
+    code was linked with, where these are not raido's shared runtime.
     """
 
     __slots__ = (
@@ -143,7 +145,7 @@ class Executable(Interface, Caller):
 
     @border
     def _complete(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        """The complete way of calling, for whatever the plan declines."""
+        """Calls by the complete path, for arguments that the plan declines."""
         if named:
             return self(*self._arranged(arrays, named), out=out)
         call = self.bind(*arrays, out=out)
@@ -152,7 +154,7 @@ class Executable(Interface, Caller):
 
     @border
     def _fail(self, status: int, record: Fault | bytes) -> None:
-        """Raises what a failed run reported."""
+        """Raises the exception for a failed run's status and fault record."""
         fault = Fault.from_buffer_copy(record)
         name = self.signature.name
         message = take_error(self._runtime)
@@ -164,12 +166,13 @@ class Executable(Interface, Caller):
         raise MemoryError(f"{name}: not enough memory for its temporary buffers (status {status})")
 
     def bind(self, *arrays: Any, out: Any = None, **named: Any) -> Call:
-        """One call with its memory, made any number of times: `call = exe.bind(x)`, then `call()` for the result, or `call.run()` and
-        `call.result()`; `call.time()` is the seconds of a run. Raises what calling raises before anything runs."""
+        """Binds a call to its arguments, to be run any number of times on the same memory: `call = exe.bind(x)`, then `call()` for the
+        result, or `call.run()` and `call.result()`; `call.time()` is the seconds of a run. Raises the errors that a call raises before it
+        runs."""
         return Call(self, bind_arguments(self.signature, self._arranged(arrays, named), out))
 
     def time(self, *arrays: Any, repeat: int = 10, **named: Any) -> Timing:
-        """Runs the program `repeat` times on the same memory, after one run that does not count, and measures each run."""
+        """Measures `repeat` runs on the same memory, after one warm-up run."""
         if repeat < 1:
             raise ValueError(f"repeat must be at least 1, not {repeat}")
         call = self.bind(*self._arranged(arrays, named, "repeat"))
@@ -177,7 +180,7 @@ class Executable(Interface, Caller):
         return Timing(tuple(call.time() for _ in range(repeat)), call.nbytes)
 
     def with_threads(self, threads: int | None) -> Executable:
-        """The same program, whose calls use at most that many threads; the results have the same bits."""
+        """The same program with calls limited to `threads` threads (None: no limit); results have the same bits."""
         if threads is not None and threads < 1:
             raise TargetError(f"the number of threads must be at least 1, not {threads}")
         return Executable(
@@ -193,7 +196,7 @@ class Executable(Interface, Caller):
     def export(self, path: str | os.PathLike[str], *, cc: str | Sequence[str] | None = None) -> Path:
         """Writes a self-contained shared library and, beside it, its C header; returns the library's path.
 
-        The header says the order of the function's arguments and what it returns; `write_library` of `raido.targets.export` writes
+        The header documents the order of the function's arguments and its status codes; `write_library` of `raido.targets.export` writes
         several programs into one library.
         """
         from raido.targets.export import write_library
@@ -218,9 +221,9 @@ class Executable(Interface, Caller):
 
 @bordered
 class Call:
-    """A call of an executable with its arguments, sizes and results in place: running it again uses the same memory.
+    """A call of an executable bound to its arguments, sizes and results: each run uses the same memory.
 
-    Results whose size nothing bounds are allocated by each run, and freed by the next unless `result` was asked for.
+    Results of unbounded size are allocated by each run, and freed by the next one unless `result` was called.
     """
 
     __slots__ = ("_arguments", "_bound", "_executable", "_found", "_made")
@@ -249,11 +252,11 @@ class Call:
 
     @property
     def outputs(self) -> tuple[np.ndarray | None, ...]:
-        """The memory of the results, those whose size data decides as large as they may become; None where nothing says how large."""
+        """Memory of the results: at the upper bound where data decides the size, None where the size has no bound."""
         return self._bound.outputs
 
     def __call__(self) -> Any:
-        """Runs the program, and gives the result."""
+        """Runs the program and returns the result."""
         self.run()
         return self.result()
 
@@ -266,7 +269,7 @@ class Call:
             executable._fail(status, fault)
 
     def time(self, number: int = 1) -> float:
-        """Seconds of one run, the mean of `number` in a row; faults are not looked for."""
+        """Seconds of one run, the mean of `number` runs in a row; faults are ignored."""
         entry, arguments, reference = self._executable._entry, self._arguments, ctypes.byref(Fault())
         self._release()
         if self._made and number > 1:
@@ -287,7 +290,7 @@ class Call:
         return finish(signature, self._bound, dict(zip(names, self._found, strict=True)), self._take)
 
     def _take(self, k: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-        """Output `k`, which the last run has allocated, as an array that owns it."""
+        """Output `k`, which the last run allocated, as an array that owns its memory."""
         slot = self._made[k]
         address, slot.value = slot.value, None
         return adopt_array(address or 0, shape, dtype, self._executable._runtime.free)
@@ -303,7 +306,7 @@ class Call:
 
 
 def _restored(text: str, code: bytes, threads: int | None, kinds: Sequence[str], packed: bytes) -> Executable:
-    """A pickled executable; TargetError where this processor lacks what its code needs."""
+    """A pickled executable; raises `TargetError` where this processor lacks features that the code requires."""
     from raido.targets.loader import load_object
     from raido.targets.target import host_features
 
@@ -318,7 +321,7 @@ def _restored(text: str, code: bytes, threads: int | None, kinds: Sequence[str],
 
 
 def _unpacked(packed: bytes, kind: str) -> str:
-    """One of the sources of a pickled executable."""
+    """The text of one kind from the pickled sources of an executable."""
     source: Source = pickle.loads(packed)[kind]
     return source if isinstance(source, str) else source()
 

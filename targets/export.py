@@ -1,9 +1,9 @@
-"""Compiled programs as libraries that need neither Python nor TVM, and back.
+"""Exports compiled programs as libraries that need neither Python nor TVM, and loads such libraries.
 
-`write_library` links objects, the C runtime and a generated wrapper into one shared library, with a header beside it. Only the
-public functions are visible, so any number of such libraries live in one process; it needs libc (and libm). Programs for a device are
-tables in it, beside the device's runtime, which finds the driver at the first call. Everything is made in a
-temporary folder beside the target and moved into place when it is whole. `load` gives the executables back; it compiles nothing.
+`write_library` links objects, the C runtime and a generated wrapper into one shared library, with a header beside it. Only the public
+functions are visible, so any number of such libraries live in one process; it needs libc (and libm). Programs for a device are tables in
+it, beside the device's runtime, which finds the driver at the first call. Everything is made in a temporary folder beside the target and
+moved into place when it is whole. `load` returns the executables of a library; it compiles nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _seen_lock = threading.Lock()
 
 
 def find_compiler(cc: str | Sequence[str] | None = None) -> list[str]:
-    """The command of a C compiler: `cc`, else the environment's CC, else cc, gcc, clang, else that of the ziglang package."""
+    """The command of a C compiler: `cc`, else the environment's CC, else cc, gcc, clang, else the ziglang package's. Raises `ExportError`
+    where there is none."""
     chosen = cc or os.environ.get("CC")
     if chosen:
         command = shlex.split(chosen) if isinstance(chosen, str) else list(chosen)
@@ -74,13 +75,13 @@ def write_library(
 ) -> Path:
     """Writes a shared library of several algorithms and its header; returns the library's path.
 
-    architectures: those that programs for CUDA have code for (None: sm_75, sm_80, sm_90, sm_100, and PTX for others). Each algorithm has a
-    name, a signature, and an object's bytes, or its code for a device.
+    Each algorithm is a name, a signature, and an object's bytes or its code for a device. architectures: those that CUDA programs carry
+    machine code for (None: sm_75, sm_80, sm_90, sm_100, and PTX for others).
 
-    `build/libblur.so` gets the header `build/blur.h` and the name `blur`, which the library's own functions start with. Faults name the
-    user's lines by the file's name, without its folder, and the compiler is told nothing of folders, so that the same program gives the
-    same library wherever it stands. Raises
-    ExportError, and leaves what was there before, when there is no compiler, it fails, or the place cannot be written.
+    `build/libblur.so` gets the header `build/blur.h` and the name `blur`, the prefix of the library's own functions. Faults name the user's
+    lines by the file's name, without its folder, and the compiler is told nothing of folders, so that the same program gives the same
+    library wherever it stands. Raises `ExportError`, and leaves earlier files as they were, when there is no compiler, it fails, or the
+    path cannot be written.
     """
     target = Path(path).absolute()
     library = header_of(target).stem
@@ -141,14 +142,15 @@ def write_library(
 
 
 def _without_folders(signature: Signature) -> Signature:
-    """The signature with the names of files alone in the lines that faults name: where they stand is nobody's business elsewhere."""
+    """The signature with folders removed from the source files that faults name: paths of the build machine are private."""
     return replace(signature, sites=tuple(replace(site, file=Path(site.file).name) for site in signature.sites))
 
 
 def _device_part(
     algorithms: Sequence[tuple[str, Signature, bytes | DeviceCode]], architectures: Sequence[str] | None
 ) -> DevicePart | None:
-    """The part for devices that a library of these algorithms has; ExportError where they need two, or have no architectures."""
+    """The device's part of a library, None for CPU programs alone. Raises `ExportError` for programs of two device APIs, and for
+    `architectures` without CUDA programs."""
     first: dict[str, str] = {}
     for name, _, code in algorithms:
         if isinstance(code, DeviceCode):
@@ -170,7 +172,7 @@ def _device_part(
 
 
 def header_of(path: str | os.PathLike[str]) -> Path:
-    """The header of a library: beside it, called as its functions begin. ExportError for what is no name of a library."""
+    """The path of a library's header, beside it and named by its prefix. Raises `ExportError` for a file name that does not end in ".so"."""
     match = re.fullmatch(r"(?:lib)?([^\0]+?)\.so(?:\.\d+)*", Path(path).name)
     if match is None or "\n" in match[1]:
         raise ExportError(f'a library\'s name ends in ".so", unlike {Path(path).name!r}')
@@ -178,7 +180,7 @@ def header_of(path: str | os.PathLike[str]) -> Path:
 
 
 def _publish(files: Sequence[tuple[Path, Path]], scratch: Path) -> None:
-    """Moves new files into place, all of them or none: what was there comes back when one cannot be moved."""
+    """Moves new files into place, all or none: earlier files are restored when one cannot be moved."""
     done: list[tuple[Path, Path | None]] = []
     try:
         for number, (made, place) in enumerate(files):
@@ -209,7 +211,7 @@ def _run_compiler(command: list[str], folder: Path) -> None:
 
 
 class _Library(ctypes.Structure):
-    """The description that an exported library holds of itself; the layout is fixed by ABI_VERSION."""
+    """The descriptor that an exported library holds of itself; its layout is fixed by `ABI_VERSION`."""
 
     _fields_ = (
         ("abi_version", ctypes.c_int64),
@@ -227,7 +229,7 @@ class _Library(ctypes.Structure):
 
 @border
 def load(path: str | os.PathLike[str], name: str | None = None) -> Executable:
-    """The executable in a library that raido exported; `name` chooses where there are several. TargetError when it is no such."""
+    """The executable in a library that raido exported; `name` selects one of several. Raises `TargetError` for any other file."""
     found = load_all(path)
     if name is None and len(found) == 1:
         return next(iter(found.values()))
@@ -238,7 +240,7 @@ def load(path: str | os.PathLike[str], name: str | None = None) -> Executable:
 
 
 def load_all(path: str | os.PathLike[str]) -> dict[str, Executable]:
-    """All executables of an exported library, by the names they were exported under."""
+    """All executables of an exported library, by the names under which they were exported."""
     handle = _open_library(Path(path).absolute())
     try:
         describe: Any = getattr(handle, LIBRARY_SYMBOL)
@@ -259,7 +261,7 @@ def load_all(path: str | os.PathLike[str]) -> dict[str, Executable]:
 
 
 def _open_library(path: Path) -> ctypes.CDLL:
-    """Opens the file that is at `path` now: the system would answer with what it once loaded from there."""
+    """Opens the file that is at `path` now, through a link of another name where it was replaced since: `dlopen` would return the old one."""
     try:
         status = path.stat()
         with _seen_lock:

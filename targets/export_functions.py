@@ -1,6 +1,6 @@
-"""The functions of an exported library: each algorithm as one C function over typed pointers and int64_t sizes.
+"""C functions of an exported library: one per algorithm, over typed pointers and int64_t sizes.
 
-Every name in the header starts with the algorithm's or the library's own name; `c_names` says how they become names of C.
+Every name in the header starts with the algorithm's or the library's own name; `c_names` makes identifiers of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _C_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a public function: C name and type, and the value it stands for (None: a size)."""
+    """A parameter of a public function: C name and type, and the array or scalar it passes (None: a size or a count)."""
 
     name: str
     type: str
@@ -37,9 +37,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One algorithm in the library: the name it was given and its public C name, the linked entry symbol, its parameters in order.
+    """An algorithm in the library: its exported name and public C name, the linked entry symbol, its parameters in order.
 
-    `on_device`: whether it runs on a device, not on the CPU.
+    `on_device`: whether it runs on a device rather than the CPU.
     """
 
     algorithm: str
@@ -52,7 +52,7 @@ class Function:
 
 
 def describe_function(library: str, name: str, entry: str, signature: Signature, on_device: bool = False) -> Function:
-    """The public function for a signature, with C names that are all different (`c_names` says which)."""
+    """The public function of a signature, with C names that are all different (see `c_names`)."""
     public = global_name(library, name)
     taken: set[str] = {public}
 
@@ -82,7 +82,7 @@ def describe_function(library: str, name: str, entry: str, signature: Signature,
 
 
 def public_names(library: str, functions: Sequence[Function]) -> tuple[str, ...]:
-    """All symbols the library shows; ExportError when two of them are the same."""
+    """All symbols that the library exports; raises `ExportError` when two of them coincide."""
     owners: dict[str, str] = {}
     suffixes = [*LIBRARY_FUNCTIONS, *(DEVICE_FUNCTIONS if any(f.on_device for f in functions) else ())]
     own = [(f"{library}_{suffix}", "the library itself") for suffix in suffixes]
@@ -97,19 +97,19 @@ def public_names(library: str, functions: Sequence[Function]) -> tuple[str, ...]
 
 
 def write_version_script(names: Sequence[str]) -> str:
-    """The linker's list of what is visible."""
+    """The linker's version script, which makes only these symbols visible."""
     return "{ global: " + " ".join(f'"{name}";' for name in names) + " local: *; };\n"
 
 
 def prototype(function: Function, names: Sequence[str] | None = None) -> str:
-    """Its declaration in C, without the semicolon; its parameters under other names where those are given."""
+    """A public function's C declaration, without the semicolon; `names` replaces the parameters' names."""
     called = [p.name for p in function.parameters] if names is None else names
     declared = [f"{p.type} {name}" for p, name in zip(function.parameters, called, strict=True)]
     return f"int32_t {function.name}({', '.join(declared) or 'void'})"
 
 
 def flat_prototype(function: Function, names: Sequence[str], fault: str) -> str:
-    """The declaration in C of the entry that it calls, where every array is a pointer; parameters under these names."""
+    """The C declaration of a function's entry, where every array and scalar is a pointer, with these parameter names."""
     declared = [_flat_declaration(p, name) for p, name in zip(function.parameters, names, strict=True)]
     return f"int32_t {function.entry}({', '.join([*declared, f'RdFault* {fault}'])})"
 
@@ -121,7 +121,7 @@ def _flat_declaration(parameter: Parameter, name: str) -> str:
 
 
 def c_type(value: Value) -> str:
-    """The C type of its elements; of parts, for complex numbers. ExportError when C has none."""
+    """The C type of an array's elements, for complex numbers of their parts. Raises `ExportError` for a dtype without one."""
     try:
         return _C_TYPES[value.dtype]
     except KeyError:

@@ -38,7 +38,7 @@ int32_t {library}_set_device(const char* device);
 
 
 def write_header(library: str, functions: Sequence[Function], device: DevicePart | None = None) -> str:
-    """The public C header; `device` is the part for devices of a library that runs on one."""
+    """Text of the public C header; `device` is the device's part of a library that runs on one."""
     upper = library.upper()
     work = _ON_THREADS.format(library=library)
     code = choice = ""

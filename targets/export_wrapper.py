@@ -1,7 +1,7 @@
-"""The C source behind the header of an exported library.
+"""Generates the C source behind the header of an exported library.
 
-The wrapper refuses what it can see is wrong (NULL, negative or disagreeing sizes, results that overlap inputs), turns recorded faults
-into messages, and carries the signatures as JSON for `load`.
+The wrapper refuses invalid arguments (NULL, negative or disagreeing sizes, results that overlap inputs), turns recorded faults into
+messages, and carries the signatures as JSON for `load`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raido.targets.signature import Signature, SizeExpr
 
 
 def write_wrapper(library: str, functions: Sequence[Function]) -> str:
-    """The C source behind the header: checks, messages, metadata. It is compiled together with the runtime."""
+    """The C source of a library's public functions, with checks, messages and metadata. It is compiled together with the runtime."""
     upper = library.upper()
     words = {"library": library, "LIBRARY": upper, "count": str(len(functions)), "symbol": LIBRARY_SYMBOL}
     words["largest"] = str(LARGEST_ARRAY)
@@ -40,7 +40,7 @@ def write_wrapper(library: str, functions: Sequence[Function]) -> str:
 
 
 def _fill(text: str, words: Mapping[str, str]) -> str:
-    """The text with `@word@` replaced, each once: what is put in holds no places of its own."""
+    """The text with every `@word@` replaced in one pass, so that `@…@` inside a replacement stays as it is."""
     return re.sub(r"@(\w+)@", lambda match: words[match[1]], text)
 
 
@@ -208,7 +208,8 @@ static unsigned rd_saved_registers(void) {
 
 
 def _write_function(upper: str, number: int, function: Function) -> str:
-    """The definition of a public function. Its parameters have names of our own here, which nothing in its body can be hidden by."""
+    """The definition of a public function. Its parameters are renamed `a0, a1, …`, so that a user's name cannot shadow one used in the
+    body."""
     signature, name = function.signature, function.name
     local = {parameter.name: f"a{k}" for k, parameter in enumerate(function.parameters)}
     sites = "".join(
@@ -219,7 +220,7 @@ def _write_function(upper: str, number: int, function: Function) -> str:
     lines += [f"PUBLIC {prototype(function, list(local.values()))} {{"]
 
     def fail(test: str, code: str, words: str, *values: str) -> None:
-        """Writes a failure under `test` with these words, which may be a user's, and numbers after them."""
+        """Appends a return with an error code under the C condition `test`; `words` are C format literals, `values` the numbers they print."""
         given = "".join(f", {value}" for value in values)
         lines.append(f"  if ({test}) FAIL({upper}_{code}, {c_format(f'{name}: ')} {words}{given});")
 
@@ -240,7 +241,8 @@ def _write_function(upper: str, number: int, function: Function) -> str:
     lines.append("  int overflow = 0;")
 
     def fail_too_large(test: str, what: str, site: int) -> None:
-        """Writes the failure of sizes that make too large an array, under `test`, at that line."""
+        """Appends the failure, under the C condition `test`, of sizes that make too large an array; `site` is the line that the message
+        names."""
         place = c_format(_line_of(signature, site))
         fail(test, "BAD_SIZE", f"{what} {c_string(limit_text(['%lld'] * len(numbers)))} {place}", *numbers)
 
@@ -302,7 +304,7 @@ def _c_size(size: SizeExpr, names: dict[str, str]) -> str:
 
 
 def _line_of(signature: Signature, site: int) -> str:
-    """The user's line as the last line of a message; "" where none is known."""
+    """The user's line as the last line of a message, "" where it is unknown."""
     if site < 0 or not signature.sites[site].line:
         return ""
     line = signature.sites[site]

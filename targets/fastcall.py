@@ -1,9 +1,9 @@
-"""The plan of an ordinary call, for one signature: what `runtime/raido_call.c` follows, without a step of Python.
+"""Call plans: for one signature, the ordinary call as data that `runtime/raido_call.c` executes without running Python code.
 
-Its numbers are a header and code: the ranks of inputs, pairs of sizes that must agree, the sizes to pass, bounds of existential sizes,
-ranks and shapes of results; -1 and the function that frees it, of a result that the program allocates. A size is `0, literal`; `1, place`
-among what is known at the call (the dimensions of all inputs, sizes that are arguments, bounds); or an operation's number and two sizes.
-Whatever a plan does not foresee, the complete way of calling handles.
+A plan's integers are a header and code: the ranks of inputs, pairs of sizes that must agree, the sizes to pass, bounds of existential
+sizes, ranks and shapes of results. A result that the program allocates has -1 and the address of its free function instead. A size is `0,
+literal`; `1, index` into the values known at the call (the dimensions of all inputs, sizes that are arguments, bounds); or an operation's
+number and two sizes. Calls that a plan does not cover take the complete path.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NUMBERS = {name: number for number, name in enumerate(OPERATIONS, start=2)}
 
 
 def write_plan(signature: Signature, entry: int, threads: int | None, calls: RuntimeCalls) -> tuple[Any, ...] | None:
-    """The plan by which `Caller` calls the entry at an address; None where the signature is not plain."""
+    """The plan by which `Caller` calls the entry at an address; None for signatures that only the complete path covers (see `_write_code`)."""
     explicit: list[str] = []
     tree = _plan_tree(signature.input_tree, len(signature.inputs), explicit)
     freeing: Any = calls.free
@@ -59,7 +59,7 @@ def write_plan(signature: Signature, entry: int, threads: int | None, calls: Run
 
 
 def _takes_out(signature: Signature) -> bool:
-    """Whether results may be written to the user's arrays as they are: each stands once in what is returned, and no data decides a size."""
+    """Whether results may be written directly to the user's `out`: each occurs once in the returned structure, and data decides no size."""
     return not signature.existentials and _is_each_once(signature.output_tree, len(signature.outputs))
 
 
@@ -68,7 +68,8 @@ def _is_each_once(tree: Tree, count: int) -> bool:
 
 
 def _plan_tree(tree: Tree, inputs: int, explicit: list[str]) -> Any:
-    """How arguments or results nest: their numbers and, after those of inputs, the ones of `explicit` sizes, in tuples and dicts."""
+    """The nesting of arguments or results as tuples and dicts of indices; sizes among the arguments are numbered after the inputs and
+    appended to `explicit`."""
     if isinstance(tree, int):
         return tree
     ((kind, body),) = tree.items()
@@ -82,8 +83,9 @@ def _plan_tree(tree: Tree, inputs: int, explicit: list[str]) -> Any:
 def _write_code(
     signature: Signature, explicit: Sequence[str], release: int
 ) -> tuple[list[list[int]], list[int]] | None:
-    """The tests, and all code; None unless every size can be read off, and those that data decides are bounded and only cut results, or
-    are all that says how large a result is that the program allocates. `release`: where the function is that frees it."""
+    """The size tests and the whole code of a plan. None unless every size is a dimension or an argument, and existential sizes are either
+    bounded and the outermost dimension of their results, or the only names in the shape of a result that the program allocates. `release`:
+    the address of the function that frees such results."""
     dimensions = [size for value in signature.inputs for size in value.shape]
     ghosts = [existential.name for existential in signature.existentials]
     places: dict[SizeExpr, list[int]] = _solved(dimensions)
@@ -133,7 +135,7 @@ def _write_size(size: SizeExpr, places: Mapping[SizeExpr, list[int]]) -> list[in
 
 
 def _finisher(signature: Signature, calls: RuntimeCalls) -> Callable[[tuple[Any, ...]], Any] | None:
-    """The function that makes the user's structure from results and existential sizes; None if it is the only result."""
+    """A function that builds the user's structure from results and existential sizes; None where there is one result, returned as it is."""
     tree, outputs, ghosts = signature.output_tree, signature.outputs, [e.name for e in signature.existentials]
     if not ghosts and tree in (0, {"tuple": [*range(len(outputs))]}):
         return None if tree == 0 else tuple
@@ -157,6 +159,6 @@ def _finisher(signature: Signature, calls: RuntimeCalls) -> Callable[[tuple[Any,
 
 
 def _trim(rows: np.ndarray, size: int) -> np.ndarray:
-    """The first `size` rows, in memory of their own when that is much less."""
+    """The first `size` rows: a view, or a copy when they are less than half of the array, so that the larger block is freed."""
     view = rows[:size]
     return view.copy() if 2 * size < len(rows) else view

@@ -1,7 +1,7 @@
-"""Faults of compiled code at run time: the kinds, their numbers in `RdFault`, their exceptions and messages.
+"""Run-time faults of compiled code: kinds, their codes in `RdFault`, their exceptions and messages.
 
 One table serves the in-process caller (exceptions) and exported libraries (messages written by C). A message is a template over the
-values that the code recorded; `{1}` is the second of them.
+recorded values; `{1}` is the second of them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from raido.targets.signature import FaultSite
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """One kind: the `name` used in nests, its `code` (fixed: exported libraries carry it), the exception, the message.
+    """A kind of fault: its `name` in nests, its `code` (fixed: exported libraries contain it), exception and message.
 
-    `unsigned`: the values are u64, recorded as the i64 of the same bits. `remedy`: what to write instead, for exceptions.
+    `unsigned`: the values are u64, recorded as the i64 of the same bits. `remedy`: the "try" line of the exception.
     """
 
     name: str
@@ -39,7 +39,7 @@ class FaultKind:
 
     @property
     def labels(self) -> str:
-        """The label of what is at fault beside its line: of a size that divides, or of an array."""
+        """The label of the line that names the culprit: "size" for a divisor in a size, else "array"."""
         return "size" if self.error is ArithmeticFault else "array"
 
 

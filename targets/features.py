@@ -1,8 +1,8 @@
 """Processor features that compiled code may rely on: one table for targets, the host, LLVM and the check inside exported libraries.
 
-A feature is in the table where LLVM may use it for ordinary code, unasked. It is named as in /proc/cpuinfo; LLVM has a name of its own, and
-CPUID a bit (Intel SDM, volume 2A, CPUID; AMD APM, volume 3, appendix E). C asks CPUID directly, since not every compiler's library has
-`__builtin_cpu_supports`, and none of them knows every name.
+The table has every feature that LLVM may use for ordinary code without being asked. A feature is named as in /proc/cpuinfo; LLVM has its
+own name for it, and CPUID a bit (Intel SDM, volume 2A, CPUID; AMD APM, volume 3, appendix E). The C check reads CPUID directly, since not
+every compiler's library has `__builtin_cpu_supports`, and none of them knows every name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _EXTENDED = 0x80000001
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature: its names, the CPUID bit that reports it, and the bits of XCR0 without which its registers are lost."""
+    """A processor feature: its names, the CPUID bit that reports it, and the XCR0 bits without which the system does not save its
+    registers."""
 
     name: str
     llvm: str
@@ -73,6 +74,6 @@ _BY_LLVM = {feature.llvm: feature.name for feature in FEATURES.values()}
 
 
 def name_features(llvm: Iterable[str]) -> tuple[str, ...]:
-    """The features of the table among LLVM's names, in the table's order."""
+    """Features of the table, in its order, among LLVM's feature names."""
     found = {_BY_LLVM[name] for name in llvm if name in _BY_LLVM}
     return tuple(name for name in FEATURES if name in found)

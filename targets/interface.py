@@ -1,4 +1,4 @@
-"""The common part of executables, whatever runs them: arguments by position and keyword, sources, how they print."""
+"""Base class of executables on any device: arguments by position and keyword, sources, printing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Source = str | Callable[[], str]
 
 @bordered
 class Interface(NearAttributes):
-    """The base of executables. `_sources` maps kinds to text, or to functions that make it when asked."""
+    """Base class of executables. `_sources` maps kinds to text, or to functions that return it."""
 
     __slots__ = ()
     _spoken = "exe"
@@ -26,7 +26,8 @@ class Interface(NearAttributes):
     _sources: Mapping[str, Source]
 
     def _arranged(self, arrays: tuple[Any, ...], named: Mapping[str, Any], option: str = "out") -> tuple[Any, ...]:
-        """The arguments, those passed by keyword in their places; `option` is the caller's own, which may have been meant."""
+        """Positional and keyword arguments in the signature's order. Raises `ArgumentError` for an unknown keyword; `option` is the
+        caller's own keyword parameter, offered as a near name."""
         name, names = self.signature.name, parameter_names(self.signature)
         arranged, others = arrange(name, names, arrays, named)
         if others:
@@ -37,7 +38,8 @@ class Interface(NearAttributes):
         return arranged
 
     def source(self, kind: str) -> str:
-        """The program as "nest", "tir", "llvm", "asm" or what else the target offers; TargetError lists what there is."""
+        """The program's text of a kind: "nest", "tir", "llvm", "asm" or another that the target offers. Raises `TargetError`, which lists
+        the kinds."""
         try:
             text = self._sources[kind]
         except KeyError:
@@ -77,5 +79,5 @@ class Interface(NearAttributes):
         return titled(f"Executable {self.signature.name}{self._described()}", table(("", "name", "type"), rows))
 
     def _described(self) -> str:
-        """Details beside its name."""
+        """Suffix of the HTML title, such as ", at most 4 threads"."""
         return ""

@@ -1,10 +1,10 @@
-"""Machine code from a relocatable object straight into memory: no linker, no compiler, no TVM.
+"""Loads machine code from a relocatable object into memory, without linker, compiler or TVM.
 
 `load_object` lays the object's sections out in one mapping (code and call stubs | constants and address table | data), applies the
-relocations, and seals it: code becomes executable and read-only, nothing is ever writable and executable at once.
-Names that the object leaves open are found in the C runtime, libm, libc and the compiler's own library, or in `externals`.
-Functions further than 2 GiB away are called through stubs. TVM's weak pointer variables receive the runtime's functions.
-Every fault is a `TargetError`. (System V ABI, AMD64 supplement, chapter 4; Linux only.)
+relocations, and protects it: code becomes executable and read-only; no page is ever both writable and executable. Undefined symbols are
+looked up in `externals`, then in the C runtime, libm, libc and the compiler's own library. Functions further than 2 GiB away are called
+through stubs. TVM's weak pointer variables receive the runtime's functions. Every fault is a `TargetError`. (System V ABI, AMD64
+supplement, chapter 4; Linux only.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STUB_SIZE = 16
 
 
 class LoadedObject:
-    """An object in memory, unmapped when this goes away: keep it as long as its addresses are used."""
+    """An object in memory, unmapped when this Python object is collected: keep it as long as its addresses are used."""
 
     __slots__ = ("__weakref__", "addresses", "size")
 
@@ -44,7 +44,7 @@ class LoadedObject:
         self.size = size
 
     def address(self, symbol: str) -> int:
-        """The address of `symbol` (defined by the object, not static); TargetError if there is none."""
+        """The address of a global symbol that the object defines; raises `TargetError` for any other."""
         try:
             return self.addresses[symbol]
         except KeyError:
@@ -53,7 +53,7 @@ class LoadedObject:
 
 
 def load_object(data: bytes, externals: Mapping[str, int] | None = None) -> LoadedObject:
-    """Loads relocatable object `data`; `externals` maps further names to addresses and comes before the libraries."""
+    """Loads relocatable object `data`; `externals` maps further symbols to addresses and is searched before the libraries."""
     if platform.machine() not in ("x86_64", "AMD64"):
         raise TargetError(f"objects for x86-64 do not run on {platform.machine()}")
     file = elf.parse_object(data)
@@ -83,7 +83,7 @@ def load_object(data: bytes, externals: Mapping[str, int] | None = None) -> Load
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Offsets in the mapping: of sections and common symbols by number, of stubs and address table slots by symbol number."""
+    """Byte offsets in the mapping: of sections and common symbols by their numbers, of stubs and address-table slots by symbol number."""
 
     offsets: dict[int, int]
     commons: dict[int, int]
@@ -149,7 +149,7 @@ def _align(value: int, alignment: int) -> int:
 
 @functools.cache
 def _libraries() -> tuple[ctypes.CDLL, ...]:
-    """The libraries in which undefined symbols are looked up, in order."""
+    """Libraries in which undefined symbols are looked up, in order."""
     found = [runtime_library()]
     for name in ("libm.so.6", "libc.so.6", "libgcc_s.so.1", "libmvec.so.1"):
         with contextlib.suppress(OSError):
@@ -182,7 +182,7 @@ def _resolve(symbol: elf.Symbol, externals: Mapping[str, int]) -> int:
 
 
 def _link(file: elf.ObjectFile, layout: _Layout, base: int) -> tuple[bytearray, dict[str, int]]:
-    """The bytes of the mapping at `base`, relocated, and the addresses of the symbols that the object defines."""
+    """The relocated bytes of the mapping at `base`, and the addresses of the symbols that the object defines."""
     image = bytearray(layout.size)
     for i, offset in layout.offsets.items():
         section = file.sections[i]
@@ -259,7 +259,7 @@ def _relocate(file: elf.ObjectFile, layout: _Layout, base: int, image: bytearray
 
 
 def _is_call(image: bytearray, at: int) -> bool:
-    """Whether the displacement at `at` belongs to a call or jump, which a stub may serve; data needs the real address."""
+    """Whether the displacement at `at` belongs to a call or jump, which may go through a stub; data needs the real address."""
     return image[at - 1] in (0xE8, 0xE9) or (at > 1 and image[at - 2] == 0x0F and image[at - 1] & 0xF0 == 0x80)
 
 
@@ -267,7 +267,7 @@ def _is_call(image: bytearray, at: int) -> bool:
 
 
 def _map_memory(size: int, low: bool) -> int:
-    """Fresh zeroed pages, below 2 GiB when `low` asks and the system can."""
+    """The address of fresh zeroed pages, below 2 GiB when `low` asks for it and the system has room there."""
     flags = _MAP_PRIVATE | _MAP_ANONYMOUS
     for wanted in (flags | _MAP_32BIT, flags) if low else (flags,):
         base = _libc().mmap(None, size, _PROT_READ | _PROT_WRITE, wanted, -1, 0)

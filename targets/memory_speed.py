@@ -1,4 +1,4 @@
-"""The speed of this machine's memory, which timings are held against: no table has it, so a copy is measured, once in a process."""
+"""Memory bandwidth of this machine, to which timings are compared. No table has it, so a copy is measured, once in a process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TURNS = 4
 
 @functools.cache
 def memory_speed() -> float | None:
-    """Bytes per second that a copy reads and writes, by all threads of the process, source and target together half as large again as
-    the last cache. Takes some tenths of a second. None where there is too little memory to find out."""
+    """Bytes per second that a copy reads and writes, by all threads of the process; source and target together are 1.5 times the last-level
+    cache. Takes some tenths of a second. None where there is too little memory to measure it."""
     size, threads = max(3 * host_cpu().l3 // 4, _LEAST), get_threads()
     try:
         room = allocate_array((_SPARE * 2 * size,), np.dtype(np.uint8))
@@ -37,5 +37,5 @@ def memory_speed() -> float | None:
 
 
 def measured_speed() -> float | None:
-    """`memory_speed` where it has been measured in this process; None before, at no cost."""
+    """`memory_speed` if this process has measured it, else None; measures nothing."""
     return memory_speed() if memory_speed.cache_info().currsize else None

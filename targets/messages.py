@@ -1,6 +1,6 @@
-"""Messages between a job and its processes: a line of JSON and raw bytes, with their lengths before them. Nothing is ever unpickled.
+"""Messages between a job and its child processes: JSON and raw bytes, with their lengths in front. Nothing is ever unpickled.
 
-A message on the wire: the number of blobs and the length of the JSON (two u32), the JSON, and for each blob its length (u64) and bytes.
+On the wire: the number of blobs and the length of the JSON (two u32), the JSON, and for each blob its length (u64) and bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 def send(connection: socket.socket, message: dict[str, Any], blobs: Sequence[Blob] = ()) -> None:
-    """Sends one message; OSError when the other side is gone."""
+    """Sends one message; raises `OSError` when the other side is gone."""
     text = json.dumps(message).encode()
     connection.sendall(_HEAD.pack(len(blobs), len(text)) + text)
     for blob in blobs:
@@ -45,7 +45,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[bytearray]]
 
 
 def _read(connection: socket.socket, count: int) -> bytearray | None:
-    """That many bytes; None when the connection ends before."""
+    """`count` bytes from the connection; None when it ends before."""
     data = bytearray(count)
     view = memoryview(data)
     while view.nbytes:

@@ -1,8 +1,8 @@
-"""The C runtime beside this package, as Python sees it: found, loaded once, its functions typed.
+"""Python's interface to the C runtime beside this package: finds the library, loads it once, declares its functions' types.
 
-The library is the extension `raido.targets._runtime` by build only: it contains no Python and is opened with ctypes, so calls into
-it release the interpreter lock. Also here: the number of threads, and arrays whose memory the runtime owns (2 MiB-aligned, huge
-pages, recycled when the array dies), which is where results of 4 MiB and more live.
+The library is the extension `raido.targets._runtime` by build only: it contains no Python and is opened with ctypes, so calls into it
+release the interpreter lock. The module also sets the number of threads, and makes arrays whose memory the runtime owns (2 MiB-aligned,
+huge pages, recycled when the array dies): results of 4 MiB and more.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ RUNTIME_SOURCES = Path(__file__).parent / "runtime"
 
 
 class Fault(ctypes.Structure):
-    """`RdFault` of raido_runtime.h: the first failure of a call; kind 0 is none."""
+    """`RdFault` of raido_runtime.h: the first failure of a call; kind 0 means no failure."""
 
     _fields_ = (("kind", ctypes.c_int32), ("site", ctypes.c_int32), ("values", ctypes.c_int64 * 4))
 
 
 @functools.cache
 def runtime_library() -> ctypes.CDLL:
-    """The loaded runtime; TargetError when this installation lacks it."""
+    """The loaded runtime; raises `TargetError` when it is missing or of another version."""
     folder = Path(__file__).parent
     found = sorted(folder.glob("_runtime*.so"))
     if not found:
@@ -62,20 +62,20 @@ def _declare(function: Any, result: Any, *arguments: Any) -> None:
 
 
 def set_threads(count: int | None = None) -> None:
-    """Threads of later launches in this process; None: RAIDO_NUM_THREADS, else the CPUs that this process may use."""
+    """Sets the number of threads of later launches in this process; None: RAIDO_NUM_THREADS, else the CPUs that this process may use."""
     if count is not None and count < 1:
         raise TargetError(f"the number of threads must be at least 1, not {count}")
     runtime_library().rd_set_threads(count or 0)
 
 
 def get_threads() -> int:
-    """Threads that a launch from this thread would use."""
+    """The number of threads that a launch from this thread would use."""
     return runtime_library().rd_get_threads()
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeCalls:
-    """The runtime's functions that an executable calls: those of the shared one, or that inside an exported library."""
+    """Functions of the runtime that an executable calls: the shared runtime's, or those inside an exported library."""
 
     set_thread_limit: Callable[[int], int]
     last_error: Callable[[], bytes]
@@ -85,20 +85,20 @@ class RuntimeCalls:
 
 @functools.cache
 def shared_calls() -> RuntimeCalls:
-    """The calls of the runtime beside this package."""
+    """Functions of the shared runtime, beside this package."""
     library = runtime_library()
     return RuntimeCalls(library.rd_set_thread_limit, library.rd_last_error, library.rd_clear_error, library.rd_free)
 
 
 def take_error(calls: RuntimeCalls) -> str:
-    """The message of the last error raised by compiled code on this thread, which is then forgotten; "" when there is none."""
+    """Returns and clears the last error message of compiled code on this thread; "" when there is none."""
     message = calls.last_error().decode(errors="replace")
     calls.clear_error()
     return message
 
 
 class _Block:
-    """Memory of the runtime, seen by NumPy through the array interface; freed with the last array that looks at it."""
+    """A block of the runtime's memory, exposed to NumPy by the array interface; freed with the last array on it."""
 
     __slots__ = ("__array_interface__", "address", "release")
 
@@ -112,7 +112,7 @@ class _Block:
 
 
 def allocate_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """An uninitialised C-contiguous array; from 4 MiB on aligned to 2 MiB and on huge pages. MemoryError when there is none left."""
+    """An uninitialised C-contiguous array; from 4 MiB on aligned to 2 MiB and on huge pages. Raises `MemoryError` when memory runs out."""
     nbytes = prod(shape) * dtype.itemsize
     if nbytes < LARGE_BLOCK:
         return np.empty(shape, dtype)  # ValueError for an empty array of sizes whose product overflows
@@ -126,7 +126,7 @@ def allocate_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
 def adopt_array(
     address: int, shape: tuple[int, ...], dtype: np.dtype[Any], release: Callable[[int], None]
 ) -> np.ndarray:
-    """The C-contiguous array at an address that compiled code has left, which is given back when the array dies."""
+    """A C-contiguous array over memory that compiled code has allocated; `release` frees it when the array dies."""
     nbytes = prod(shape) * dtype.itemsize
     block = _Block(address, nbytes, release)
     return np.asarray(block).view(dtype).reshape(shape) if nbytes else np.empty(shape, dtype)

@@ -1,4 +1,4 @@
-"""The arrays of a call's results, and the structure that is returned: new arrays or the user's, nested as the algorithm returned them."""
+"""Prepares the output arrays of a call, new ones or the user's, and nests the results as the algorithm returned them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from raido.targets.signature import Signature, Tree, Value, evaluate_size, size_
 def prepare_outputs(
     signature: Signature, sizes: Mapping[str, int], out: Any
 ) -> tuple[list[np.ndarray | None], list[np.ndarray | None]]:
-    """The arrays that compiled code fills, and those among them that the user gave; None where there is none (yet)."""
+    """The arrays that compiled code fills (None: the program allocates it), and the user's `out` arrays (None: none given), one per result."""
     shapes, given = output_shapes(signature, sizes), take_out(signature, out)
     outputs: list[np.ndarray | None] = []
     for value, shape, array in zip(signature.outputs, shapes, given, strict=True):
@@ -44,9 +44,9 @@ def prepare_outputs(
 
 
 def output_shapes(signature: Signature, sizes: Mapping[str, int]) -> list[tuple[int, ...] | None]:
-    """The shape of each result, at the bounds of the sizes that data decides; None for those that the program allocates.
+    """The shape of each result, with sizes that data decides at their bounds; None for results that the program allocates.
 
-    SizeMismatch for a negative size, ArrayTooLarge for what no array can be.
+    Raises `SizeMismatch` for a negative size, `ArrayTooLarge` for a shape beyond the limit on arrays.
     """
     known = dict(sizes)
     for existential in signature.existentials:
@@ -71,9 +71,9 @@ def output_shapes(signature: Signature, sizes: Mapping[str, int]) -> list[tuple[
 
 
 def take_out(signature: Signature, out: Any, placing: Placing | None = None) -> list[Any]:
-    """The user's `out` as an array for each result, None where there is none; arrays that `placing` finds as it says.
+    """The user's `out` flattened to one array per result, None where it has none; `placing` converts arrays of a device.
 
-    ArgumentError where `out` is no such structure of arrays, or has one for a result that the program allocates.
+    Raises `ArgumentError` where `out` is not nested like the results, or has an array for a result that the program allocates.
     """
     given: list[Any] = [None] * len(signature.outputs)
     if out is not None:
@@ -88,7 +88,7 @@ def take_out(signature: Signature, out: Any, placing: Placing | None = None) -> 
 
 
 def check_given(signature: Signature, value: Value, array: np.ndarray | Placed, shape: tuple[int, ...]) -> None:
-    """ArgumentError for an array given as `out` that cannot take that result."""
+    """Refuses an `out` array of another shape or dtype than the result's, read-only, or with elements that share memory (`ArgumentError`)."""
     dtype = numpy_dtype(value.dtype)
     if array.shape != shape or array.dtype.newbyteorder("=") != dtype:
         raise ArgumentError(
@@ -104,7 +104,7 @@ def check_given(signature: Signature, value: Value, array: np.ndarray | Placed, 
 
 
 def overlapping(signature: Signature) -> ArgumentError:
-    """The refusal of arrays given as `out` that share memory."""
+    """The error for `out` arrays that share memory."""
     return ArgumentError(f"{signature.name}: arrays given as out overlap each other")
 
 
@@ -116,13 +116,14 @@ def _allocated(signature: Signature, value: Value, shape: tuple[int, ...], dtype
 
 
 def line_of(signature: Signature, value: Value) -> dict[str, str | None]:
-    """The line that makes a result, and its type."""
+    """Labelled message lines of a result: the source line that computes it, its name and type."""
     site = signature.sites[value.site] if value.site >= 0 else None
     return {"algorithm": f"{site.file}:{site.line}   {site.text}" if site else None, "array": f"{value.name}: {value}"}
 
 
 def _overlaps_itself(array: np.ndarray) -> bool:
-    """Whether the elements of a strided array may share memory: some dimension steps over less than those inside it take."""
+    """Whether elements of a strided array may share memory: the stride of some dimension is less than the bytes that the dimensions inside
+    it span."""
     if not array.size:
         return False  # NumPy gives dimensions of what is empty strides as it likes
     taken = array.dtype.itemsize
@@ -170,12 +171,12 @@ def _take_out(signature: Signature, tree: Tree, out: Any, given: list[Any], plac
 
 
 def _other_structure(signature: Signature, wanted: str, out: Any) -> ArgumentError:
-    """The refusal of an `out` that nests in another way than the results do."""
+    """The error for an `out` that is nested differently from the results."""
     return ArgumentError(explain(str(wrong(signature, wanted, out)), **{"try": f"out={_form(signature.output_tree)}"}))
 
 
 def _form(tree: Tree) -> str:
-    """How results nest, with `…` for each array."""
+    """Text of the results' nesting, with `…` for each array."""
     if isinstance(tree, int):
         return "…"
     ((kind, body),) = tree.items()
@@ -186,7 +187,7 @@ def _form(tree: Tree) -> str:
 
 
 def result_in(signature: Signature, out: Any, given: Sequence[Any], leaves: Sequence[Any]) -> Any:
-    """The user's structure: the very dict or tuple that was given as `out`, where all of it holds results whole; else a new one."""
+    """The results in the user's structure: the dict or tuple given as `out` itself, where every result went whole into it, else a new one."""
     whole = isinstance(out, (Mapping, tuple, list)) and not signature.existentials
     if whole and all(array is not None for array in given):
         return out
@@ -194,7 +195,7 @@ def result_in(signature: Signature, out: Any, given: Sequence[Any], leaves: Sequ
 
 
 def build_result(tree: Tree, leaves: Sequence[Any]) -> Any:
-    """The leaves, nested as the tree says."""
+    """Leaves nested as the tree says."""
     if isinstance(tree, int):
         return leaves[tree]
     ((kind, body),) = tree.items()
@@ -206,7 +207,7 @@ def build_result(tree: Tree, leaves: Sequence[Any]) -> Any:
 
 
 def build_namedtuple(body: Mapping[str, Any], items: Sequence[Any]) -> Any:
-    """A named tuple as a {"namedtuple": body} tree says; equal names and fields give one class."""
+    """A named tuple for a {"namedtuple": body} tree; equal names and fields give one class."""
     return _namedtuple_class(body["name"], tuple(body["fields"]))(*items)
 
 

@@ -1,8 +1,8 @@
-"""Files that only this user, or root, can have written: compiled programs, which are run, and locks, which are waited for, lie in such.
+"""Files that only this user, or root, can have written: compiled programs, which are executed, and lock files, which are waited for.
 
-Every check is of an open descriptor, and every name is looked up in a folder that is open and has been checked, so nobody can exchange
-a file between its check and its use, whoever may write in the folders above. Links are not followed, and opening never waits (a FIFO
-would). Root is trusted as it is with the interpreter: a folder that an image of a container brings along may be its.
+Every check is made on an open descriptor, and every name is looked up in an open, checked folder, so no other user can exchange a file
+between its check and its use, even with write access to the folders above. Links are not followed, and opening never blocks (on a FIFO,
+say). Root is trusted as it is with the interpreter: a folder that comes with a container's image may belong to root.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ ELSEWHERE = "name a folder of your own in RAIDO_CACHE_DIR"
 
 
 class Untrusted(OSError):
-    """A file or folder that is not used, because another user could have written it: why, and the remedy."""
+    """A file or folder is not used, because another user could have written it; the message has the reason and the remedy."""
 
     def __init__(self, why: str, remedy: str) -> None:
         super().__init__(f"{why}; {remedy}")
 
 
 def open_folder(path: str, within: int | None = None, *, make: bool = False) -> int:
-    """The descriptor of a trusted folder, by its path or by its name in another; `make`: made, for this user alone, where there is none."""
+    """Opens a trusted folder, by its path or by its name in folder `within`, and returns its descriptor; with `make` a missing one is
+    created, for this user alone."""
     flags = _OPEN | os.O_RDONLY | os.O_DIRECTORY
     try:
         descriptor = os.open(path, flags, dir_fd=within)
@@ -47,7 +48,7 @@ def open_folder(path: str, within: int | None = None, *, make: bool = False) -> 
 
 
 def open_file(name: str, within: int, flags: int) -> tuple[int, os.stat_result]:
-    """The descriptor and status of a trusted regular file in an open folder; with O_CREAT it is made, for this user alone."""
+    """Opens a trusted regular file in folder `within`; returns its descriptor and status. O_CREAT creates it for this user alone."""
     try:
         descriptor = os.open(name, _OPEN | flags, 0o600, dir_fd=within)
     except OSError as error:
@@ -62,7 +63,7 @@ def open_file(name: str, within: int, flags: int) -> tuple[int, os.stat_result]:
 
 
 def write_file(name: str, within: int, content: bytes) -> None:
-    """Writes a file of this user alone into an open folder, beside its place, and renames it: readers see a whole file or none."""
+    """Writes a file, for this user alone, into an open folder: to a temporary name, then renamed, so that readers see a whole file or none."""
     beside = f".new-{secrets.token_hex(8)}"
     descriptor = os.open(beside, _OPEN | os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=within)
     try:
@@ -77,7 +78,7 @@ def write_file(name: str, within: int, content: bytes) -> None:
 
 @contextlib.contextmanager
 def closing(descriptor: int) -> Iterator[int]:
-    """The descriptor, closed in the end."""
+    """Yields the descriptor and closes it on exit."""
     try:
         yield descriptor
     finally:
@@ -85,7 +86,7 @@ def closing(descriptor: int) -> Iterator[int]:
 
 
 def _checked(descriptor: int, name: str, within: int | None, status: os.stat_result | None = None) -> int:
-    """The descriptor, or Untrusted (and closed) for what another user owns or may write to."""
+    """The descriptor; closes it and raises `Untrusted` where another user owns the file or may write to it."""
     status = status or os.fstat(descriptor)
     owned = status.st_uid in (os.geteuid(), 0)
     if owned and not status.st_mode & OTHERS_WRITE:
@@ -100,7 +101,7 @@ def _checked(descriptor: int, name: str, within: int | None, status: os.stat_res
 
 
 def _link(path: str, within: int | None) -> str:
-    """The target of a link; "" for anything else."""
+    """The target of a symbolic link, "" for any other file."""
     try:
         return os.readlink(path, dir_fd=within)
     except OSError:
@@ -108,12 +109,12 @@ def _link(path: str, within: int | None) -> str:
 
 
 def _path(name: str, within: int | None) -> str:
-    """The path of a name in an open folder, for a message."""
+    """Full path of a name in an open folder, for messages."""
     return name if within is None else os.path.join(os.readlink(f"/proc/self/fd/{within}"), name)
 
 
 def _make_folder(path: str, within: int | None) -> None:
-    """Makes a folder, and those above it that are missing, for this user alone."""
+    """Creates a folder and its missing parents, for this user alone. Refuses as root inside another user's folder."""
     if within is not None:
         with contextlib.suppress(FileExistsError):  # another process has just made it
             os.mkdir(path, 0o700, dir_fd=within)

@@ -1,4 +1,4 @@
-"""Files that users name, written whole or not at all: the one that was there stays until the new one is complete."""
+"""Atomic replacement of files that the user names: the old file stays until the new one is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A new file beside a path, open to whom files of this user are open; it takes the place of the old one when it is whole."""
+    """Yields the path of a temporary file in the same folder, with the permissions of the umask; on success it replaces `path`, on an
+    exception it is deleted."""
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
     try:
         mask = os.umask(0)

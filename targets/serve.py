@@ -1,7 +1,7 @@
-"""The life of a child process: limits first, then requests one after another until the parent is gone.
+"""Main loop of a child process: sets limits, then serves requests until the parent is gone.
 
-Requests arrive on a thread of their own, so that the end of the connection, which is the end of the parent, ends the process whatever
-the main thread is doing. A role, "module:Class", is a class with a method for every request: `(message, blobs) -> (answer, blobs)`.
+Requests arrive on a thread of their own, so that the end of the connection, which is the end of the parent, ends the process whatever the
+main thread is doing. A role, "module:Class", is a class with a method for every request: `(message, blobs) -> (answer, blobs)`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def serve(role: str, descriptor: int, settings: str) -> None:
 
 
 def limit_memory(extra: int) -> None:
-    """From here on the process may map `extra` bytes more than it does now (0: no limit)."""
+    """Limits the process's address space to its present size plus `extra` bytes (0: no limit)."""
     if extra:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + extra
@@ -71,7 +71,7 @@ def _listen(connection: socket.socket, requests: queue.Queue[tuple[dict[str, Any
 
 
 def _handlers(role: str) -> Callable[[str], Callable[[dict[str, Any], list[bytearray]], Answer]]:
-    """The methods of a role, whose module alone is imported: no child loads what only others need."""
+    """A role's methods by name. Only the role's module is imported, so a child loads nothing that other roles need."""
     module, _, name = role.partition(":")
     worker = getattr(importlib.import_module(module), name)()
     return lambda name: getattr(worker, name)

@@ -1,15 +1,17 @@
-"""The interface of a compiled program, as plain data: its arguments, sizes, results, checks and fault sites.
+"""The interface of a compiled program as plain data: its arguments, sizes, results, checks and fault sites.
 
-A `Signature` holds no code and no graph, survives JSON unchanged, and is all that `Executable`, the cache and exported libraries
-know. The entry function it describes has the flat C form
+A `Signature` holds no code and no graph, survives JSON unchanged, and is all that `Executable`, the cache and exported libraries know. The
+entry function it describes has the flat C form
 
     int32_t entry(T0* in0, …, int64_t size0, …, U0* out0, …, int64_t* existential0, …, RdFault* fault)
 
-with inputs, sizes, outputs and existentials in the order of the fields here. All arrays are C-contiguous, of any alignment; an
-array of rank 0 is a pointer to one element; complex numbers are interleaved pairs. An output whose size nothing bounds is `U0** out0`
-instead: the entry finds NULL there and leaves memory of the runtime, which is then the caller's. The entry returns 0, or anything else when it
-failed; it failed too when `fault` was written. A size is an int, a name, or `(op, left, right)` with op one of + - * // % min max.
-Trees say how arrays nest: an int is a position in `inputs` (or `outputs`), {"tuple": [tree, …]}, {"record": {field: tree}},
+with inputs, sizes, outputs and existentials in the order of the fields here. All arrays are C-contiguous, of any alignment; an array of
+rank 0 is a pointer to one element; complex numbers are interleaved pairs. An output of unbounded size is `U0** out0` instead: the caller
+passes a pointer to NULL, and the entry stores there the address of memory of the runtime, which the caller then owns. The entry returns 0
+for success; it failed when it returned another number, or wrote `fault`. A size is an int, a name, or `(op, left, right)` with op one of +
+- * // % min max.
+
+Trees describe how arrays nest: an int is an index into `inputs` (or `outputs`), {"tuple": [tree, …]}, {"record": {field: tree}},
 {"namedtuple": {"name": name, "fields": {field: tree}}}, {"size": name} for an `rd.size` argument.
 """
 
@@ -63,9 +65,9 @@ _SHORT_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One array of the flat interface: what messages call it, its NumPy dtype name ("float32", "complex64"), its shape.
+    """An array of the flat interface: its name in messages, NumPy dtype name ("float32", "complex64") and shape.
 
-    `site`: the line that makes it, of a result.
+    `site`: index of the source line that computes a result, -1 where unknown.
     """
 
     name: str
@@ -80,7 +82,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class SizeCheck:
-    """`left` must equal `right` at the call; the owners say what they belong to, for the message."""
+    """A condition on the sizes of a call, `left` = `right`; the owners name, for the message, the dimensions they belong to."""
 
     left: SizeExpr
     right: SizeExpr
@@ -91,10 +93,8 @@ class SizeCheck:
 
 @dataclass(frozen=True, slots=True)
 class Existential:
-    """A size known only after the run, at most `bound`: outputs are allocated at the bound and cut to the size.
-
-    Without a bound (None) they are allocated by the program.
-    """
+    """A size known only after the run. Outputs are allocated at its `bound` and cut to the size; without a bound (None) the program
+    allocates them."""
 
     name: str
     bound: SizeExpr | None
@@ -102,7 +102,7 @@ class Existential:
 
 @dataclass(frozen=True, slots=True)
 class FaultSite:
-    """A line of the user's code that can fault (line 0: none is known), and the array there whose size is at fault, "f32[n, m]"."""
+    """A line of the user's code that can fault (line 0: unknown), and the array there whose size is at fault, as "f32[n, m]"."""
 
     file: str
     line: int
@@ -111,7 +111,7 @@ class FaultSite:
 
 
 def _leaves(tree: Tree) -> Iterator[int | str]:
-    """The positions of arrays, and the names of sizes, in a tree of arguments."""
+    """Indices of arrays, and names of sizes, in a tree of arguments."""
     if isinstance(tree, int):
         yield tree
         return
@@ -125,7 +125,7 @@ def _leaves(tree: Tree) -> Iterator[int | str]:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The interface of one compiled program; `entry` is the symbol of its entry function, `requires` the CPU features it needs."""
+    """The interface of a compiled program; `entry` is the symbol of its entry function, `requires` the CPU features that its code needs."""
 
     name: str
     inputs: tuple[Value, ...]
@@ -147,7 +147,7 @@ class Signature:
 
     @property
     def arguments(self) -> list[tuple[str, str]]:
-        """The names and the types of the arguments in their order, structures flattened: `("img", "f32[h, w]")`, `("steps", "size")`."""
+        """Names and types of the arguments in order, structures flattened: `("img", "f32[h, w]")`, `("steps", "size")`."""
         return [
             (leaf, "size") if isinstance(leaf, str) else (self.inputs[leaf].name, str(self.inputs[leaf]))
             for leaf in _leaves(self.input_tree)
@@ -164,7 +164,7 @@ class Signature:
 
     @staticmethod
     def from_json(text: str) -> Signature:
-        """The inverse of `to_json`; TargetError when the text is something else."""
+        """The inverse of `to_json`; raises `TargetError` for any other text."""
         try:
             data = parse_json(text, _DEEPEST)
             if data.pop("format") != FORMAT:
@@ -190,7 +190,7 @@ def _frozen(value: Any) -> Any:
 
 
 def evaluate_size(size: SizeExpr, sizes: Mapping[str, int]) -> int:
-    """The value of a size; KeyError names a size that `sizes` lacks."""
+    """The value of a size expression; raises `KeyError` for a name that `sizes` lacks."""
     if isinstance(size, int):
         return size
     if isinstance(size, str):
@@ -200,7 +200,7 @@ def evaluate_size(size: SizeExpr, sizes: Mapping[str, int]) -> int:
 
 
 def solve_size(size: SizeExpr, actual: int, sizes: Mapping[str, int]) -> dict[str, int]:
-    """The value of the one unknown name in `size`, if it enters linearly; empty if no integer solves it."""
+    """Solves `size` = `actual` for its one unknown name, in which it must be linear; empty if no non-negative integer solves it."""
     unknown = [name for name in size_names(size) if name not in sizes]
     line = size_line(size, unknown[0], sizes) if len(unknown) == 1 else None
     if line is None or not line[1] or (actual - line[0]) % line[1] or (actual - line[0]) // line[1] < 0:
@@ -224,7 +224,7 @@ def size_line(size: SizeExpr, name: str, sizes: Mapping[str, int]) -> tuple[int,
 
 
 def size_text(size: SizeExpr) -> str:
-    """A size as a user would write it: `min(n + 1, 2*m)`."""
+    """A size expression as a user would write it: `min(n + 1, 2*m)`."""
     if not isinstance(size, tuple):
         return str(size)
     op, left, right = size
@@ -240,20 +240,20 @@ def size_text(size: SizeExpr) -> str:
 
 
 def result_name(value: Value) -> str:
-    """The name of a result in a dict or a named tuple, "edges", or its way there, "[0].edges"; "" for one that has only a place."""
+    """The name of a result in a dict or a named tuple, "edges", or its path there, "[0].edges"; "" for a result known by its index alone."""
     path = value.name.removeprefix("result")
     return path.removeprefix(".") if "." in path else ""
 
 
 def size_names(size: SizeExpr) -> list[str]:
-    """The names in a size, each once, in order."""
+    """Distinct names in a size expression, by first occurrence."""
     if isinstance(size, str):
         return [size]
     return list(dict.fromkeys(n for part in size[1:] for n in size_names(part))) if isinstance(size, tuple) else []
 
 
 def leaf_paths(tree: Tree, prefix: str = "") -> list[tuple[int, str]]:
-    """The leaves of a tree in order: (position, path such as ".x" or "[0].y")."""
+    """Arrays of a tree in order, as pairs of index and path such as ".x" or "[0].y"."""
     if isinstance(tree, int):
         return [(tree, prefix)]
     ((kind, body),) = tree.items()
@@ -266,7 +266,7 @@ def leaf_paths(tree: Tree, prefix: str = "") -> list[tuple[int, str]]:
 
 
 def size_of(e: expr.Expr) -> SizeExpr:
-    """A size of the graph as plain data; TargetError for what is no size (a traced value)."""
+    """A size expression of the graph as plain data; raises `TargetError` for an expression that is no size (a traced value)."""
     if isinstance(e, expr.Const):
         return int(e.value)
     if isinstance(e, expr.SizeVar):
@@ -279,7 +279,7 @@ def size_of(e: expr.Expr) -> SizeExpr:
 def _value(
     name: str, array: expr.Array, is_complex: bool, shape: tuple[expr.Expr, ...] | None = None, site: int = -1
 ) -> Value:
-    """An array of the flat interface; the last dimension of one of complex numbers belongs to its element type."""
+    """An array of the flat interface. For complex numbers the graph's last dimension (real, imaginary) becomes part of the dtype."""
     sizes = tuple(size_of(size) for size in (array.shape if shape is None else shape))
     if is_complex:
         return Value(name, f"complex{2 * array.dtype.bits}", sizes[:-1], site)
@@ -294,9 +294,9 @@ def signature_of(
     shapes: Sequence[tuple[expr.Expr, ...]] = (),
     existentials: Mapping[str, expr.Expr | None] | None = None,
 ) -> Signature:
-    """The signature of a program, compiled to a function called `entry`.
+    """The signature of a program that is compiled to a function called `entry`.
 
-    `shapes` are those of the results and `existentials` the sizes in them that data decides, with the bounds that they have.
+    `shapes` are those of the results, `existentials` the sizes in them that data decides, with their bounds (None: unbounded).
     """
     shapes = shapes or [result.shape for result in program.results]
     lines = list(sites)

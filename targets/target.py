@@ -1,8 +1,8 @@
-"""Targets of code: `Target("llvm", cpu="znver4", threads=2)`, and what this machine offers.
+"""Targets of compilation: `Target("llvm", cpu="znver4", threads=2)`, and detection of this machine's processor and devices.
 
-A target without `cpu` is this host. The host is recognised from /proc and /sys, without TVM; a name outside the table here is looked
-up in LLVM's list, and a wrong one is a `TargetError` (LLVM itself would only print a message and make code for something else).
-Whoever needs to know what a target can do asks for capabilities (`machine`, `capabilities`), never for its name.
+A target without `cpu` is this host. The host is recognised from /proc and /sys, without TVM; a name outside the table here is looked up in
+LLVM's list, and a wrong one is a `TargetError` (LLVM itself would only print a message and make code for something else). Code that depends
+on the target's abilities asks for capabilities (`machine`, `capabilities`), never for its name.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _ZEN4 = (*_ICELAKE, "avx512_bf16", "sse4a")
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """A family of processors: LLVM's name, the features its code needs (names of `FEATURES`), caches as in `Machine`, by their makers.
+    """A family of processors: LLVM's name, the features its code needs (names of `FEATURES`), and caches as in `Machine`, by their makers.
 
-    Bytes a cycle from L3 and memory depend on what a processor is built into: those of `Machine` are taken for all. No maker says
-    `from_l2_late` and `fetched_to_store`: they are those of an Emerald Rapids and of a Zen 4, from sweeps of 4000² and 10,000² floats,
-    for all processors of the same maker; nor `streams_apart` and `streams`: two rows of 8192 columns, streamed, once took 1.8 times as
-    long as stored in the ordinary way, and take 0.6 of that on a Sapphire Rapids, where six rows are best and twelve take up to 1.4 times as
-    long. turned_off: LLVM's names of features that the processor has and the code is made without.
+    Bytes a cycle from L3 and memory depend on the system around a processor: `Machine`'s are taken for all. No maker publishes
+    `from_l2_late` and `fetched_to_store`: they were measured on an Emerald Rapids and a Zen 4, by sweeps of 4000² and 10,000² floats, and
+    hold for all processors of the same maker. `streams_apart` and `streams` were measured too: two rows of 8192 columns, streamed, once
+    took 1.8 times as long as with ordinary stores, and take 0.6 of that on a Sapphire Rapids, where six rows are best and twelve take up to
+    1.4 times as long. turned_off: LLVM's names of features that the processor has and the code does not use.
     """
 
     name: str
@@ -137,9 +137,9 @@ GPU_TASK = (
 @bordered
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a compilation. `kind` is "llvm", "vulkan" or "cuda"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each
-    call (None: no bound); `device` is a GPU's index, or a part of its name ("" is the one of most use, or what every device has); `arch` is
-    an architecture of CUDA that this machine need not have ("sm_90", or "compute_75" for PTX; "" is the device's).
+    """Target of a compilation. `kind` is "llvm", "vulkan" or "cuda"; `cpu` an LLVM processor name ("" is this host); `threads` bounds each
+    call (None: no bound); `device` is a GPU's index, or a part of its name ("" is the most useful one, or the features common to all
+    devices); `arch` is a CUDA architecture that this machine need not have ("sm_90", or "compute_75" for PTX; "" is the device's).
 
     `hidden`: instruction sets that this machine is taken to lack, named as in /proc/cpuinfo (see `host_features`).
     """
@@ -205,22 +205,22 @@ class Target:
 
     @property
     def cuda_device(self) -> CudaInfo:
-        """The device as code generation sees it, of a target whose kind is "cuda"; TargetError where there is none such."""
+        """The device as code generation sees it, for kind "cuda"; raises `TargetError` where it does not exist."""
         from raido.targets.cuda.known import device_for
 
         return device_for(self.device, self.arch)
 
     @property
     def vulkan_device(self) -> Device:
-        """The device as code generation sees it, of a target whose kind is "vulkan"; TargetError where there is none such."""
+        """The device as code generation sees it, for kind "vulkan"; raises `TargetError` where it does not exist."""
         from raido.targets.vulkan.known import device_for
 
         return device_for(self.device)
 
     @staticmethod
     def parse(text: str | Target | None) -> Target:
-        """A target from "llvm", "llvm:haswell", "vulkan", "vulkan:0" (a device by its index, or a part of its name), "cuda:sm_90", or
-        what is one already."""
+        """The target named by "llvm", "llvm:haswell", "vulkan", "vulkan:0" (a device's index, or a part of its name) or "cuda:sm_90"; a
+        `Target` is returned as it is, None is "llvm"."""
         if isinstance(text, Target):
             return text
         if text is not None and not isinstance(text, str):
@@ -237,7 +237,7 @@ class Target:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The capabilities that its code may rely on."""
+        """Processor capabilities that LLVM code may rely on."""
         machine, features = self.machine, self.features
         return Capabilities(
             machine.vector_bits,
@@ -249,7 +249,7 @@ class Target:
 
     @property
     def is_host(self) -> bool:
-        """Whether it is this machine's own kind of processor."""
+        """Whether the target is this machine's own kind of processor."""
         return (
             self.kind == "llvm" and platform.machine() in ("x86_64", "AMD64") and self.cpu == host_cpu(self.hidden).name
         )
@@ -281,7 +281,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class TargetEntry:
-    """A row of `targets()`: a name, whether it is here, and what it is or why it is missing."""
+    """A row of `targets()`: the target's name, whether it is available, and its description or the reason why it is missing."""
 
     name: str
     available: bool
@@ -289,7 +289,7 @@ class TargetEntry:
 
 
 def list_targets() -> tuple[TargetEntry, ...]:
-    """The answer of `rd.targets`."""
+    """Rows of `rd.targets`: the host's processor, CUDA devices, Vulkan devices."""
     try:
         host = Target()
     except TargetError as error:
@@ -308,7 +308,7 @@ def list_targets() -> tuple[TargetEntry, ...]:
 
 
 def _device_entries(kind: str) -> tuple[TargetEntry, ...]:
-    """A row for each device of an API, with its limits, or one that says why there is none."""
+    """One row per device of an API, with its limits, or a single row with the reason why there is none."""
     if kind == "cuda":
         from raido.targets.cuda.library import list_devices
     else:
@@ -351,11 +351,11 @@ def _find_cpu(name: str) -> Cpu:
 
 
 def host_features(hidden: Iterable[str] | None = None) -> frozenset[str]:
-    """The instruction sets of this machine, named as in /proc/cpuinfo, less those that are hidden.
+    """Instruction sets of this machine, named as in /proc/cpuinfo, without the hidden ones.
 
-    hidden: None is what the environment variable RAIDO_HIDE_FEATURES lists, separated by commas. Every processor with 512-bit vectors
-    needs "avx512f": hiding that one is enough for no code of theirs to run. TargetError for a name that no processor is known by,
-    since a misspelt one would hide nothing.
+    hidden: None stands for the environment variable RAIDO_HIDE_FEATURES, names separated by commas. Every processor with 512-bit vectors
+    needs "avx512f": hiding that one suffices to keep code for any of them from running. Raises `TargetError` for a name that no processor
+    reports, since a misspelt one would hide nothing.
     """
     if hidden is None:
         hidden = os.environ.get("RAIDO_HIDE_FEATURES", "").split(",")
@@ -385,14 +385,14 @@ def _read_cpuinfo() -> str:
 
 
 def count_cpus() -> int:
-    """Processors that this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def host_cpu(hidden: Iterable[str] | None = None) -> Cpu:
-    """This machine, without the hidden instruction sets (see `host_features`); TargetError when it is none that raido makes code for."""
+    """This machine's processor, without the hidden instruction sets (see `host_features`); raises `TargetError` on other than x86-64."""
     return _host_with(host_features(hidden))
 
 
@@ -416,8 +416,8 @@ _MOST_L3_OF_INTEL = 6 << 20
 
 
 def _host_caches(most_l3: int, there: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, int]:
-    """The data caches that Linux reports, as fields of `Cpu`: their ways, and bytes (of one core; of all cores that share the last, at most
-    `most_l3` for each that sees it)."""
+    """Data caches that Linux reports, as fields of `Cpu`: ways, and bytes (of one core; for L3 of all cores that share it, at most
+    `most_l3` for each that the system shows)."""
     found: dict[str, int] = {}
     for folder in sorted(there.glob("index*")):
         try:
@@ -438,7 +438,7 @@ def _host_caches(most_l3: int, there: Path = Path("/sys/devices/system/cpu/cpu0/
 
 
 def _count_listed(file: Path) -> int:
-    """How many processors a file lists (`0-3,8`); 1 where there is none."""
+    """The number of processors in a sysfs list (`0-3,8`); 1 where the file is missing."""
     try:
         ends = [[int(end) for end in part.split("-")] for part in file.read_text().strip().split(",")]
     except (OSError, ValueError):
@@ -447,7 +447,7 @@ def _count_listed(file: Path) -> int:
 
 
 def _read_number(file: Path) -> int:
-    """The number in a file; 0 where there is none, as in some virtual machines."""
+    """The number in a sysfs file; 0 where it is missing, as in some virtual machines."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):

@@ -1,10 +1,11 @@
-"""The one module that imports TVM: the few constructors, and the one call of the code generator, that raido relies on.
+"""The one module that imports TVM: the constructors of TIR, and the call of the code generator, that raido relies on.
 
-Import it only where code is generated (it takes most of a second). The functions that we build need none of TVM's passes: buffers
-are flat, vectors explicit, integer division and math are helper functions in LLVM assembly, errors travel in memory of our own.
-Known limits that callers respect: `Return` takes only 0; a `Bind` of a vector of bool is impossible; signed and unsigned arithmetic
-of 32 and 64 bits is emitted as never overflowing; `NE` on floats is the ordered comparison. `tests/targets/test_tvm_contract.py`
-holds each of these alone.
+Import it only where code is generated (it takes most of a second). The functions that we build need none of TVM's passes: buffers are flat,
+vectors explicit, integer division and math are helper functions in LLVM assembly, errors travel in memory of our own.
+
+Known limits that callers respect: `Return` takes only 0; a `Bind` of a vector of bool is impossible; signed and unsigned arithmetic of 32
+and 64 bits is emitted as never overflowing; `NE` on floats is the ordered comparison. `tests/targets/test_tvm_contract.py` tests each of
+these separately.
 """
 
 from __future__ import annotations
@@ -52,30 +53,30 @@ _OPTIONS = (
 
 @functools.lru_cache(4096)
 def integer(dtype: str, value: int) -> Any:
-    """A literal of an integer type. Nodes never change, so one stands wherever the literal does."""
+    """An integer literal, cached: nodes are immutable, so one node serves every occurrence."""
     return IntImm(dtype, value)
 
 
 @functools.lru_cache(4096)
 def _text(value: str) -> Any:
-    """A literal of text."""
+    """A string literal."""
     return StringImm(value)
 
 
 @functools.cache
 def _type(name: str) -> Any:
-    """A type by its name."""
+    """The TVM type of a name."""
     return PointerType(PrimType("void")) if name == "handle" else PrimType(name)
 
 
 def variable(name: str, type_or_name: Any) -> Any:
-    """A variable of a type."""
+    """A TIR variable of a type, or of a type's name."""
     return _make_variable(name, _type(type_or_name) if isinstance(type_or_name, str) else type_or_name, None)
 
 
 @functools.cache
 def type_name(dtype: DType, lanes: int = 1) -> str:
-    """TVM's name of a type: "float32x16". bf16 is for it an integer, on which it does no arithmetic."""
+    """TVM's name of a type: "float32x16". bf16 is "uint16", on which TVM does no arithmetic."""
     kind = {"b": "bool", "f": "float", "i": "int", "u": "uint"}["u" if dtype is bf16 else dtype.kind]
     base = kind if dtype is bool_ else f"{kind}{dtype.bits}"
     return base if lanes == 1 else f"{base}x{lanes}"
@@ -88,7 +89,7 @@ def pointer(name: str, dtype: DType) -> Any:
 
 @functools.cache
 def pointer_type(dtype: DType) -> Any:
-    """The type of such a variable."""
+    """The type of a pointer to elements of a memory type."""
     return PointerType(_type(type_name(dtype)))
 
 
@@ -106,7 +107,7 @@ def _buffer_type(scope: str, dtype: str, size: int, alignment: int) -> Any:
 
 
 def call(symbol: str, result: Any, *args: Any) -> Any:
-    """A call of a C function by its name; `result` is a type or its name."""
+    """A call of a C function by its symbol; `result` is a type or its name."""
     result = _type(result) if isinstance(result, str) else result
     return _make_call(result, _CALL_EXTERN, (_text(symbol), *args), None, (), None)
 
@@ -117,28 +118,28 @@ def address_of(element: Any) -> Any:
 
 
 def if_then_else(condition: Any, yes: Any, no: Any) -> Any:
-    """One of two values, of which only that one is computed."""
+    """One of two values; only the chosen one is evaluated."""
     return tirx.if_then_else(condition, yes, no)
 
 
 def barrier() -> Any:
-    """The threads of a block wait for one another."""
+    """A barrier for the threads of a block."""
     return Evaluate(tirx.op.call_intrin("int32", "tirx.tvm_storage_sync", StringImm("shared")))
 
 
 def bind_axis(tag: str, variable: Any, extent: int, body: Any) -> Any:
-    """`body`, where a variable is the place along an axis of the launch: "blockIdx.x" … "threadIdx.z"."""
+    """`body` with a variable bound to the thread's index along an axis of the launch, "blockIdx.x" … "threadIdx.z"."""
     axis: Any = tirx.IterVar
     return AttrStmt(axis(None, variable, axis.ThreadIndex, tag), "thread_extent", IntImm("int32", extent), body)
 
 
 def kernel(symbol: str, parameters: Sequence[Any], body: Any) -> Any:
-    """A function that threads run. Its pointers never alias."""
+    """A device function, the code of one thread. Its pointers never alias."""
     return PrimFunc(list(parameters), body).with_attr("global_symbol", symbol).with_attr("tirx.noalias", True)
 
 
 def sequence(statements: Sequence[Any]) -> Any:
-    """The statements in order."""
+    """Statements in order; a no-op for none."""
     if not statements:
         return Evaluate(IntImm("int32", 0))
     return statements[0] if len(statements) == 1 else SeqStmt(list(statements))
@@ -155,7 +156,7 @@ def function(symbol: str, parameters: Sequence[Any], body: Any, helpers: str = "
 
 
 def bind_target(functions: dict[str, Any], cpu: str, turned_off: Sequence[str] = ()) -> tuple[Any, Any]:
-    """The functions as a module for a processor, and TVM's target for it, less the features that are turned off."""
+    """The functions as a TVM module for a processor, and TVM's target for it, without the features that are turned off."""
     options: dict[str, Any] = {"kind": "llvm", "mcpu": cpu, "cl-opt": list(_OPTIONS)}
     if turned_off:
         options["mattr"] = [f"-{name}" for name in turned_off]
@@ -165,7 +166,7 @@ def bind_target(functions: dict[str, Any], cpu: str, turned_off: Sequence[str] =
 
 
 def functions_to_json(functions: dict[str, Any]) -> str:
-    """Functions by symbol as text, for another process."""
+    """Functions by symbol as JSON text, for another process."""
     return tvm.ir.save_json(tvm.IRModule(functions))
 
 
@@ -176,33 +177,33 @@ def functions_from_json(text: str) -> dict[str, Any]:
 
 
 class CompiledModule:
-    """The generated code of some functions: object bytes, and text on demand."""
+    """Compiled TIR functions: object bytes, and text on demand."""
 
     def __init__(self, functions: dict[str, Any], cpu: str, turned_off: Sequence[str] = ()) -> None:
         self.functions, target = bind_target(functions, cpu, turned_off)
         self._module = tvm.get_global_func("target.build.llvm")(self.functions, target)
 
     def object_bytes(self) -> bytes:
-        """The relocatable object. LLVM ends the process when it cannot write: it writes to memory, which no full disk can stop."""
+        """The relocatable object, written to a memory file: LLVM ends the process when it cannot write, as to a full disk."""
         with os.fdopen(os.memfd_create("raido"), "rb") as file:
             self._module.write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
             file.seek(0)
             return file.read()
 
     def text(self, form: str) -> str:
-        """ "tir", "llvm" (after optimisation) or "asm"."""
+        """The text of form "tir", "llvm" (after optimisation) or "asm"."""
         if form == "tir":
             return self.functions.script()
         return self._module.inspect_source({"llvm": "ll", "asm": "asm"}[form])
 
 
 def llvm_cpus() -> tuple[str, ...]:
-    """The CPU names that LLVM knows for x86-64."""
+    """CPU names that LLVM knows for x86-64."""
     target = tvm.target.Target({"kind": "llvm", "mtriple": "x86_64-linux-gnu"})
     return tuple(str(name) for name in tvm.get_global_func("target.llvm_get_cpu_archlist")(target))
 
 
 def llvm_features(cpu: str) -> tuple[str, ...]:
-    """The features that LLVM gives a CPU, by LLVM's names; tuning for it is among them."""
+    """Features that LLVM gives a CPU, by LLVM's names, tuning features included."""
     target = tvm.target.Target({"kind": "llvm", "mcpu": cpu})
     return tuple(sorted(str(name) for name in tvm.get_global_func("target.llvm_get_cpu_features")(target)))

@@ -1,4 +1,4 @@
-"""A program and what it must give: interpreted and compiled, in value, type and shape, or in the error that it raises."""
+"""A program with its expected outcome, interpreted and compiled: values, dtypes and shapes, or the error it raises."""
 
 from __future__ import annotations
 

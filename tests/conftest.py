@@ -1,4 +1,4 @@
-"""Says at the head of every run which processor it was, and which instruction sets were hidden: what is skipped depends on it."""
+"""Prints the processor and the hidden instruction sets at the head of every run, because they decide which tests are skipped."""
 
 from __future__ import annotations
 

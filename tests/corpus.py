@@ -1,6 +1,6 @@
-"""Small programs with their inputs and what NumPy says they give: one list for every way to run a program.
+"""Small programs with their inputs and NumPy's results: one list for every way to run a program.
 
-Each case is exact: integers, or floats whose arithmetic is exact or is NumPy's in NumPy's order. `close` marks those where NumPy itself
+Each case is exact: integers, or floats whose arithmetic is exact or is NumPy's in NumPy's order. `close` marks cases where NumPy itself
 groups or rounds differently.
 """
 

@@ -1,4 +1,4 @@
-"""Calls of Python functions: what compiling costs, whatever else the machine does meanwhile."""
+"""Counts of calls of Python functions: the cost of compiling, independent of other work on the machine."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Mutations of files: what a fuzzer does to a good one, first to its structure, then to its text, then to its bytes."""
+"""Mutations of a valid file for fuzzing: first of its structure, then of its text, then of its bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program and the NumPy function that it must agree with: in structure, types, shapes and bits, interpreted and, if asked, compiled."""
+"""A program and the NumPy function that it must agree with: in structure, dtypes, shapes and bits, interpreted and, if asked, compiled."""
 
 from __future__ import annotations
 

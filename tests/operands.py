@@ -1,4 +1,4 @@
-"""Operands on which operations are tried: special values of every type, all combinations of them."""
+"""Operands for tests of operations: special values of every dtype, in all combinations."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The instruction sets that this machine runs, for tests: code for one that it lacks is compiled and looked at, but never run.
+"""The instruction sets that this machine runs, for tests: code for any other is compiled and inspected, but never run.
 
-A test that would run such code is skipped by name, with the features that are missing. RAIDO_HIDE_FEATURES=avx512f makes any machine
+A test that would run such code is skipped by name, with the missing features. RAIDO_HIDE_FEATURES=avx512f makes any machine
 one without AVX-512.
 """
 

@@ -1,7 +1,7 @@
-"""Random programs that change arrays in loops: several updates in a row, states that swap places, loops in loops, in maps, in branches.
+"""Random programs that change arrays in loops: successive updates, states that are exchanged, loops in loops, in maps, in branches.
 
-`random_change(seed)` draws the source of one, in integers, so that every schedule gives the same bits. Places are often brought inside
-by `%`, sometimes not: then the program may fault, and must do so everywhere.
+`random_change(seed)` draws the source of one, in integers, so that every schedule gives the same bits. Indices are often brought within
+bounds by `%`, sometimes not: then the program may fault, and must do so everywhere.
 """
 
 from __future__ import annotations

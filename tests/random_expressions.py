@@ -1,6 +1,6 @@
-"""Random scalar expressions: source text over given terms, with its element type.
+"""Random scalar expressions: source text over given terms, with its dtype.
 
-The same text is an elementwise expression when the terms are arrays. Division is by what cannot be zero, and no operation shows the
+The same text is an elementwise expression when the terms are arrays. Divisors cannot be zero, and no operation shows the
 sign or the payload of a NaN.
 """
 

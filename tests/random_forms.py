@@ -1,6 +1,6 @@
 """Forms whose elements depend on one another, for random programs: scans, updates, segments, sorts, filters, sizes that data decides.
 
-What has a size of its own is reduced, counted or joined at once,
+Results with sizes of their own are reduced, counted or joined at once,
 so that programs know the shapes of all their values.
 """
 

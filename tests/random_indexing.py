@@ -1,7 +1,7 @@
-"""What no other grammar draws of expressions: broadcasting, NumPy's indexing, joins and reductions along any axes, the rest of the
+"""Expressions that no other grammar draws: broadcasting, NumPy's indexing, joins and reductions along any axes, the remaining
 functions, searches that end early, and loops, branches and inlined algorithms whose bodies are any array expression.
 
-Kept apart so that the programs of the other generators stay what they are for each seed.
+Kept apart so that the programs of the other generators stay the same for each seed.
 """
 
 from __future__ import annotations

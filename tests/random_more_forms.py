@@ -1,6 +1,6 @@
-"""The rest of the language for random programs: indices of several dimensions, tuples, records, rows as elements, sizes that data decide.
+"""Further forms for random programs: indices of several dimensions, tuples, records, rows as elements, sizes that data decides.
 
-Kept apart so that the programs of the other generators stay what they are for each seed.
+Kept apart so that the programs of the other generators stay the same for each seed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Programs of which nothing is known beforehand: expressions are written without regard to sizes, and stay where they trace.
+"""Random programs drawn without regard to sizes: a statement stays if it traces.
 
-Other grammars know the dimensions of whatever they write, so arrays whose size data decide are results there and no more. Here a
+Other grammars know the dimensions of all their values, so arrays of sizes that data decides are results there and nothing else. Here a
 statement is proposed, traced and interpreted; raido's own refusal drops it, and any other exception is a counter-example. So arrays of
-sizes that data decide, empty ones and those of rank 3 to 5 go through everything: arithmetic with others, stencils, scans, products,
+sizes that data decides, empty ones and those of rank 3 to 5 go through everything: arithmetic with others, stencils, scans, products,
 functions of rows, loops that shrink their state.
 """
 

@@ -1,4 +1,4 @@
-"""The plain grammar: maps, reductions, stencils, gathers, moves, products of matrices, loops and branches over arrays and scalars."""
+"""The basic grammar: maps, reductions, stencils, gathers, moves, products of matrices, loops and branches over arrays and scalars."""
 
 from __future__ import annotations
 

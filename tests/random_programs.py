@@ -1,9 +1,9 @@
-"""Random programs through the public front end, for the law that every way to run a program gives the same bits.
+"""Random programs through the public front end, for the test that every way to run a program gives the same bits.
 
 `random_program(seed, statements)` is a function of its arguments alone; fewer statements give a prefix of the same program, so a
-failure is narrowed by lowering `statements`. A program is Python source (`.source` rebuilds it, inputs included; tracebacks
-show its lines). Programs terminate and are exact under any grouping of their reductions, because float sums are taken of small
-whole numbers, except results whose flag in `.exact` is false. They fault only where `.may_fault` says so.
+failure is reduced by lowering `statements`. A program is Python source (`.source` rebuilds it, inputs included; tracebacks
+show its lines). Programs terminate and are exact under any grouping of their reductions, because float sums are of small
+integers, except results whose flag in `.exact` is false. They fault only where `.may_fault` says so.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Parameters and results of every kind for random programs: sizes as arguments, sizes that are formulas, records, complex numbers,
-tuples; and programs whose operations are rounded one by one (`contract=False`).
+tuples; and programs without contraction (`contract=False`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""More of the language for random programs: strides, padding, reshaping, means, and faults.
+"""Further operations for random programs: strides, padding, reshaping, means, and faults.
 
-Kept apart so that the programs of the plain generator stay what they are for each seed.
+Kept apart so that the programs of the basic generator stay the same for each seed.
 """
 
 from __future__ import annotations

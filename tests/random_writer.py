@@ -1,4 +1,4 @@
-"""Writing a random program: parameters, statements, results, arguments. What a statement can say is up to its grammar."""
+"""The writer of a random program: parameters, statements, results, arguments. Its grammar draws the statements."""
 
 from __future__ import annotations
 

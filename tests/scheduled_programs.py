@@ -1,7 +1,7 @@
-"""Programs under schedules, for tests that look at what the compiler makes and run nothing: the corpus, and every strategy.
+"""Programs under schedules, for tests that inspect the compiler's output and run nothing: the corpus, and every strategy.
 
-Programs of the corpus have their default schedules; those of the laws of strategies (scans, filters, sorts, segments, updates) have the
-default one, and one for each strategy that a stage of theirs has. Such a pair is named "scans/running_sum chain".
+Programs of the corpus have their default schedules; those of the tables in tests/laws (scans, filters, sorts, segments, updates) have the
+default one, and one for each strategy of their stages. Such a pair is named "scans/running_sum chain".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What checkers of types see of raido in a user's file: the right types, and errors at the lines marked, nowhere else.
+"""Type checkers on a user's file: the right types, and errors at the marked lines, nowhere else.
 
 `python tests/test_checkers.py PYTHON` checks the same against the raido that is installed for another Python, as CI does with the wheel.
 """

@@ -1,4 +1,4 @@
-"""The documents are true: their programs run and print what stands below them, links and paths lead somewhere."""
+"""The documents are true: their programs run and print the output below them, links and paths lead somewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example runs, finds its result right, writes its picture, and prints its time and speed beside NumPy's or SciPy's."""
+"""Every example runs, checks its result, writes its picture, and prints its time and speed beside NumPy's or SciPy's."""
 
 from __future__ import annotations
 

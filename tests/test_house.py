@@ -1,4 +1,4 @@
-"""The house stays in order: style, format, layers and types are tests like any other."""
+"""The repository's rules as tests: style, format, layers and types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of tuners: what is tuned, how a go is continued, and how what was found is told."""
+"""The comparison of tuners: its subjects, resuming a run, and the report of the results."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The graph: typed, interned nodes, sizes and what can be proved of them, the primitives, and the `Program` that tracing yields."""
+"""The graph: typed, interned nodes, sizes with their proofs, the primitives, and `Program`, the result of tracing."""

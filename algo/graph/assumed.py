@@ -1,4 +1,4 @@
-"""Consequences of a comparison of indices: expressions that are at least 0 where a predicate holds, or does not."""
+"""Consequences of comparisons of indices: expressions that are non-negative where a predicate holds, or fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _OPPOSITES = {**ix.NEGATED, "eq": "ne"}
 
 
 def assumed(predicate: Expr, holds: bool, known: Facts) -> Iterator[Expr]:
-    """Expressions that are at least 0 where a predicate holds, or does not; `known`: which side an unequal index can be on."""
+    """Yields expressions that are non-negative where a predicate holds (or fails, if `holds` is false). `known` decides which side of an
+    unequal index is possible."""
     if not isinstance(predicate, Op):
         return
     if predicate.name == ("logical_and" if holds else "logical_or"):

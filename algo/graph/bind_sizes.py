@@ -1,4 +1,4 @@
-"""The values of sizes, from the shapes of the arguments."""
+"""Binds sizes to their values, from the shapes of the arguments."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ EXACT: Mapping[str, Callable[..., Any]] = {
 
 
 def evaluate_size(size: Expr | int, sizes: Mapping[str, int]) -> int:
-    """A size expression as an int, whose arithmetic has no limits. What is divided by 0 is 0: `require_divisors` has refused what users
-    divide by, and nobody looks at the others."""
+    """The value of a size expression, in unbounded arithmetic. Division by 0 gives 0: `require_divisors` has refused the user's divisions
+    by zero, and the values of others are not used."""
     if isinstance(size, int):
         return size
     values: dict[Node, int] = {}
@@ -62,7 +62,8 @@ def evaluate_size(size: Expr | int, sizes: Mapping[str, int]) -> int:
 def bind_sizes(
     program: Program, shapes: Sequence[tuple[int, ...]], given: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """Every size of the program from the shapes of its arguments (and the `rd.size` arguments), checked: `SizeMismatch` if they disagree."""
+    """Every size of the program, from the shapes of its arguments and the `rd.size` arguments. Raises `SizeMismatch` if they disagree,
+    `ArrayTooLarge` for a size above `LARGEST_SIZE`."""
     sizes = {name: int(value) for name, value in (given or {}).items()}
     origin = {name: f'argument "{name}"' for name in sizes}
     pairs: list[tuple[Expr, int, str]] = []
@@ -98,14 +99,14 @@ def bind_sizes(
 
 
 def rank_remedy(*owners: str) -> str | None:
-    """The remedy where one of two dimensions that must agree is that of an array of lower rank; None where none of them is."""
+    """The remedy where one of two dimensions that must agree belongs to an array of lower rank; else None."""
     if not any(" (rank " in owner for owner in owners):
         return None
     return "a[:, None] for one number to each row; keepdims=True where a reduction along the last dimension gives it"
 
 
 def _solve(size: Expr, actual: int, owner: str, sizes: dict[str, int], origin: dict[str, str]) -> None:
-    """Solves for the one unknown name in `size`, if it enters linearly."""
+    """Solves `size` = `actual` for its one unknown name, if it is linear in it."""
     constant, terms = index.linear(index.canonical(size))
     unknown = [atom for atom in terms if any(isinstance(e, SizeVar) and e.name not in sizes for e in topological(atom))]
     if len(unknown) != 1 or not isinstance(unknown[0], SizeVar):

@@ -1,4 +1,4 @@
-"""Costs of expressions, as numbers of operations: stages are formed by it, default schedules chosen, and the law of work counts so."""
+"""Cost of expressions in operations, used to form stages, to choose default schedules, and to count work in tests."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ CHEAP = frozenset(_CHEAP.split())
 
 
 def operations(nodes: Iterable[Node], integers: bool = False) -> int:
-    """Operations of some scalar nodes: 1 each, `FUNCTION` for a mathematical function, `ITERATIONS` for a loop, `BY_CONSTANT` for an
-    integer division by a constant. Index arithmetic is free: i64 counts only where `integers` says that values are i64.
-    """
+    """The number of operations of scalar nodes: 1 each, `FUNCTION` for a mathematical function, `ITERATIONS` for a loop, `BY_CONSTANT` for
+    an integer division by a constant. Index arithmetic is free: i64 counts only if `integers` declares the values to be i64."""
     return sum(cost_of(node) for node in nodes if integers or not isinstance(node, Op) or node.dtype is not i64)
 
 
 def cost_of(node: Node) -> int:
-    """Operations of one scalar node, without those below it."""
+    """Operations of one scalar node, without its operands'."""
     if isinstance(node, (Loop, While)):
         return ITERATIONS
     if not isinstance(node, Op):
@@ -40,11 +39,11 @@ def cost_of(node: Node) -> int:
 
 
 def cost_of_element(bodies: tuple[Expr, ...]) -> int:
-    """Operations and loads of an element of these expressions."""
+    """Operations and loads for one element of these expressions."""
     nodes = scalar_nodes(*bodies)
     return operations(nodes, bodies[0].dtype is i64) + sum(isinstance(node, Load) for node in nodes)
 
 
 def is_cheaper_made_twice(cost: int) -> bool:
-    """Whether two readers had better evaluate an element each, of so many operations and loads, than keep it in memory."""
+    """Whether an element of this cost (operations and loads) is cheaper to recompute for a second reader than to keep in memory."""
     return cost <= KEPT

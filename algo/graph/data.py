@@ -1,4 +1,4 @@
-"""The contents of arrays that are known while tracing, known by a digest: programs are compared and named by them."""
+"""Contents of arrays that are known while tracing, identified by a digest, which enters the identity of programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Data:
-    """The contents of a constant array; equal contents are equal, whoever made them."""
+    """The contents of a constant array; compares equal by contents."""
 
     __slots__ = ("array", "digest")
 

@@ -1,8 +1,8 @@
 """Element types: one `DType` object for each, named as in the contract (`bool_, i8 … u64, f16, bf16, f32, f64`).
 
-A `DType` is a singleton; compare with `is` or `==`. `rd.f32["h", "w"]` is an array type, `rd.f32(x)` a cast: both are given their
-meaning by the tracer through `DType.subscript` and `DType.convert`, so that this file stays at the bottom of the layers.
-bf16 is the upper half of an f32. NumPy has no such type, but `ml_dtypes` gives it one, which is imported where bf16 first meets NumPy.
+A `DType` is a singleton; compare with `is` or `==`. `rd.f32["h", "w"]` is an array type, `rd.f32(x)` a cast: the tracer defines both
+through `DType.subscript` and `DType.convert`, so that this file stays at the bottom of the layers. bf16 is the upper half of an f32. NumPy
+has no such type; `ml_dtypes` provides one, which is imported where bf16 first meets NumPy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """NumPy's element type."""
+        """NumPy's dtype."""
         if self._numpy is None:
             self._numpy = numpy_dtype(self.numpy_name)
         return self._numpy
@@ -51,7 +51,7 @@ class DType:
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """NumPy's element type of that name; of "bfloat16", that of `ml_dtypes`."""
+    """NumPy's dtype of that name; for "bfloat16", that of `ml_dtypes`."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -69,7 +69,7 @@ DTYPES = (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)
 _BY_NAME = {dtype.name: dtype for dtype in DTYPES} | {"bool": bool_, bf16.numpy_name: bf16}
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES if dtype is not bf16}
 NARROW = (f16, bf16)
-"""The floats that are computed in f32, and rounded after each operation."""
+"""The floating-point types whose arithmetic is done in f32 and rounded after each operation."""
 MANTISSA = {f16: 10, bf16: 7, f32: 23, f64: 52}
 """Bits of the fraction of a float."""
 BIAS = {f16: 15, bf16: 127, f32: 127, f64: 1023}
@@ -77,12 +77,12 @@ BIAS = {f16: 15, bf16: 127, f32: 127, f64: 1023}
 
 
 def dtype_named(name: str) -> DType:
-    """The element type called `name`; KeyError when there is none."""
+    """The element type called `name`; raises `KeyError` when there is none."""
     return _BY_NAME[name]
 
 
 def dtype_of(numpy_type: Any) -> DType | None:
-    """The element type for a NumPy dtype in native byte order, or None."""
+    """The element type of a NumPy dtype in native byte order, or None."""
     dtype = np.dtype(numpy_type)
     if dtype.kind == "V" and dtype.name == bf16.numpy_name:
         return bf16
@@ -90,17 +90,17 @@ def dtype_of(numpy_type: Any) -> DType | None:
 
 
 def kind_of(numpy_type: np.dtype[Any]) -> str:
-    """NumPy's letter for the kind of numbers of a dtype; "f" for those of bf16, too."""
+    """NumPy's kind letter of a dtype; "f" for bf16, too."""
     return "f" if numpy_type.kind == "V" and dtype_of(numpy_type) is bf16 else numpy_type.kind
 
 
 def text_of(numpy_type: np.dtype[Any]) -> str:
-    """The text from which `numpy_dtype` makes that dtype."""
+    """The text from which `numpy_dtype` makes the dtype."""
     return bf16.numpy_name if dtype_of(numpy_type) is bf16 else numpy_type.str
 
 
 def computed_in(dtype: DType) -> DType:
-    """The type in which numbers of a type are computed: f32 for f16 and bf16."""
+    """The type in which operations on a type are computed: f32 for f16 and bf16, else the type itself."""
     return f32 if dtype in NARROW else dtype
 
 
@@ -110,7 +110,7 @@ def largest(dtype: DType) -> float:
 
 
 def whole_range(dtype: DType) -> tuple[int, int]:
-    """The least and the largest number of an integer type, or of the booleans."""
+    """The least and the largest value of an integer type, or of bool."""
     if dtype.kind == "b":
         return 0, 1
     is_signed = dtype.kind == "i"

@@ -1,15 +1,16 @@
-"""The graph: every scalar, size, index and array is one small immutable node.
+"""The graph's node classes: every scalar, size, index and array is one small immutable node.
 
-Where a node came from (names, source lines) is kept outside its identity, in the tables of a `Program`. Binders (`Loop`, `While`,
-`Reduce`, `Generate`) own the variables they bind; every bound `Var` is fresh, so substitution never captures.
+The origin of a node (names, source lines) is kept outside its identity, in the tables of a `Program`. Binders (`Loop`, `While`, `Reduce`,
+`Generate`) own the variables they bind; every bound `Var` is fresh, so substitution never captures.
 
-Scalars are `Const, SizeVar, Count, Var, Op, Load, Checked, Item` and, behind `Item`, the forms with several results `Cond, Loop,
-While, Reduce`. While stages are formed, loops of scalars get states that are private arrays (`Private`), which are made by `Fill` and
-`Changed`, and read by `Element`.
-Arrays are `Parameter, Constant, Result`; a `Result` is one output of `Generate` ("at every index, this expression": map,
-elementwise, tabulate, stencil, reduce and index moves alike), of `Scan, Update, Filter, Segmented, Sort`, whose elements depend on
-one another, or of `ArrayLoop, ArrayWhile, ArrayCond` over whole arrays. A form met inside the body of another may mention the
-outer one's axis variables: it is then *open*. A size that data decides is a `Count`.
+Scalars are `Const, SizeVar, Count, Var, Op, Load, Checked, Item` and, behind `Item`, the forms with several results `Cond, Loop, While,
+Reduce`. While stages are formed, loops of scalars get states that are private arrays (`Private`), which are made by `Fill` and `Changed`,
+and read by `Element`.
+
+Arrays are `Parameter, Constant, Result`; a `Result` is one output of `Generate` ("at every index, this expression": map, elementwise,
+tabulate, stencil, reduce and index moves alike), of `Scan, Update, Filter, Segmented, Sort`, whose elements depend on one another, or of
+`ArrayLoop, ArrayWhile, ArrayCond` over whole arrays. A form inside the body of another may mention the outer one's axis variables: it is
+then *open*. A size that data decides is a `Count`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Const(Node):
 
 @node
 class SizeVar(Node):
-    """A size by name: an i64 that is never negative."""
+    """A size by name: a non-negative i64."""
 
     name: str
 
@@ -60,7 +61,7 @@ class SizeVar(Node):
 
 @node
 class Count(Node):
-    """A size that data decides: the value of an i64 array of rank 0, never negative, at most `bound` where that is known."""
+    """A size that data decides: the value of an i64 array of rank 0, non-negative, at most `bound` (None: unknown)."""
 
     array: Array
     bound: Expr | None
@@ -81,7 +82,7 @@ class Var(Node):
 
 @node
 class Private(Var):
-    """A bound variable that stands for an array of constant shape: state of a loop of scalars, in memory of its own for each element."""
+    """A bound variable for an array of constant shape: the state of a loop of scalars, in memory of its own for each element."""
 
     shape: tuple[Expr, ...]
 
@@ -110,9 +111,7 @@ class Load(Node):
 
 @node
 class Checked(Node):
-    """`value`, once it is known that `holds`; else a fault of that kind ("size", "bounds", "negative", "offsets": the first three) with
-    those numbers.
-    """
+    """`value`, if `holds`; else a fault of that kind ("size", "bounds", "negative", "offsets": the first three) with the numbers `details`."""
 
     value: Expr
     holds: Expr
@@ -126,7 +125,7 @@ class Checked(Node):
 
 @node
 class Cond(Node):
-    """Several results, from the branch taken only."""
+    """Several results, evaluated in the chosen branch only."""
 
     predicate: Expr
     then: tuple[Expr, ...]
@@ -135,7 +134,7 @@ class Cond(Node):
 
 @node
 class Loop(Node):
-    """`count` iterations; iteration `index` replaces `state` by `body`. Results: the last state."""
+    """`count` iterations; iteration `index` replaces `state`, initially `init`, by `body`. Results: the last state."""
 
     count: Expr
     index: Var
@@ -146,7 +145,7 @@ class Loop(Node):
 
 @node
 class While(Node):
-    """As long as `condition` of `state` holds, `state` becomes `body`. Results: the last state."""
+    """Replaces `state`, initially `init`, by `body` while `condition` holds. Results: the last state."""
 
     condition: Expr
     state: tuple[Var, ...]
@@ -156,7 +155,7 @@ class While(Node):
 
 @node
 class Axis(Node):
-    """An index variable and the number of values it takes, 0 … extent − 1."""
+    """An index variable with values 0 … extent − 1."""
 
     var: Var
     extent: Expr
@@ -168,10 +167,10 @@ class Axis(Node):
 
 @node
 class Reduce(Node):
-    """`values` at every index of `axes` (first outermost), folded from `neutral` by an associative operator.
+    """A fold of `values` at every index of `axes` (first outermost) from `neutral`, by an associative operator.
 
-    The operator takes the k-tuples `left` and `right` to `combine`. `monoid` is the primitive's name ("add", "minimum", …) where
-    the operator is that single primitive on one value, else "". Results: k scalars.
+    The operator maps the k-tuples `left` and `right` to `combine`. `monoid` is the primitive's name ("add", "minimum", …) where the
+    operator is that single primitive on one value, else "". Results: k scalars.
     """
 
     axes: tuple[Axis, ...]
@@ -203,7 +202,7 @@ class Item(Node):
 
 @node
 class Fill(Node):
-    """An array of constant shape that an element of a map makes for itself: at every index of `axes`, the scalar `body`."""
+    """A private array of constant shape, made for one element of a map: at every index of `axes`, the scalar `body`."""
 
     axes: tuple[Axis, ...]
     body: Expr
@@ -215,9 +214,8 @@ class Fill(Node):
 
 @node
 class Changed(Node):
-    """The private array `array` with elements replaced, one after the other: where `tests[k]` holds, that at the k-th of `indices` by
-    `values[k]`. `indices` holds those of all dimensions, change after change. All expressions see the array as it was.
-    """
+    """The private array `array` with elements replaced, in order: where `tests[k]` holds, the one at the k-th of `indices` by `values[k]`.
+    `indices` holds those of all dimensions, change after change. All expressions see the array as it was."""
 
     array: Private | Item | Fill
     tests: tuple[Expr, ...]
@@ -231,7 +229,7 @@ class Changed(Node):
 
 @node
 class Element(Node):
-    """An element of a private array. The indices are in range."""
+    """An element of a private array, at indices in range."""
 
     array: Private | Item | Fill
     indices: tuple[Expr, ...]
@@ -243,7 +241,7 @@ class Element(Node):
 
 @node
 class Parameter(Node):
-    """An input array, or the state of a whole-array loop (`serial` tells those apart; 0 for inputs). Rank 0 is a scalar."""
+    """An input array, or the state of a whole-array loop (with a non-zero `serial`; 0 for inputs). Rank 0 is a scalar."""
 
     name: str
     dtype: DType
@@ -253,7 +251,7 @@ class Parameter(Node):
 
 @node
 class Constant(Node):
-    """An array known while tracing; its contents belong to the program's identity."""
+    """An array known while tracing; its contents enter the program's identity."""
 
     data: Data
     dtype: DType
@@ -272,9 +270,9 @@ class Generate(Node):
 class Scan(Node):
     """Prefixes along axis number `along`: element i combines `neutral` and the values at 0 … i (`exclusive`: 0 … i − 1), in order.
 
-    The operator, associative, takes the k-tuples `left` and `right` to `combine`; `neutral` takes part, whatever it is. The other
-    axes are mapped over: `combine` and `neutral` may mention their variables, `values` all. Results: k arrays of shape `axes`.
-    `monoid` as in `Reduce`. Products are not contracted into the operator.
+    The operator, associative, maps the k-tuples `left` and `right` to `combine`; `neutral` takes part, whatever it is. The other axes are
+    mapped over: `combine` and `neutral` may mention their variables, `values` all. Results: k arrays of shape `axes`. `monoid` as in
+    `Reduce`. Products are not contracted into the operator.
     """
 
     axes: tuple[Axis, ...]
@@ -292,10 +290,10 @@ class Scan(Node):
 class Update(Node):
     """The k arrays `dest`, of one shape, with elements replaced: at every index of `axes`, row-major, the one at `indices`.
 
-    `indices` has an entry for each dimension of `dest` (rows appear as trailing axes). `mode` says what becomes of the element:
-    "set": `values`, and of several the last; "unique": `values`, promised to be the only one; "combine": `combine` of the old one
-    (`left`) and `values` (`right`), associative and commutative with `neutral`; both may mention the variables of axes that are rows.
-    An index out of range is a fault when `checked`; otherwise nothing is done there. Results: k arrays of the shape of `dest`.
+    `indices` has an entry for each dimension of `dest` (rows appear as trailing axes). `mode` gives the element's new value: "set":
+    `values`, the last one of several; "unique": `values`, promised to be the only one; "combine": `combine` of the old one (`left`) and
+    `values` (`right`), associative and commutative with `neutral`; both may mention the variables of axes that are rows. An index out of
+    range is a fault when `checked`; otherwise it is ignored. Results: k arrays of the shape of `dest`.
     """
 
     dest: tuple[Array, ...]
@@ -329,9 +327,9 @@ class Filter(Node):
 class Segmented(Node):
     """A reduction or, with `scan`, an inclusive scan of each segment of the first of `axes` (the others are rows), from `neutral`.
 
-    Segment s is offsets[s] … offsets[s + 1] − 1; the i64 array `offsets` is checked to lie in 0 … n and not to decrease. Results: k
-    arrays of shape (segments, *rows), for a scan of shape `axes`; where no segment is, a scan gives `neutral`. Operator,
-    `neutral` and `values` as in `Scan`.
+    Segment s is offsets[s] … offsets[s + 1] − 1; the i64 array `offsets` is checked to lie in 0 … n and not to decrease. Results: k arrays
+    of shape (segments, *rows), for a scan of shape `axes`; outside all segments a scan gives `neutral`. Operator, `neutral` and `values` as
+    in `Scan`.
     """
 
     axes: tuple[Axis, ...]
@@ -374,7 +372,7 @@ class ArrayLoop(Node):
 
 @node
 class ArrayWhile(Node):
-    """As `ArrayLoop`, as long as the scalar `condition` over the state holds."""
+    """As `ArrayLoop`, while the scalar `condition` over the state holds."""
 
     condition: Expr
     state: tuple[Parameter, ...]
@@ -384,7 +382,7 @@ class ArrayWhile(Node):
 
 @node
 class ArrayCond(Node):
-    """Whole arrays from the branch taken only. A dimension in which they differ is, in each branch, the `Count` of its result of rank 0."""
+    """Whole arrays from the chosen branch only. A dimension in which they differ is, in each branch, the `Count` of its result of rank 0."""
 
     predicate: Expr
     then: tuple[Array, ...]
@@ -431,7 +429,7 @@ class Result(Node):
 
 
 def result_count(form: ArrayForm) -> int:
-    """How many arrays a form gives."""
+    """The number of arrays that a form returns."""
     if isinstance(form, Generate):
         return len(form.bodies)
     if isinstance(form, ArrayCond):
@@ -462,7 +460,7 @@ def _segmented_shape(form: Segmented) -> tuple[Expr, ...]:
 
 
 def _after(form: ArrayLoop | ArrayWhile | ArrayCond, own: tuple[Array, ...], extent: Expr) -> Expr:
-    """The extent of a result: a state when the loop is over, or what the branch taken gives."""
+    """The extent of a result: of a loop's last state, or of the chosen branch."""
     if isinstance(extent, Count) and extent.array in own:
         return Count(Result(form, own.index(extent.array)), None)
     return extent
@@ -475,7 +473,7 @@ ARRAY_FORMS = (Generate, Scan, Update, Filter, Segmented, Sort, ArrayLoop, Array
 
 
 def const(dtype: DType, value: Any) -> Const:
-    """The literal `value` of that type; integers wrap to the type's width."""
+    """The literal `value` of that type; integers wrap to its width."""
     if dtype.is_float:
         with np.errstate(all="ignore"):
             array = np.asarray(value) if dtype is bf16 else np.asarray(value, dtype=dtype.numpy)
@@ -490,7 +488,7 @@ def const(dtype: DType, value: Any) -> Const:
 
 
 def new_serial() -> int:
-    """A serial number that no variable of this process has."""
+    """A serial number unique in this process."""
     return next(_serials)
 
 
@@ -500,26 +498,26 @@ def zeros(values: Iterable[Expr]) -> tuple[Expr, ...]:
 
 
 def if_else(test: Expr, then: Iterable[Expr], orelse: Iterable[Expr]) -> tuple[Expr, ...]:
-    """`then` where the test holds, else `orelse`; only one of them is evaluated."""
+    """`then` where the test holds, else `orelse`; only the chosen one is evaluated."""
     form = Cond(test, tuple(then), tuple(orelse))
     return tuple(Item(form, k) for k in range(len(form.then)))
 
 
 def fresh(name: str, dtype: DType = i64) -> Var:
-    """A new variable, different from every other."""
+    """A fresh variable."""
     return Var(name, dtype, next(_serials))
 
 
 def fresh_axes(shape: Iterable[Expr]) -> tuple[Axis, ...]:
-    """An axis of its own for each extent."""
+    """A fresh axis for each extent."""
     return tuple(Axis(fresh("x"), extent) for extent in shape)
 
 
 def axes_like(axes: Iterable[Axis]) -> tuple[Axis, ...]:
-    """New axes with the names and extents of others."""
+    """Fresh axes with the names and extents of others."""
     return tuple(Axis(fresh(axis.name), axis.extent) for axis in axes)
 
 
 def fresh_parameter(name: str, dtype: DType, shape: tuple[Expr, ...]) -> Parameter:
-    """A new array name, different from every other: the state of a whole-array loop."""
+    """A fresh array name: the state of a whole-array loop."""
     return Parameter(name, dtype, shape, next(_serials))

@@ -1,6 +1,5 @@
-"""Proofs about sizes and indices: `interval` bounds an expression when some variables range; `Facts` settles `<=`, `=` and
-divisibility. Both answer "unknown" rather than guess.
-"""
+"""Proofs about sizes and indices: `interval` bounds an expression over ranges of variables; `Facts` decides `<=`, `=` and divisibility
+under assumptions. Both answer "unknown" rather than guess."""
 
 from __future__ import annotations
 
@@ -41,9 +40,9 @@ _MOST_PARTS = 256
 
 
 def interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts | None = None) -> Interval | None:
-    """Inclusive bounds of `e` when each variable of `ranges` runs between its (inclusive) bounds; other atoms stand for themselves.
+    """Inclusive bounds of `e` when each variable of `ranges` runs between its (inclusive) bounds; other atoms are symbolic constants.
 
-    None when no bound is known (a loaded value, say). The ranges are taken as not empty.
+    None when no bound is known (for a loaded value, say). The ranges are assumed non-empty.
     """
     facts = facts or Facts()
     constant, terms = linear(e)
@@ -98,7 +97,7 @@ def interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts | None = None
 
 
 def interval_of_all(e: Expr, ranges: Mapping[Var, Interval]) -> Interval | None:
-    """Inclusive bounds of `e` in terms of what has no range, where ranges may mention variables that have one as well."""
+    """Inclusive bounds of `e` over variables without a range, where the bounds of ranges may mention variables with a range."""
     low: Expr = e
     high: Expr = e
     for _ in range(len(ranges) + 1):
@@ -112,7 +111,8 @@ def interval_of_all(e: Expr, ranges: Mapping[Var, Interval]) -> Interval | None:
 
 
 def _through_other_types(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> Interval | None:
-    """Of what is computed in other types, where it may wrap: known at a single place, and where casts are all of it."""
+    """The interval of an expression computed in other types, where it may wrap: known if all variables have one value, or if it consists of
+    casts."""
     nodes = scalar_nodes(e)
     places = {v: ranges.get(v, (v, v)) for v in nodes if isinstance(v, Var)}
     if all(low is high for low, high in places.values()):
@@ -124,7 +124,7 @@ def _through_other_types(e: Op, ranges: Mapping[Var, Interval], facts: Facts) ->
 
 
 def _cast_interval(e: Expr, ranges: Mapping[Var, Interval], facts: Facts) -> Interval | None:
-    """Of an index that is taken to other integer types: all that a type holds, unless it provably holds the index."""
+    """The interval of an index cast to other integer types: the type's whole range, unless it provably contains the index."""
     if not isinstance(e, Op) or e.name != "cast":
         return interval(e, ranges, facts) if e.dtype is i64 else None
     if not e.args[0].dtype.is_integer:
@@ -160,7 +160,7 @@ def _boundary_interval(e: Op, ranges: Mapping[Var, Interval], facts: Facts) -> I
 
 
 class Facts:
-    """Assumptions: sizes and the given expressions are at least 0; `ranges` bounds variables (inclusive)."""
+    """Assumptions: sizes and the expressions `known` are non-negative; `ranges` bounds variables (inclusive). Proofs are cached."""
 
     __slots__ = (
         "_decided",
@@ -195,7 +195,7 @@ class Facts:
         self._mentioned: frozenset[Var] = frozenset().union(*map(free_variables, (*self.known, *bounds)))
 
     def with_known(self, *known: Expr) -> Facts:
-        """These facts and more."""
+        """These assumptions, and that further expressions are non-negative."""
         more = self._copy()
         new = tuple(map(canonical, known))
         new += tuple(chosen for e in new if (chosen := self._chosen_operand(e)) is not None)
@@ -205,7 +205,7 @@ class Facts:
         return more
 
     def _chosen_operand(self, e: Expr) -> Expr | None:
-        """The condition b + rest >= 0 in place of `max(a, b) + rest >= 0`, where a + rest is below 0."""
+        """The condition b + rest >= 0 that follows from `max(a, b) + rest >= 0` if a + rest is provably negative; else None."""
         _, terms = linear(e)
         for atom, factor in terms.items():
             if factor == 1 and isinstance(atom, Op) and atom.name == "maximum":
@@ -216,7 +216,7 @@ class Facts:
         return None
 
     def with_range(self, var: Var, low: IntLike, high: IntLike) -> Facts:
-        """These facts, and low <= var <= high."""
+        """These assumptions, and low <= var <= high."""
         low, high = as_index(low), as_index(high)
         more = self._copy()
         if var in self.ranges:
@@ -228,7 +228,7 @@ class Facts:
         return more
 
     def _copy(self) -> Facts:
-        """The same facts, to which more are to be added."""
+        """A copy to which assumptions can be added."""
         copy = object.__new__(Facts)
         copy.known, copy.ranges, copy._mentioned = self.known, dict(self.ranges), self._mentioned
         copy._parts, copy._least = self._parts, self._least
@@ -241,7 +241,7 @@ class Facts:
         return self._holds(*linear(canonical(as_index(e))))
 
     def _holds(self, constant: int, terms: dict[Expr, int]) -> bool:
-        """Whether the sum of a constant and of multiples of atoms, each in its canonical form, is provably at least 0."""
+        """Whether a linear sum, with atoms in canonical form, is provably non-negative."""
         if not terms:
             return constant >= 0
         key = frozenset(terms.items())
@@ -254,7 +254,7 @@ class Facts:
         return facts._is_nonnegative(constant, terms, key)
 
     def _is_nonnegative(self, constant: int, terms: dict[Expr, int], key: Terms) -> bool:
-        """Of each sum of terms is kept with which constants it has been tried: what is proved with one is proved with greater ones."""
+        """As `_holds`, with results cached per set of terms: a proof for one constant holds for larger ones."""
         proved, failed = self._proved.get(key), self._failed.get(key)
         if proved is not None and constant >= proved:
             return True
@@ -273,12 +273,12 @@ class Facts:
         return True
 
     def _is_false_somewhere(self, constant: int, terms: dict[Expr, int]) -> bool:
-        """Whether constant + Σ c·atom is below 0 for numbers for which these facts hold: then no search would prove it."""
+        """Whether constant + Σ c·atom is negative in a model of the assumptions, so that no proof exists."""
         sums = (model.sum(constant, terms) for model in self.models())
         return any(total is not None and total < 0 for total in sums)
 
     def models(self) -> tuple[Model, ...]:
-        """Numbers for which these facts hold."""
+        """Models: assignments of numbers under which the assumptions hold."""
         if self._models is None:
             fewer = self._fewer
             models = first_models() if fewer is None else fewer.models()
@@ -291,7 +291,7 @@ class Facts:
         return self._models
 
     def _is_known(self, constant: int, key: Terms) -> bool:
-        """Whether fewer facts are known to prove it."""
+        """Whether fewer assumptions are known to prove it."""
         facts = self._fewer
         while facts is not None:
             proved = facts._proved.get(key)
@@ -309,7 +309,7 @@ class Facts:
         return self._is_at_most(a, b, -1)
 
     def _is_at_most(self, a: IntLike, b: IntLike, further: int) -> bool:
-        """Whether a <= b + further."""
+        """Whether a <= b + further is provable."""
         constant, terms = combine(linear(b), linear(a), -1)
         for atom in terms:
             if canonical(atom) is not atom:
@@ -322,11 +322,11 @@ class Facts:
         return constant_value(gap) == 0 or (self.nonnegative(gap) and self.nonnegative(mul(gap, -1)))
 
     def simplify(self, e: Expr) -> Expr:
-        """`e` with every min, max and boundary that these facts decide replaced by what it is."""
+        """`e` with every min, max and boundary operation that these assumptions decide replaced by its value."""
         return canonical(rewrite_index(canonical(e), self._decide, {}))
 
     def decided(self, e: Expr) -> Expr:
-        """`simplify` of an expression with a minimum or a maximum in it; others are left as they are."""
+        """`simplify` of an expression that contains a minimum or maximum; others are returned as they are."""
         if not has_extremes(e):
             return e
         known = self._decided.get(e)
@@ -348,7 +348,7 @@ class Facts:
         return e
 
     def _prove(self, constant: int, terms: dict[Expr, int], depth: int, facts: int) -> bool:
-        """Whether constant + Σ c·atom >= 0: atoms are replaced by bounds, and at most `facts` known facts are subtracted."""
+        """Whether constant + Σ c·atom >= 0 is provable: atoms are replaced by bounds, and at most `facts` assumptions are subtracted."""
         if constant >= 0 and all(c > 0 and isinstance(atom, (SizeVar, Count)) for atom, c in terms.items()):
             return True
         if depth == 0 or not terms:
@@ -384,7 +384,8 @@ class Facts:
         )
 
     def _replacements(self, atom: Expr, c: int) -> tuple[bool, list[tuple[Expr, int]]] | None:
-        """The replacements of scale·atom in a lower bound: (all must hold, or one suffices), [(value, scale)]."""
+        """Replacements of scale·atom in a lower bound: (whether all must hold, or one suffices), [(value, scale)]. None for an atom without
+        bounds."""
         if isinstance(atom, Var):
             bounds = self.ranges.get(atom)
             return None if bounds is None else (False, [(bounds[0] if c > 0 else bounds[1], 1)])
@@ -416,12 +417,12 @@ class Facts:
 
 
 def greatest(e: Expr, facts: Facts | None = None) -> int | None:
-    """A constant that a sum of extremes never exceeds; None where none is found."""
+    """A constant upper bound of a sum of extremes; None where none is found."""
     return _greatest(e, facts or Facts(), {})
 
 
 def _greatest(e: Expr, facts: Facts, memo: dict[Expr, int | None]) -> int | None:
-    """Of the greater of two, both matter; of the lesser, either bound will do."""
+    """As `greatest`, with a memo: for the greater of two both bounds are needed, for the lesser either suffices."""
     if e in memo or len(memo) > _MOST_PARTS:
         return memo.get(e)
     memo[e] = None
@@ -440,7 +441,7 @@ def _greatest(e: Expr, facts: Facts, memo: dict[Expr, int | None]) -> int | None
 
 
 def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
-    """The facts and the ranges of variables that the expressions bind themselves."""
+    """The assumptions with the ranges of variables that the expressions themselves bind."""
     for node in order:
         if isinstance(node, Loop):
             facts = facts.with_range(node.index, 0, sub(node.count, 1))
@@ -451,13 +452,13 @@ def with_inner_ranges(facts: Facts, order: Iterable[Node]) -> Facts:
 
 
 def _parts_of(known: Iterable[Expr]) -> tuple[tuple[int, dict[Expr, int]], ...]:
-    """Sums that are at least 0, each as it is known and in its lowest terms."""
+    """Linear forms of non-negative sums, each as given and in lowest terms."""
     parts = [(part, _in_lowest_terms(*part)) for part in map(linear, known)]
     return tuple(each for part, lowest in parts for each in ((part,) if lowest == part else (part, lowest)))
 
 
 def _least_constants(known: Mapping[Terms, int], parts: Iterable[tuple[int, dict[Expr, int]]]) -> dict[Terms, int]:
-    """By the terms of what is known to be at least 0, the least constant that they are known with."""
+    """For the terms of each assumption, the least constant with which the sum is known to be non-negative."""
     least = dict(known)
     for constant, terms in parts:
         key = frozenset(terms.items())
@@ -466,7 +467,7 @@ def _least_constants(known: Mapping[Terms, int], parts: Iterable[tuple[int, dict
 
 
 def _in_lowest_terms(constant: int, terms: dict[Expr, int]) -> tuple[int, dict[Expr, int]]:
-    """A sum that is at least 0 just where the one given is: of multiples of one number, a whole number is left of the constant."""
+    """An equivalent condition "sum >= 0" with the coefficients divided by their gcd; the constant is rounded down."""
     divisor = gcd(*terms.values())
     return (
         (constant, terms) if divisor < 2 else (constant // divisor, {atom: c // divisor for atom, c in terms.items()})
@@ -487,7 +488,7 @@ def _elimination_order(atom: Expr) -> tuple[int, int, str]:
 
 
 def _helps(known: dict[Expr, int], terms: dict[Expr, int]) -> bool:
-    """Whether subtracting what is known takes something away."""
+    """Whether subtracting an assumption cancels part of a term."""
     for atom, c in known.items():
         other = terms.get(atom)
         if other is not None and other * c > 0:

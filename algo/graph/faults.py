@@ -1,10 +1,10 @@
-"""Run-time faults as exceptions: the one home of their messages, for the interpreters and compiled code alike.
+"""Run-time faults as exceptions: the single source of their messages, for the interpreters and compiled code.
 
-A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" and, of
-u64, "unsigned_division" (dividend), "power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "offset" (the
-only one, size), "bounds" (start, stop, size), "negative" (size), "limit_0" … "limit_4" (sizes that make too large an array),
-"total" (a sum of counts, or as much of it as was added), "power_of_two" (the size of a Fourier transform), "empty" ().
-"unsigned_index", "unsigned_bounds", "unsigned_size" (size) and "unsigned_offset" (offset) show numbers of u64.
+A fault has a kind, a site (the user's line, or None) and up to three numbers: "index" (dimension, index, size), "division" and, of u64,
+"unsigned_division" (dividend), "power" (exponent), "size" (one, the other), "offsets" (one, the next, size), "offset" (the only one, size),
+"bounds" (start, stop, size), "negative" (size), "limit_0" … "limit_4" (sizes that make too large an array), "total" (a sum of counts, or as
+much of it as was added), "power_of_two" (the size of a Fourier transform), "empty" (). "unsigned_index", "unsigned_bounds", "unsigned_size"
+(size) and "unsigned_offset" (offset) show numbers of u64.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SIZE_OF_TRANSFORM = "n=, or the number in the type of the parameter: such a size
 
 
 def can_fault(node: Node) -> bool:
-    """Whether a node itself, not what stands below it, may find something wrong when it is evaluated."""
+    """Whether evaluating a node itself, apart from its operands, may fault."""
     if isinstance(node, (Load, Update)):
         return node.checked
     if not isinstance(node, Op):
@@ -59,7 +59,7 @@ def is_index_of(e: Node, leaf: Callable[[Node], bool]) -> bool:
 
 
 def risky(nodes: Iterable[Node]) -> set[Node]:
-    """The nodes that can fail or need not end, by themselves or through what they read. `nodes` has children first."""
+    """Nodes that may fault or not terminate, themselves or through their operands. `nodes` is in postorder."""
     found: set[Node] = set()
     for node in nodes:
         if isinstance(node, While | ArrayWhile) or can_fault(node) or any(child in found for child in children(node)):
@@ -68,14 +68,14 @@ def risky(nodes: Iterable[Node]) -> set[Node]:
 
 
 def operator_can_fault(*combine: Expr) -> bool:
-    """Whether applying an operator may find something wrong: what it divides by may be any operand, and is no size of an array."""
+    """Whether applying an operator may fault; its divisors may be any operands, not only sizes of arrays."""
     return any(
         _is_undefined_for_some(node) if isinstance(node, Op) else can_fault(node) for node in scalar_nodes(*combine)
     )
 
 
 def _is_undefined_for_some(node: Op) -> bool:
-    """Whether integers are divided by what may be 0, or raised to what may be negative."""
+    """Whether an integer operation divides by a possible 0, or raises to a possibly negative power."""
     if not node.dtype.is_integer:
         return False
     if node.name in DIVISIONS:
@@ -84,7 +84,7 @@ def _is_undefined_for_some(node: Op) -> bool:
 
 
 def is_never_zero(e: Node) -> bool:
-    """Whether a divisor is a literal other than 0, or `e where e != 0 else` such a literal."""
+    """Whether a divisor is a non-zero literal, or `e where e != 0 else` such a literal."""
     if isinstance(e, Op) and e.name == "select":
         test, value, other = e.args
         asked = isinstance(test, Op) and test.name == "ne" and test.args[0] is value and _is_literal(test.args[1], 0)
@@ -93,7 +93,7 @@ def is_never_zero(e: Node) -> bool:
 
 
 def is_never_negative(e: Node) -> bool:
-    """Whether an exponent is a literal from 0 on, or the greater of something and such a literal."""
+    """Whether an exponent is a non-negative literal, or a maximum with one."""
     if isinstance(e, Op) and e.name == "maximum":
         return any(is_never_negative(arg) for arg in e.args)
     return isinstance(e, Const) and e.value >= 0
@@ -104,20 +104,20 @@ def _is_literal(e: Node, value: int) -> bool:
 
 
 def _is_index(e: Node) -> bool:
-    """Whether an expression is arithmetic of sizes and indices, whose divisors are sizes of arrays that have elements."""
+    """Whether an expression is arithmetic of sizes and indices, whose divisors are sizes of non-empty arrays."""
     if isinstance(e, Op):
         return all(_is_index(arg) for arg in e.args)
     return isinstance(e, (Const, SizeVar, Var))
 
 
 def unsigned_kind(kind: str, *values: Node) -> str:
-    """The kind of a fault that shows values, "unsigned_…" where one of them is a u64 read as an i64."""
+    """The kind of a fault: "unsigned_…" where one of its values is a u64 read as an i64."""
     wide = any(isinstance(v, Op) and v.name == "cast" and v.args[0].dtype is u64 for v in values)
     return f"unsigned_{kind}" if wide else kind
 
 
 def index_lines(dimension: int, index: int, size: int, text: str = "") -> dict[str, str]:
-    """The reason why an index is out of range, and the remedy, as labelled lines of an error; `text` is the user's line."""
+    """Labelled lines of an error: the reason why an index is out of range, and the remedy; `text` is the user's line."""
     if not size:
         return {"why": "it is empty"}
     why = f"dimension {dimension} has size {size}, so its indices are 0 … {size - 1}"
@@ -127,7 +127,7 @@ def index_lines(dimension: int, index: int, size: int, text: str = "") -> dict[s
 
 
 def _remedy_for_index(text: str) -> str:
-    """The remedy for an index out of range in a line that reads by it, changes an array there by `.at`, or both."""
+    """The remedy for an index out of range, in a line that reads at it, changes an array there by `.at`, or both."""
     read = 'rd.gather(a, i, mode="clamp") for the nearest element, mode="wrap" or rd.constant(0)'
     if re.search(r"\bwhere\(", text):
         read = f"rd.cond(p, lambda: a[i], lambda: b), which evaluates one of the two alone; {read}"

@@ -3,8 +3,10 @@
 NumPy has no such operation, and interpreters must agree with compiled code bit for bit, so it is built from error-free
 transformations.  Invariants: correctly rounded for every input, denormals, overflow, signed zeros, infinities and NaN
 included.
-f16, bf16 and f32: the product is exact in f64; the sum is rounded *to odd* in f64 and then to nearest in the narrow type, which
-never rounds twice (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008, section 3).
+
+f16, bf16 and f32: the product is exact in f64; the sum is rounded *to odd* in f64 and then to nearest in the narrow type, which avoids
+double rounding (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008, section 3).
+
 f64: the product as an exact pair (Dekker 1971), the sum as in the same paper, section 5.  Operands whose exponents could
 overflow or underflow on the way are scaled first, and results below the normal range are rounded at their last place.
 """
@@ -24,9 +26,9 @@ _SPLITTER = np.float64(134217729.0)  # 2**27 + 1
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c with one rounding, elementwise with broadcasting; all of one float dtype.
+    """Returns a * b + c with one rounding, elementwise with broadcasting; all of one float dtype.
 
-    >>> fma(np.float64(1 + 2**-30), np.float64(1 - 2**-30), np.float64(-1.0)) == -(2.0**-60)
+    >>> bool(fma(np.float64(1 + 2**-30), np.float64(1 - 2**-30), np.float64(-1.0)) == -(2.0**-60))
     True
     """
     a, b, c = np.asarray(a), np.asarray(b), np.asarray(c)
@@ -60,7 +62,7 @@ def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _add_to_odd(a: Array, b: Array) -> Array:
-    """a + b in f64, rounded to odd: an inexact sum gets the neighbour whose last bit is 1."""
+    """a + b in f64, rounded to odd: an inexact sum becomes the neighbour whose last bit is 1."""
     total, error = _two_sum(a, b)
     total = np.atleast_1d(total)
     bits = total.view(np.int64)
@@ -70,7 +72,7 @@ def _add_to_odd(a: Array, b: Array) -> Array:
 
 
 def _fma_moderate(a: Array, b: Array, c: Array) -> Array:
-    """fma where nothing can overflow or underflow."""
+    """fma for operands with which nothing overflows or underflows."""
     high, low = _two_product(a, b)
     tail, rest = _two_sum(c, low)
     head, middle = _two_sum(high, tail)
@@ -95,7 +97,7 @@ def _fma_f64(a: Array, b: Array, c: Array) -> Array:
 
 
 def _fma_scaled(a: Array, b: Array, c: Array) -> Array:
-    """fma of finite a, b, c with a*b != 0, by taking the exponents apart."""
+    """fma of finite a, b, c with a*b != 0, with the exponents handled separately."""
     (a, ea), (b, eb), (c, ec) = np.frexp(a), np.frexp(b), np.frexp(c)
     exponent = (ea + eb).astype(np.int64)
     # An addend this far above or below the product counts only by its sign or its sticky bit.

@@ -1,8 +1,8 @@
-"""Sizes and indices: i64 expressions in one canonical form.
+"""Sizes and indices: i64 expressions in canonical form.
 
-`add, sub, mul, floordiv, mod, minimum, maximum` build canonical expressions: sums of constant multiples of atoms, in a fixed order,
-so that equal sums are the same node. Atoms are variables and everything that is not linear. Arithmetic here is mathematical (sizes
-and indices do not overflow). What can be proved about them is in `facts`.
+`add, sub, mul, floordiv, mod, minimum, maximum` build canonical expressions: sums of constant multiples of atoms, in a fixed order, so that
+equal sums are the same node. Atoms are variables and non-linear expressions. The arithmetic is exact (sizes and indices do not overflow).
+Proofs about expressions are in `facts`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def as_index(value: IntLike) -> Expr:
 
 
 def constant_value(e: IntLike) -> int | None:
-    """The int that an expression is, when it is a literal."""
+    """The int of a literal, else None."""
     if isinstance(e, int):
         return e
     return int(e.bits) if isinstance(e, Const) and not e.dtype.is_float else None
 
 
 def linear(e: IntLike) -> tuple[int, dict[Expr, int]]:
-    """`e` as a constant and the coefficients of its atoms. The mapping is shared: do not change it."""
+    """The linear form of `e`: a constant and the coefficients of its atoms. The mapping is shared: do not change it."""
     if not isinstance(e, Op):
         if isinstance(e, Const):
             return int(e.bits), {}
@@ -70,7 +70,7 @@ def _linear_operation(e: Op) -> tuple[int, dict[Expr, int]]:
 
 
 def combine(a: tuple[int, dict[Expr, int]], b: tuple[int, dict[Expr, int]], scale: int) -> tuple[int, dict[Expr, int]]:
-    """The linear form `a + scale * b`; atoms that cancel are left out. The mapping may be one of those given: do not change it."""
+    """The linear form `a + scale * b`, without cancelled atoms. The mapping may be an argument's: do not change it."""
     if not b[1]:
         return a[0] + scale * b[0], a[1]
     terms = dict(a[1])
@@ -84,7 +84,7 @@ def combine(a: tuple[int, dict[Expr, int]], b: tuple[int, dict[Expr, int]], scal
 
 
 def _build(constant: int, terms: dict[Expr, int]) -> Expr:
-    """The sum of that linear form, made once for as long as anything refers to it."""
+    """The expression of a linear form, the same node while anything refers to it."""
     if not constant and len(terms) == 1:
         ((atom, coefficient),) = terms.items()
         if coefficient == 1:
@@ -97,7 +97,7 @@ def _build(constant: int, terms: dict[Expr, int]) -> Expr:
 
 
 def _make_sum(constant: int, terms: Mapping[Expr, int], key: Any) -> Expr:
-    """The sum, which knows its linear form; what is left of a number without its remainder is a multiple of the divisor."""
+    """Builds the sum and caches its linear form; a number minus its remainder becomes a multiple of the divisor."""
     for atom, coefficient in terms.items():
         if coefficient < 0 and isinstance(atom, Op) and atom.name == "mod":
             whole = _without_remainder(constant, terms, atom)
@@ -115,7 +115,7 @@ def _make_sum(constant: int, terms: Mapping[Expr, int], key: Any) -> Expr:
 
 
 def _without_remainder(constant: int, terms: Mapping[Expr, int], remainder: Op) -> Expr | None:
-    """The sum in which a number less its remainder, `c·e − c·(e mod k)`, is `c·k·⌊e / k⌋`; None where it has no such number."""
+    """The sum with `c·e − c·(e mod k)` replaced by `c·k·⌊e / k⌋`; None where it has no such part."""
     number, divisor = remainder.args
     times, k, below = -terms[remainder], constant_value(divisor), linear(number)[1]
     if not (k and k > 0 and counts((number,)) and all(terms.get(atom) == times * c for atom, c in below.items())):
@@ -125,7 +125,7 @@ def _without_remainder(constant: int, terms: Mapping[Expr, int], remainder: Op) 
 
 
 def _rank(atom: Expr) -> tuple[str, int]:
-    """The place of an atom in a sum."""
+    """Sort key of an atom in a sum."""
     return text(atom), getattr(atom, "serial", 0)
 
 
@@ -143,7 +143,7 @@ def sub(a: IntLike, b: IntLike) -> Expr:
 
 @kept_meanwhile
 def difference(a: IntLike, b: IntLike) -> int | None:
-    """a − b where that is a number."""
+    """The constant a − b, or None."""
     if a is b:
         return 0
     constant, terms = combine(linear(a), linear(b), -1)
@@ -205,7 +205,7 @@ def floordiv(a: IntLike, b: IntLike) -> Expr:
 
 
 def _spread_quotient(constant: int, terms: Mapping[Expr, int], k: int) -> Expr | None:
-    """⌊(min(a, b) + c) / k⌋ as the lesser of two quotients, where one of them is no division any more; likewise of maxima."""
+    """⌊(min(a, b) + c) / k⌋ with the division distributed over the minimum, where that removes a division; likewise for maxima; else None."""
     ((atom, coefficient),) = terms.items()
     if coefficient != 1 or not isinstance(atom, Op) or atom.name not in ("minimum", "maximum"):
         return None
@@ -219,7 +219,8 @@ def _spread_quotient(constant: int, terms: Mapping[Expr, int], k: int) -> Expr |
 
 
 def solved_for(test: Op, var: Var) -> tuple[str, Expr] | None:
-    """A comparison of indices as one of a variable with an index that it is no part of: `1 + k < y`, solved for y, is ("gt", 1 + k)."""
+    """A comparison of indices solved for a variable: the comparison's name and the other side; `1 + k < y`, solved for y, is ("gt", 1 + k).
+    None where it cannot be solved."""
     if test.name not in _MIRRORED:
         return None
     constant, terms = linear(sub(*test.args))
@@ -231,12 +232,12 @@ def solved_for(test: Op, var: Var) -> tuple[str, Expr] | None:
 
 
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq"}
-"""Of each comparison, the one that holds where it does not; that of "eq" bounds nothing."""
+"""The negation of each comparison; "eq" is left out, because its negation bounds nothing."""
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
 def where_at_least(e: Expr, least: int) -> Expr:
-    """What a size is wherever it is at least a number, which it is nowhere else: `max(0, n − 2)`, if at least 1, is `n − 2`."""
+    """A size simplified under the assumption that it is at least a constant: `max(0, n − 2)`, if at least 1, is `n − 2`."""
     constant, terms = linear(e)
     if len(terms) != 1 or next(iter(terms.values())) != 1:
         return e
@@ -254,13 +255,13 @@ def where_at_least(e: Expr, least: int) -> Expr:
 
 
 def is_multiple(e: IntLike, k: int) -> bool:
-    """Whether the positive int `k` divides an expression, as its terms show."""
+    """Whether all terms of an expression are multiples of the positive int `k`."""
     constant, terms = linear(canonical(as_index(e)))
     return constant % k == 0 and all(c % k == 0 for c in terms.values())
 
 
 def counts(parts: Iterable[Expr]) -> bool:
-    """Whether expressions are made of counters and sizes, whose sums and multiples do not wrap. Numbers from data may be any."""
+    """Whether expressions consist of counters and sizes, whose sums and multiples do not wrap; numbers from data may wrap."""
     return all(map(_counts, parts))
 
 
@@ -304,18 +305,18 @@ def mod(a: IntLike, b: IntLike) -> Expr:
 
 @kept_meanwhile
 def minimum(a: IntLike, b: IntLike) -> Expr:
-    """The smaller of two."""
+    """The smaller of a and b."""
     return _extreme("minimum", a, b)
 
 
 @kept_meanwhile
 def maximum(a: IntLike, b: IntLike) -> Expr:
-    """The larger of two."""
+    """The larger of a and b."""
     return _extreme("maximum", a, b)
 
 
 def members_of(e: Expr, name: str = "minimum") -> Iterator[Expr]:
-    """The operands of nested minima (or of nested maxima), in order; the expression itself where it is none."""
+    """Operands of nested minima (or maxima), in order; the expression itself if it is none."""
     stack = [e]
     while stack:
         e = stack.pop()
@@ -326,7 +327,7 @@ def members_of(e: Expr, name: str = "minimum") -> Iterator[Expr]:
 
 
 def has_extremes(e: Expr) -> bool:
-    """Whether an index expression has a minimum or a maximum in it, or is one."""
+    """Whether an index expression contains a minimum or a maximum."""
     if not isinstance(e, Op):
         return False
     try:
@@ -357,7 +358,8 @@ def _extreme(name: str, a: IntLike, b: IntLike) -> Expr:
 
 
 def _gap(e: Expr) -> int | None:
-    """A number, or one with the sign of an expression over sizes alone: they are never negative. None when unknown."""
+    """A number with the sign of an expression: its value if constant, ±1 for an expression over sizes, which are non-negative; None if
+    unknown."""
     constant, terms = linear(e)
     if not terms:
         return constant
@@ -370,7 +372,7 @@ def _gap(e: Expr) -> int | None:
 
 
 def _is_length(atom: Expr) -> bool:
-    """Whether an atom is a size, or of a sum of sizes how often a number goes into it: neither is ever negative."""
+    """Whether an atom is known to be non-negative: a size, or the quotient of a sum of sizes by a positive constant."""
     if isinstance(atom, Op) and atom.name == "floordiv":
         divisor, whole = constant_value(atom.args[1]), _gap(atom.args[0])
         return bool(divisor and divisor > 0 and whole is not None and whole >= 0)
@@ -378,7 +380,8 @@ def _is_length(atom: Expr) -> bool:
 
 
 def flattened(indices: Sequence[Expr], shape: Sequence[Expr]) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """Indices and shape of the same memory, where dimensions read at quotient and remainder of one place are one, read at that place."""
+    """Indices and shape with dimensions merged that are indexed by quotient and remainder of one index: the merged dimension is read at
+    that."""
     sizes: list[Expr] = []
     places: list[Expr] = []
     for i, n in zip(indices, shape, strict=True):
@@ -391,7 +394,7 @@ def flattened(indices: Sequence[Expr], shape: Sequence[Expr]) -> tuple[tuple[Exp
 
 
 def _regrouped(i: Expr, j: Expr, n: Expr) -> Expr | None:
-    """The place e of which `i` is e // n, and `j` the remainder."""
+    """The index e, if `i` is e // n and `j` is e mod n, else None."""
     if not (isinstance(i, Op) and isinstance(j, Op) and i.name == "floordiv" and j.name in ("mod", "floormod")):
         return None
     (e, quotient), (f, divisor) = i.args, j.args
@@ -399,7 +402,7 @@ def _regrouped(i: Expr, j: Expr, n: Expr) -> Expr | None:
 
 
 def clamp(e: IntLike, low: IntLike, high: IntLike) -> Expr:
-    """`e` brought into low … high (inclusive); `high` wins where they cross."""
+    """`e` clamped to low … high (inclusive); `high` wins where they cross."""
     return minimum(maximum(e, low), high)
 
 
@@ -429,7 +432,7 @@ def canonical(e: Expr) -> Expr:
 
 
 def rewrite_index(e: Expr, change: Callable[[Expr], Expr], memo: MutableMapping[Any, Expr]) -> Expr:
-    """Bottom-up over the arithmetic of an index. Arrays that are read for it are left alone."""
+    """Rewrites the arithmetic of an index bottom-up. Array reads inside it are left alone."""
     if not isinstance(e, Op) or e.dtype is not i64 or e.name not in _ARITHMETIC:
         return e
     known = memo.get(e)
@@ -442,7 +445,7 @@ def rewrite_index(e: Expr, change: Callable[[Expr], Expr], memo: MutableMapping[
 
 
 def _make_canonical(e: Op) -> Expr:
-    """The canonical form of index arithmetic of which it is not known."""
+    """Computes a canonical form that is not cached yet."""
     args = tuple(map(canonical, e.args))
     if e.name in _BUILDERS:
         return _BUILDERS[e.name](*args)
@@ -455,7 +458,7 @@ _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 
 
 def extents_brought_into(indices: Iterable[Expr]) -> list[Expr]:
-    """The extents that boundary operations bring indices into: where one of them is 0, there is nothing to read."""
+    """Extents of the boundary operations in indices; if one is 0, there is nothing to read."""
     found: dict[Expr, None] = {}
     stack = [i for i in indices if isinstance(i, Op)]
     while stack:
@@ -468,7 +471,7 @@ def extents_brought_into(indices: Iterable[Expr]) -> list[Expr]:
 
 
 def text(e: Expr) -> str:
-    """A size or index expression as a person writes it; also the order of canonical sums."""
+    """A size or index expression in source form; also the sort key of canonical sums."""
     try:
         return e._text
     except AttributeError:
@@ -477,7 +480,7 @@ def text(e: Expr) -> str:
 
 
 def _write(e: Expr) -> tuple[str, int]:
-    """The text and how tightly it binds: 0 sum, 1 product, 2 atom."""
+    """The text and its precedence: 0 sum, 1 product, 2 atom."""
     if isinstance(e, (Var, SizeVar)):
         return e.name, 2
     if isinstance(e, Count):

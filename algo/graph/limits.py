@@ -1,8 +1,8 @@
-"""How large a size and an array may be, and which arrays of a program must be found to keep to it before they are made.
+"""Limits of sizes and arrays, and the arrays of a program that must be checked against them before they are made.
 
-Arithmetic on sizes and indices is that of whole numbers everywhere else. It is so because of two facts that are checked where they
-come to be and hold from then on: no size is more than `LARGEST_SIZE`, and no array takes more than `LARGEST_ARRAY`, dimensions of
-size 0 counting as 1 (NumPy's own rule), so that strides, offsets and counts of loops fit in 64 bits, too.
+Elsewhere, arithmetic on sizes and indices is exact. That rests on two properties that are checked once, on creation: no size exceeds
+`LARGEST_SIZE`, and no array takes more than `LARGEST_ARRAY` bytes, dimensions of size 0 counting as 1 (NumPy's own rule), so that strides,
+offsets and trip counts fit in 64 bits, too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_SHOWN = 4  # sizes: a fault has room for as many numbers
 
 @dataclass(frozen=True, slots=True)
 class SizedArray:
-    """An array whose sizes are known before the program runs, and the line that makes it."""
+    """An array whose shape is known before the program runs, and the line that makes it."""
 
     dtype: DType
     shape: tuple[Expr, ...]
@@ -54,9 +54,9 @@ class SizedArray:
 
 
 def sized_arrays(program: Program) -> list[SizedArray]:
-    """The arrays that every call makes, but for the arguments, one for each shape: of the greatest element type with that shape.
+    """The arrays that every call makes, except the arguments, one per shape: that with the largest dtype of the shape.
 
-    What stands in a branch, or in the body of a loop, may never be made.
+    Arrays in a branch, or in the body of a loop, may never be made, and are left out.
     """
     found: dict[tuple[Expr, ...], SizedArray] = {}
     seen: set[Node] = set()
@@ -83,7 +83,7 @@ def _note(form: ArrayForm, site: Site | None, found: dict[tuple[Expr, ...], Size
 
 
 def always_needed(node: Node) -> Sequence[Node]:
-    """The nodes on which the value of a node depends whatever the data."""
+    """Operands that a node's value needs for any data."""
     if isinstance(node, (Result, Item)):
         return (node.form,)
     if isinstance(node, Load):
@@ -100,7 +100,7 @@ def always_needed(node: Node) -> Sequence[Node]:
 
 
 def reach(e: Expr, sizes: Mapping[str, int] | None = None) -> int:
-    """The most that the size and every number on the way to it can be, without their signs; or, for these `sizes`, is."""
+    """An upper bound of the magnitude of a size and all its intermediate results; for given `sizes`, computed from these."""
     known: dict[Node, int] = {}
     for node in scalar_nodes(e):
         if isinstance(node, Const):
@@ -115,7 +115,7 @@ def reach(e: Expr, sizes: Mapping[str, int] | None = None) -> int:
 
 
 def exceeds_limit(extents: Sequence[int], itemsize: int) -> bool:
-    """Whether an array is larger than any can be."""
+    """Whether an array of these extents and this item size exceeds `LARGEST_ARRAY`."""
     return prod(max(extent, 1) for extent in extents) * itemsize > LARGEST_ARRAY
 
 
@@ -126,7 +126,7 @@ def check_extents(
     site: Site | None,
     sizes: Mapping[str, int] | None = None,
 ) -> None:
-    """ArrayTooLarge where an array of these extents is larger than any can be; it names the `sizes` that they are computed from."""
+    """Raises `ArrayTooLarge` where an array of these extents exceeds the limit; it names the `sizes` that they are computed from."""
     if exceeds_limit(extents, dtype.itemsize):
         line = None if site is None else str(site)
         given = [sizes[size.name] for size in sizes_within(shape)] if sizes else extents
@@ -134,12 +134,12 @@ def check_extents(
 
 
 def too_large(sizes: Sequence[int], site: Site | None) -> ArrayTooLarge:
-    """The error for arithmetic on these sizes that keeps to no limit."""
+    """The error for size arithmetic that exceeds the limit."""
     return ArrayTooLarge(explain(limit_text(sizes), algorithm=None if site is None else str(site)))
 
 
 def limit_text(sizes: Sequence[int | str]) -> str:
-    """The words for an array that is too large because of these sizes."""
+    """The message for an array that is too large because of these sizes."""
     if not sizes:
         return "an array is larger than any can be"
     *most, last = map(str, sizes)
@@ -149,17 +149,17 @@ def limit_text(sizes: Sequence[int | str]) -> str:
 
 
 def array_text(dtype: DType, shape: Sequence[Expr]) -> str:
-    """A type with its sizes, as messages write it."""
+    """A type with its sizes, as in messages: `f32[n, m]`."""
     return f"{dtype}[{', '.join(map(text, shape))}]"
 
 
 def divisor_text(divisor: Expr) -> str:
-    """A size that nothing can be divided by, as messages name it."""
+    """A size divisor that is 0, as in messages."""
     return DECIDED_BY_DATA if any(isinstance(node, Count) for node in topological(divisor)) else f"{text(divisor)} = 0"
 
 
 def magnitude(e: Expr) -> Expr:
-    """As a float, at least the size and every number on the way to it, without their signs."""
+    """An f64 expression for an upper bound of the magnitudes of a size and its intermediate results."""
     if isinstance(e, Const):
         return const(f64, abs(int(e.value)))
     if not isinstance(e, Op):
@@ -172,6 +172,6 @@ def magnitude(e: Expr) -> Expr:
 
 
 def sizes_within(shape: Sequence[Expr]) -> tuple[SizeVar, ...]:
-    """The sizes that extents are computed from, as many as a fault can record."""
+    """The sizes that extents are computed from, at most `MOST_SHOWN`, by name."""
     names = sorted({node for node in topological(*shape) if isinstance(node, SizeVar)}, key=lambda size: size.name)
     return tuple(names[:MOST_SHOWN])

@@ -1,6 +1,6 @@
-"""Assignments of numbers under which facts hold: what is false under one of them cannot be proved from the facts, and is not tried.
+"""Models of assumptions: assignments of numbers that satisfy them. A condition that is false in one cannot be proved, so no proof is tried.
 
-Sizes are few or many and in both orders, variables stand at the beginnings or at the ends of their ranges.
+Sizes are small or large, increasing or decreasing; variables are at the lower or upper ends of their ranges.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ DIVISIONS: dict[str, Callable[[int, int], int]] = {"floordiv": lambda a, b: a //
 
 
 class Model:
-    """Numbers for sizes and variables. `first`, `step`: what the first size is that it meets, and by how much the next differs; `begins`:
-    whether variables stand at the beginnings of their ranges; `turns`: whether the next one stands at the other end."""
+    """Numbers for sizes and variables. `first`, `step`: the first size met, and the difference of each next one; `begins`: whether
+    variables are at the lower ends of their ranges; `turns`: whether they alternate between the ends."""
 
     __slots__ = ("begins", "leaves", "made", "next", "step", "turns")
 
@@ -33,7 +33,7 @@ class Model:
         self.made: dict[Expr, int | None] = {}
 
     def value(self, e: Expr) -> int | None:
-        """The number that an index is; None where it is none of arithmetic of sizes and variables."""
+        """The number of an index; None for an expression other than arithmetic of sizes and variables."""
         if isinstance(e, Const):
             return None if e.dtype.is_float else int(e.bits)
         if isinstance(e, (Var, SizeVar, Count)):
@@ -60,7 +60,7 @@ class Model:
         return known(*args)
 
     def sum(self, constant: int, terms: Mapping[Expr, int]) -> int | None:
-        """A constant and multiples of atoms; None where some atom is no number."""
+        """The value of a linear form; None where an atom has no value."""
         for atom, factor in terms.items():
             value = self.value(atom)
             if value is None:
@@ -69,7 +69,8 @@ class Model:
         return constant
 
     def with_range(self, var: Var, low: Expr, high: Expr) -> Model | None:
-        """The same with a variable at an end of its range; None where the range is not known, or empty, or comes too late."""
+        """The model extended by a variable at an end of its range; None where the range is unknown or empty, or the variable has a value
+        already."""
         a, b = self.value(low), self.value(high)
         if a is None or b is None or a > b or var in self.leaves:
             return None
@@ -80,12 +81,12 @@ class Model:
         return more
 
     def holds(self, facts: Iterable[tuple[int, Mapping[Expr, int]]]) -> bool:
-        """Whether sums are at least 0."""
+        """Whether all linear forms are non-negative."""
         sums = (self.sum(constant, terms) for constant, terms in facts)
         return all(total is not None and total >= 0 for total in sums)
 
 
 def first_models() -> tuple[Model, ...]:
-    """Models that no fact has narrowed yet: many sizes, each larger than the one before, or smaller; sizes of 1; and many again, where
-    loops are at their ends and at their beginnings in turn: a tile at the edge of an array, and its first row."""
+    """Models without assumptions: large increasing sizes, large decreasing ones, sizes of 1, and large increasing ones with variables
+    alternately at the ends of their ranges: a tile at the edge of an array, and its first row."""
     return Model(1000, 37, True), Model(5003, -41, False), Model(1, 0, True), Model(4001, 7, False, True)

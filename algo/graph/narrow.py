@@ -1,8 +1,8 @@
-"""NumPy arrays of f16 and bf16, the floats that are computed in f32: how they become f32, and how numbers are rounded to them, once.
+"""Conversions of NumPy arrays to and from f16 and bf16, the floats that are computed in f32, each rounded once.
 
-NumPy rounds once whatever it converts to f16. `ml_dtypes` takes every number through f32 to bf16, and so rounds f64 and large integers
-twice. Here such a number is first rounded *to odd*: where f32 does not hold it, it becomes the neighbour whose last bit is 1, which lies
-on the same side of every tie of bf16 (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008, section 3).
+NumPy rounds once in conversions to f16. `ml_dtypes` converts through f32 to bf16, and so rounds f64 and large integers twice. Here such a
+number is first rounded *to odd*: if f32 cannot represent it, it becomes the neighbour whose last bit is 1, which lies on the same side of
+every tie of bf16 (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008, section 3).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ def widen(array: np.ndarray) -> np.ndarray:
 
 
 def convert(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """`array.astype(dtype, copy=False)`, rounded to bf16 only once.
+    """`array.astype(dtype, copy=False)`, rounded only once for bf16.
 
     Example:
+
         >>> import ml_dtypes
         >>> between = np.array(1 + 2**-8 + 2**-30)  # a little more than half-way from 1 to the next number
         >>> convert(between, np.dtype(ml_dtypes.bfloat16)), between.astype(ml_dtypes.bfloat16)
@@ -56,7 +57,7 @@ def _to_odd(wide: np.ndarray) -> np.ndarray:
 
 
 def _integers_to_odd(array: np.ndarray) -> np.ndarray:
-    """Integers of 64 bits; those that are no f64 numbers rounded to odd multiples of a power of two, which are."""
+    """64-bit integers; those that f64 cannot represent are rounded to odd multiples of a power of two, which it can."""
     unit, zero = array.dtype.type(1 << _DROPPED), array.dtype.type(0)
     rest = array & (unit - array.dtype.type(1))
     odd = (array - rest) | np.where(rest != 0, unit, zero)

@@ -1,4 +1,4 @@
-"""Nodes are immutable and interned. Building an equal node twice gives the same object: `is` is equality, sharing is free."""
+"""Nodes are immutable and interned (hash-consed): building an equal node twice gives the same object, so `is` is equality."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _makers: dict[type, Callable[..., Any]] = {}
 
 
 class _Reference(weakref.ref):  # type: ignore[type-arg]
-    """An entry of the table, as `WeakValueDictionary` makes them, made without a call of Python's."""
+    """A weak reference in the table, like `WeakValueDictionary`'s, but made without a Python-level call."""
 
     __slots__ = ("key",)
     key: tuple[Any, ...]
 
 
 class NodeTable:
-    """Nodes by what they were made of. An entry does not keep its node alive: it lasts as long as something else does."""
+    """A table of nodes by key with weak values: an entry lasts while something else refers to its node."""
 
     __slots__ = ("_forget", "_references")
 
@@ -34,19 +34,19 @@ class NodeTable:
         self._forget: Any = table._remove  # type: ignore[attr-defined]
 
     def get(self, key: Any) -> Any:
-        """The node of that key, if it lives."""
+        """The node of that key, or None."""
         reference = self._references.get(key)
         return None if reference is None else reference()
 
     def keep(self, key: Any, node: Node) -> None:
-        """Enters a node; the key may refer to nodes below it, not to it."""
+        """Stores a node; the key may refer to its operands, not to the node itself."""
         made = _Reference(node, self._forget)
         made.key = key
         self._references[key] = made
 
 
 class _Interned(type):
-    """Calling a node class with equal fields gives the same node."""
+    """Metaclass that interns: a call with equal fields returns the same node."""
 
     def __call__(cls, *args: Any) -> Any:
         key = (cls, *args)
@@ -66,8 +66,7 @@ class _Interned(type):
 
 
 def _maker(cls: type) -> Callable[..., Any]:
-    """A function that makes a node of a class of its fields: one that dataclasses write looks each field up by its name, in three times as
-    long."""
+    """A constructor generated for a node class, three times as fast as the dataclass's, which looks up each field by name."""
     names = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
     known = {f"set_{name}": getattr(cls, name).__set__ for name in names}
     known |= {f"default_{name}": value for name, value in names.items()} | {"new": object.__new__, "cls": cls}
@@ -79,12 +78,12 @@ def _maker(cls: type) -> Callable[..., Any]:
 
 
 class Node(metaclass=_Interned):
-    """Base of all nodes: equality and hash are identity. Fields are positional, and tuples where there are several.
+    """Base class of all nodes: equality and hash are identity. Fields are positional, and tuples where there are several.
 
-    A node never changes, so it keeps what is asked of it again and again, from the first time on: the nodes below and its free variables
-    (`rewrite`), its linear terms, canonical form (None: itself, as a node that held itself would live on), text, whether a minimum or a
-    maximum is in it, and whether it is made of counters and sizes (`index`), whether it is arithmetic on sizes (`size_numbers`), how many
-    lanes it has (`schedule/nest/values.py`).
+    A node never changes, so it caches derived properties: its operands and free variables (`rewrite`), its linear form, canonical form
+    (None: itself, since a reference to itself would keep a node alive), text, whether it contains a minimum or maximum, and whether it
+    consists of counters and sizes (`index`), whether it is arithmetic on sizes (`size_numbers`), its number of lanes
+    (`schedule/nest/values.py`).
     """
 
     __slots__ = (
@@ -117,7 +116,7 @@ class Node(metaclass=_Interned):
 
 
 class Opaque(Node):
-    """A scalar that a later stage adds (a read of memory, a value with lanes); the graph knows no more of it than its type."""
+    """Base class of scalars that later layers add (a read of memory, a value with lanes); the graph knows their dtype only."""
 
     __slots__ = ()
     dtype: DType
@@ -127,7 +126,7 @@ N = TypeVar("N", bound=Node)
 
 
 def field_names(cls: type[Node]) -> tuple[str, ...]:
-    """The names of a node class's fields, in order."""
+    """Names of a node class's fields, in order."""
     names = cls.__dict__.get("FIELDS")
     if names is None:
         names = tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
@@ -136,7 +135,7 @@ def field_names(cls: type[Node]) -> tuple[str, ...]:
 
 
 def with_fields(node: N, **changed: Any) -> N:
-    """The node with other values for some of its fields."""
+    """The node with some of its fields replaced."""
     return type(node)(*[changed[name] if name in changed else getattr(node, name) for name in field_names(type(node))])
 
 

@@ -1,7 +1,7 @@
-"""Offsets of segments: what is checked of them wherever a segment is looked at, and of a lone one, which bounds none.
+"""Checks of segment offsets: of each segment where it is accessed, and of the only offset when there are zero segments.
 
-A `Checked` of kind "offsets" has for details where its segment begins and ends, the number of values, and, for those who find that there
-are no segments, how many there are and the check of the only offset.
+A `Checked` of kind "offsets" has as details the begin and end of its segment, the number of values, and, for the case of zero segments, the
+number of segments and the check of the only offset.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ def lone_offset(offset: Expr, size: Expr) -> Checked:
 
 
 def in_order(begin: Expr, end: Expr, size: Expr) -> Op:
-    """Whether 0 ≤ begin ≤ end ≤ size."""
+    """The condition 0 ≤ begin ≤ end ≤ size."""
     inside = (Op("le", bool_, pair) for pair in ((const(i64, 0), begin), (begin, end), (end, size)))
     first, second, third = inside
     return Op("logical_and", bool_, (Op("logical_and", bool_, (first, second)), third))
 
 
 def lone_offsets(roots: Sequence[Node]) -> set[Node]:
-    """The checks of first offsets in some expressions."""
+    """The checks of first offsets in expressions."""
     return {node.details[-1] for node in scalar_nodes(*roots) if isinstance(node, Checked) and node.kind == "offsets"}
 
 
 def counts_and_lone_offsets(roots: Sequence[Node]) -> dict[Checked, Expr]:
-    """The checks of first offsets among some expressions, outside branches and loops, with how many segments follow each."""
+    """The checks of first offsets in expressions, outside branches and loops, each with the number of segments."""
     found: dict[Checked, Expr] = {}
     for node in evaluated_nodes(roots):
         if isinstance(node, Checked) and node.kind == "offsets":

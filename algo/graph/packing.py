@@ -1,6 +1,6 @@
-"""A program as flat data, which `pickle` takes: its nodes in a row, children first, so that deep graphs need no deep recursion.
+"""A program as flat data for `pickle`: its nodes in postorder, so that deep graphs need no deep recursion.
 
-A variable's serial number means nothing in another process: `unpack` gives every variable a new one, in the old order.
+Serial numbers of variables mean nothing in another process: `unpack` gives every variable a new one, in the old order.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Row: TypeAlias = "tuple[type[Node], tuple[Any, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class NodeAt:
-    """A node of a program, by its position in the row."""
+    """A reference to a node of a program, by its position in the rows."""
 
     position: int
 
 
 def pack(program: Program) -> tuple[list[Row], list[Any]]:
-    """The rows of a program's nodes, and the program's fields, in which `NodeAt` stands for a node."""
+    """The rows of a program's nodes, and the program's fields with `NodeAt` for nodes."""
     positions: dict[Node, int] = {}
     for node in topological(*_roots(program)):
         positions[node] = len(positions)
@@ -51,7 +51,7 @@ def pack(program: Program) -> tuple[list[Row], list[Any]]:
 
 
 def unpack(rows: list[Row], values: list[Any]) -> Program:
-    """The program that `pack` was given, with variables of its own."""
+    """The inverse of `pack`, with fresh variables."""
     numbered = sorted({arguments[-1] for kind, arguments in rows if kind in _NUMBERED})
     serials = {old: new_serial() if old else 0 for old in numbered}  # 0: a parameter of the program, known by its name
     nodes: list[Node] = []
@@ -83,7 +83,7 @@ _NUMBERED = (Var, Parameter)  # their last field is the serial number
 
 
 def _roots(program: Program) -> list[Node]:
-    """Every node that a field of the program names."""
+    """Every node in a field of the program."""
     checked = [side for check in program.size_checks for side in (check.left, check.right)]
     tables = [node for name in _TABLES for node in getattr(program, name)]
     return [

@@ -1,14 +1,13 @@
-"""The primitive operations on scalars: one table of names, arities, type rules and meanings.
+"""Primitive operations on scalars: one table of names, arities, type rules and meanings.
 
-`evaluate` is the meaning: vectorised over NumPy arrays, with broadcasting, and never a warning or an error. Interpreters compute
-through it and compiled code must agree bit for bit (any NaN equals any NaN). Where NumPy leaves a choice, the rule here decides:
-integers wrap; the integer divisions give 0 for divisor 0 and wrap for INT_MIN / -1; `ipow` takes a negative exponent as 0 (who
-calls has checked both); `minimum` and `maximum` are those of IEEE 754-2019: -0.0 is below 0.0, and NaN wins, so that neither order
-nor grouping shows; `sign` of a zero is +0; a shift by a negative count or by the width or more gives 0, or -1 for a negative
-`shr`; float to integer truncates, saturates and takes NaN to 0; an operation on f16 or bf16 is that
-on f32, rounded (but `fma` and casts round once); `floordiv` and `floormod` of floats are NumPy's (`_float_divmod` spells them
-out), `truncdiv` of floats is `trunc(a / b)`.
-`popcount` counts the bits of the two's complement (NumPy's `bitwise_count` is that of the absolute value).
+`evaluate` defines the meaning: vectorised over NumPy arrays, with broadcasting, without warnings or errors. Interpreters compute with it,
+and compiled code must agree bit for bit (any NaN equals any NaN). Where NumPy leaves a choice, the rule here decides: integers wrap; the
+integer divisions give 0 for divisor 0 and wrap for INT_MIN / -1; `ipow` takes a negative exponent as 0 (callers have checked both);
+`minimum` and `maximum` are those of IEEE 754-2019: -0.0 is below 0.0, and NaN wins, so that results are independent of order and grouping;
+`sign` of a zero is +0; a shift by a negative count or by the width or more gives 0, or -1 for a negative `shr`; float to integer truncates,
+saturates and takes NaN to 0; an operation on f16 or bf16 is that on f32, rounded (but `fma` and casts round once); `floordiv` and
+`floormod` of floats are NumPy's (`_float_divmod` spells them out), `truncdiv` of floats is `trunc(a / b)`. `popcount` counts the bits of
+the two's complement (NumPy's `bitwise_count` is that of the absolute value).
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ Rule = Literal["same", "compare", "predicate", "select", "cast", "shift", "count
 class Primitive:
     """A row of the table.
 
-    `kinds` are the operand kinds allowed, of "b", "i", "u", "f". `rule` tells the result: "same" (operands and result of one type),
-    "compare" (two of one type, bool_), "predicate" (one operand, bool_), "select" (bool_, T, T: T), "cast" (any type, the caller
-    says which), "shift" (the left operand's), "count" (an integer: any integer type that the caller says).
-    `function`: one of mathematics, whose meaning is its recipe (`raido.algo.recipes`).
+    `kinds` are the allowed operand kinds, of "b", "i", "u", "f". `rule` determines the result: "same" (operands and result of one type),
+    "compare" (two of one type, bool_), "predicate" (one operand, bool_), "select" (bool_, T, T: T), "cast" (any type, which the caller
+    gives), "shift" (the left operand's), "count" (an integer type that the caller gives). `function`: a mathematical function, whose
+    meaning is its recipe (`raido.algo.recipes`).
     """
 
     name: str
@@ -63,9 +62,9 @@ def _fma(a: Array, b: Array, c: Array) -> Array:
 def _float_divmod(a: Array, b: Array) -> tuple[Array, Array]:
     """Floor quotient and remainder as CPython and NumPy define them.
 
-    mod = fmod(a, b); where mod != 0 and its sign is not b's: mod += b and the quotient is one less; an exact zero takes b's sign.
-    quotient = (a - fmod) / b, corrected as said, rounded down, plus one when more than half was lost; 0 takes the sign of a / b;
-    where b is 0 it is a / b.
+    mod = fmod(a, b); where mod != 0 and its sign is not b's: mod += b and the quotient is one less; an exact zero takes b's sign. quotient
+    = (a - fmod) / b, corrected as above, rounded down, plus one when more than half was lost; 0 takes the sign of a / b; where b is 0 it is
+    a / b.
     """
     one, zero, half = a.dtype.type(1), a.dtype.type(0), a.dtype.type(0.5)
     rest = np.fmod(a, b)
@@ -211,12 +210,12 @@ FUNCTIONS = (
 PRIMITIVES = {row.name: row for row in _rows()}
 DIVISIONS = ("floordiv", "floormod", "mod", "truncdiv", "truncrem")
 CAN_FAULT = (*DIVISIONS, "ipow")
-"""Operations on integers that have no answer for some operands."""
+"""Integer operations that are undefined for some operands."""
 _OF_ANY_WIDTH = ("select", "fma")
 
 
 def result_dtype(name: str, operands: Sequence[DType], given: DType | None = None) -> DType:
-    """The result's type from those of the operands; `given` is the caller's choice for "cast" and "count". TypeError if they do not fit."""
+    """The result's type from the operands'; `given` is the caller's choice for "cast" and "count". Raises `TypeError` if they do not fit."""
     row = PRIMITIVES[name]
     if len(operands) != row.arity:
         raise TypeError(f"{name} takes {row.arity} operands, not {len(operands)}")
@@ -237,7 +236,7 @@ def result_dtype(name: str, operands: Sequence[DType], given: DType | None = Non
 
 
 def evaluate(name: str, dtype: DType, args: Sequence[Any]) -> np.ndarray:
-    """Primitive `name` with a result of type `dtype`, at every element of the operands (arrays or NumPy scalars, broadcast)."""
+    """Primitive `name` with result type `dtype`, elementwise on the operands (arrays or NumPy scalars, broadcast)."""
     row = PRIMITIVES[name]
     arrays = [np.asarray(a) for a in args]
     with np.errstate(all="ignore"):
@@ -255,9 +254,9 @@ def evaluate(name: str, dtype: DType, args: Sequence[Any]) -> np.ndarray:
 
 
 def evaluator(name: str, dtype: DType) -> Callable[..., np.ndarray]:
-    """`evaluate` of one primitive, as a function of its operands that leaves NumPy's handling of errors to the caller.
+    """`evaluate` for one primitive, as a function of its operands that leaves NumPy's error handling to the caller.
 
-    Interpreters of nests take elements one by one: what is the same for all of them is settled once.
+    Interpreters of nests evaluate element by element: work that does not depend on the operands is done once.
     """
     row = PRIMITIVES[name]
     if name == "cast" and dtype is not bf16:
@@ -271,7 +270,7 @@ def evaluator(name: str, dtype: DType) -> Callable[..., np.ndarray]:
 
 
 def _cast_plainly(dtype: DType, operand: Any) -> np.ndarray:
-    """A cast to any type but bf16, which is NumPy's own unless floats become integers, or come from bf16."""
+    """A cast to any type except bf16: NumPy's own, except from floats to integers, and from bf16."""
     array = np.asarray(operand)
     if array.dtype.kind in "iub" or (array.dtype.kind == "f" and dtype.kind not in "iu"):
         return array.astype(dtype.numpy, copy=False)
@@ -279,7 +278,7 @@ def _cast_plainly(dtype: DType, operand: Any) -> np.ndarray:
 
 
 def _evaluate_function(name: str, dtype: DType, args: list[np.ndarray]) -> Array:
-    """A function that is a DAG of primitives, of f32 or f64."""
+    """A mathematical function on f32 or f64, by its recipe."""
     from raido.algo.recipes import evaluate_recipe
 
     if not any(a.ndim for a in args):
@@ -289,7 +288,7 @@ def _evaluate_function(name: str, dtype: DType, args: list[np.ndarray]) -> Array
 
 @lru_cache(maxsize=1 << 14)
 def _function_of_one(name: str, dtype: DType, *bits: bytes) -> np.ndarray:
-    """The function of scalars, by their bits: interpreters of nests take elements one by one, and the same ones many times."""
+    """A mathematical function of scalars, given by their bits, cached: interpreters of nests evaluate the same scalars many times."""
     from raido.algo.recipes import evaluate_recipe
 
     result = evaluate_recipe(name, dtype, *(np.frombuffer(b, dtype.numpy)[0] for b in bits))

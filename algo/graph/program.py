@@ -1,4 +1,4 @@
-"""The result of tracing: a `Program`, the pure graph of one algorithm with the tables that stand outside the identity of nodes."""
+"""`Program`, the result of tracing: the pure graph of one algorithm, with tables that are outside the identity of nodes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ OF_RAIDO = "an array of raido's own"  # what messages call a state of a loop tha
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code: file, line and the line's text; `array`: the one there whose size is at fault, "f32[n, m]", or the name
-    that a loop's body gives to a state."""
+    """A source location in the user's code: file, line and the line's text; `array`: the array there whose size is at fault, "f32[n, m]",
+    or the name of a loop state."""
 
     file: str
     line: int
@@ -28,9 +28,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class SizeCheck:
-    """Two sizes that must be equal at the call, and what they belong to, for the message of `SizeMismatch`.
+    """Two sizes that must be equal at the call, and the owners of both, for the message of `SizeMismatch`.
 
-    With "" for the left owner, the left is the right or 1: what belongs to the right must not be empty.
+    An empty left owner means: the left side is the right one or 1, so the right one's dimension must not be empty.
     """
 
     left: Expr
@@ -44,16 +44,16 @@ class SizeCheck:
 class Program:
     """One algorithm, traced for one signature.
 
-    `parameters` are the input arrays in call order, structures flattened; `results` the output arrays, flattened. `input_tree`
-    and `output_tree` say how they nest, as JSON-able data: an int is a leaf (a position in the flat tuple), {"tuple": [...]},
-    {"record": {field: ...}}, {"size": name} for an `rd.size` argument.
-    `names[form]` are the user's names for an array form, in order; `kinds[form]` is what default names are made of ("map",
-    "reduce", "stencil", "elementwise", "tabulate", "move", "loop", …); `order` lists named and unnamed forms in program order;
-    `sites` maps nodes to the user's line; `named_axes` are the variables of axes that the user named.
-    `complex_inputs` and `complex_outputs` are the positions of parameters and results whose
-    last dimension, of 2, holds the parts of complex numbers. `known` are sizes by name that the program was specialised for,
-    `sized_sorts` the sorts whose number of elements was one of them. `static` are the static parameters that a call must name to trace
-    this program, as Python by name (`trace/static_text.py`), `types` those of the arguments where they are not the declared ones.
+    `parameters` are the input arrays in call order, structures flattened; `results` the output arrays, flattened. `input_tree` and
+    `output_tree` describe their nesting, as JSON data: an int is a leaf (an index into the flat tuple), {"tuple": [...]}, {"record":
+    {field: ...}}, {"size": name} for an `rd.size` argument.
+
+    `names[form]` are the user's names for an array form, in order; `kinds[form]` is the base of default names ("map", "reduce", "stencil",
+    "elementwise", "tabulate", "move", "loop", …); `order` lists named and unnamed forms in program order; `sites` maps nodes to the user's
+    lines; `named_axes` are the variables of axes that the user named. `complex_inputs` and `complex_outputs` are the indices of parameters
+    and results whose last dimension, of 2, holds the parts of complex numbers. `known` are sizes by name that the program was specialised
+    for, `sized_sorts` the sorts whose number of elements was one of them. `static` are the static parameters that a call must name to trace
+    this program, as Python text by name (`trace/static_text.py`), `types` the arguments' types where they differ from the declared ones.
     """
 
     name: str
@@ -87,6 +87,6 @@ class Program:
 
 
 def _type_text(array: Array) -> str:
-    """The type of an array as a person writes it, `f32[h, w]`."""
+    """The type of an array in source form, `f32[h, w]`."""
     sizes = ", ".join(map(read_extent, array.shape))
     return f"{array.dtype}[{sizes}]" if array.shape else str(array.dtype)

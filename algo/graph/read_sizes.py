@@ -1,8 +1,8 @@
-"""Sizes as messages and representations print them: no size is negative, so `max(0, n - 2)` reads `n - 2`, and where two sizes differ by a
-number, their minimum is the smaller one.
+"""Simplified text of sizes for messages and representations: sizes are non-negative, so `max(0, n - 2)` reads `n - 2`, and the minimum of
+sizes that differ by a constant is the smaller one.
 
-A size is an int, a name, or `(op, left, right)` with op one of + - * // % min max, as in signatures; an expression of the graph
-becomes one. Where a number is known to be 0, the exact text says why.
+A size is an int, a name, or `(op, left, right)` with op one of + - * // % min max, as in signatures; an expression of the graph is
+converted to one. For a size whose value is 0 the exact text is printed, since it shows why.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPERATIONS = {
 
 
 def read_extent(extent: Expr, value: int | None = None) -> str:
-    """The text of an extent, whose number is `value` where that is known."""
+    """The text of an extent; `value` is its number, if known."""
     return index.text(extent) if value == 0 else read_size(_size_of(extent))
 
 
@@ -90,7 +90,7 @@ def _text(terms: _Sum) -> str:
 
 
 def _term(factor: int, name: str, signed: bool) -> str:
-    """A term behind a factor, or behind a sign in front of the whole text, which binds more tightly than `n//2`."""
+    """A term after a factor, or after the leading sign of the text, with parentheses where that would bind more tightly than `n//2`."""
     if factor == 1 and not signed:
         return name
     safe = name if all(map(_is_atom, _outside(name).split("*"))) else f"({name})"
@@ -103,7 +103,7 @@ def _tight(terms: _Sum) -> str:
 
 
 def _outside(text: str) -> str:
-    """The text without what stands in parentheses: `min() + 1`."""
+    """The text without the contents of parentheses: `min() + 1`."""
     depth, kept = 0, ""
     for c in text:
         depth -= c == ")"
@@ -113,6 +113,6 @@ def _outside(text: str) -> str:
 
 
 def _is_atom(outside: str) -> bool:
-    """Whether no operator stands in a text outside of parentheses: it is a name, a number, a call, or in parentheses."""
+    """Whether a text, without parenthesised parts, has no operator: a name, a number, a call, or a parenthesis."""
     word = outside.removesuffix("()")
     return not word or word.isidentifier() or word.isdigit()

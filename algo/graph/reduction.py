@@ -1,8 +1,8 @@
-"""One step of a reduction: how a value enters the accumulator. Interpreters and lowering share this rule.
+"""One update of a reduction: how a value enters the accumulator. Interpreters and lowering share this rule.
 
-A step combines the accumulators with the values: `combine` with `right` replaced. Where the operator is float `add` and the value is
-a product, the step is one fused multiply-add (`a * b` and `+` stand in one expression: the contract's contraction), unless the
-program rounds every operation (`contract` false). Joining two partial accumulators is always plain `combine`.
+An update combines the accumulators with the values: `combine` with `right` replaced. Where the operator is float `add` and the value is a
+product, the update is one fused multiply-add (`a * b` and `+` are one expression: the contract's contraction), unless the program rounds
+every operation (`contract` is false). Joining two partial accumulators is always plain `combine`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNROUNDED = ("select", "minimum", "maximum", "neg", "abs")  # operations on flo
 
 
 def contracted_product(reduce: Reduce, contract: bool = True) -> tuple[Expr, Expr] | None:
-    """The factors `a, b` where a step is `fma(a, b, accumulator)`, else None."""
+    """The factors `a, b` where an update is `fma(a, b, accumulator)`, else None."""
     value = reduce.values[0]
     if contract and reduce.monoid == "add" and isinstance(value, Op) and value.name == "mul" and value.dtype.is_float:
         return value.args[0], value.args[1]
@@ -41,7 +41,7 @@ def is_arithmetic(*expressions: Expr) -> bool:
 
 
 def is_exact(*expressions: Expr) -> bool:
-    """Whether an associative operator has the same bits in every grouping: it is made of arithmetic that rounds nothing."""
+    """Whether an associative operator gives the same bits in every grouping: it consists of arithmetic that rounds nothing."""
     rounding = (
         node
         for node in scalar_nodes(*expressions)
@@ -51,7 +51,7 @@ def is_exact(*expressions: Expr) -> bool:
 
 
 def reduction_update(reduce: Reduce, contract: bool = True) -> tuple[Expr, ...]:
-    """The accumulators after one step, in terms of the accumulators `reduce.left` and the variables of `reduce.axes`."""
+    """The accumulators after one update, over the accumulators `reduce.left` and the variables of `reduce.axes`."""
     product = contracted_product(reduce, contract)
     if product is not None:
         return (Op("fma", reduce.left[0].dtype, (*product, reduce.left[0])),)
@@ -62,7 +62,8 @@ def reduction_update(reduce: Reduce, contract: bool = True) -> tuple[Expr, ...]:
 def join_partials(
     reduce: Reduce, earlier: tuple[Expr, ...], later: tuple[Expr, ...], made: dict[Node, Node]
 ) -> tuple[Expr, ...]:
-    """Two groups of accumulators as one; `earlier` covers the indices before those of `later`. `made`: gets the operator's new nodes."""
+    """The join of two groups of accumulators; the indices of `earlier` precede those of `later`. `made` maps the operator's new nodes to
+    old ones."""
     values: dict[Node, Node] = dict(zip(reduce.left + reduce.right, earlier + later, strict=True))
     joined = tuple(transform(e, lambda node: node, values) for e in reduce.combine)
     made.update({new: old for old, new in values.items() if new is not old})
@@ -70,14 +71,14 @@ def join_partials(
 
 
 def either(test: Expr, then: tuple[Expr, ...], orelse: tuple[Expr, ...], branch: bool) -> tuple[Expr, ...]:
-    """`then` where `test` holds, else `orelse`; only one of them is evaluated where a `branch` is asked for, as one may fault."""
+    """`then` where `test` holds, else `orelse`; with `branch`, only the chosen one is evaluated, as one may fault."""
     if branch:
         return if_else(test, then, orelse)
     return tuple(Op("select", a.dtype, (test, a, b)) for a, b in zip(then, orelse, strict=True))
 
 
 def identities_of(form: Reduce | Scan | Update) -> tuple[Const, ...]:
-    """The identities of an operator that treats each part of an element by a primitive, bit for bit; () for others."""
+    """The identities of an operator that applies one primitive to each part of an element, bit for bit; () for other operators."""
     found = []
     for left, right, e in zip(form.left, form.right, form.combine, strict=True):
         known = identity_of(e.name, left.dtype) if isinstance(e, Op) and set(e.args) == {left, right} else None

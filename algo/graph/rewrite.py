@@ -1,7 +1,7 @@
-"""Walking and rewriting the graph: children, free variables, substitution.
+"""Traversal and rewriting of the graph: children, free variables, substitution.
 
-Everything is generic over the fields of nodes, memoised by identity, and free of recursion limits in the depth of sharing, not of
-nesting. A rewrite that changes nothing returns the same node.
+Everything is generic over the fields of nodes, memoised by identity, and not recursive, so depth is unlimited. A rewrite that changes
+nothing returns the same node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ N = TypeVar("N", bound=Node)
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below, bound variables included."""
+    """Operands of a node, bound variables included."""
     try:
         return node._below
     except AttributeError:
@@ -34,7 +34,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def scalars_below(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below that are no arrays."""
+    """Operands of a node that are no arrays."""
     try:
         return node._scalars_below
     except AttributeError:
@@ -44,7 +44,7 @@ def scalars_below(node: Node) -> tuple[Node, ...]:
 
 
 def rebuild(node: N, change: Callable[[Any], Any]) -> N:
-    """The node with `change` applied to every direct child; the same node when nothing changes."""
+    """The node with `change` applied to every operand; the same node when nothing changes."""
     below = children(node)
     new = list(map(change, below))
     if not below or all(map(is_, new, below)):
@@ -61,12 +61,12 @@ def rebuild(node: N, change: Callable[[Any], Any]) -> N:
 
 
 def topological(*roots: Node) -> list[Node]:
-    """Every node reachable from the roots, each once, children before parents."""
+    """Every node reachable from the roots, once, in postorder."""
     return post_order(roots, children)
 
 
 def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -> list[Node]:
-    """The nodes reachable from the roots by way of `below`, each once, what is below a node before it, in that order."""
+    """The nodes reachable from the roots through `below`, each once, operands before their users."""
     order: list[Node] = []
     entered: set[Node] = set()
     above: list[Node] = []  # of the nodes that the last of `stack` goes through
@@ -90,12 +90,12 @@ def post_order(roots: Sequence[Node], below: Callable[[Node], Sequence[Node]]) -
 
 
 def scalar_nodes(*roots: Node, stop: Collection[Node] = ()) -> list[Node]:
-    """The scalar nodes reachable without going into an array, nor below `stop`, children first."""
+    """The scalar nodes reachable without entering an array, or the operands of `stop`, in postorder."""
     return post_order(roots, (lambda node: () if node in stop else scalars_below(node)) if stop else scalars_below)
 
 
 def evaluated_nodes(roots: Sequence[Node]) -> list[Node]:
-    """The nodes reachable outside branches and loops without going into an array, children first."""
+    """The nodes reachable without entering branches, loops and arrays, in postorder."""
     return post_order(roots, _evaluated_below)
 
 
@@ -107,22 +107,22 @@ def _evaluated_below(node: Node) -> Sequence[Node]:
 
 
 def unconditional_nodes(*roots: Node) -> list[Node]:
-    """The scalar nodes reachable without going into an array or a branch, those inside loops included, children first."""
+    """The scalar nodes reachable without entering an array or a branch, those inside loops included, in postorder."""
     return post_order(roots, lambda node: (node.predicate,) if isinstance(node, Cond) else scalars_below(node))
 
 
 def loads_in(*roots: Node) -> list[Load]:
-    """The loads in scalar expressions, each once, children first."""
+    """Loads in scalar expressions, each once, in postorder."""
     return [node for node in scalar_nodes(*roots) if isinstance(node, Load)]
 
 
 def rewritten(roots: Iterable[N], memo: Mapping[Node, Any]) -> tuple[N, ...]:
-    """The rewritten roots, in order."""
+    """The roots' rewritten nodes, in order."""
     return tuple(memo[root] for root in roots)
 
 
 def transform(root: N, change: Callable[[Node], Node], memo: dict[Node, Node] | None = None) -> Any:
-    """Bottom-up: every node that `memo` does not know yet is rebuilt from its transformed children, then given to `change`."""
+    """Bottom-up rewrite: every node that is not in `memo` is rebuilt from its transformed operands, then passed to `change`."""
     memo = {} if memo is None else memo
     if root in memo:
         return memo[root]
@@ -144,7 +144,7 @@ _NONE: frozenset[Var] = frozenset()
 
 
 def free_variables(root: Node) -> frozenset[Var]:
-    """Variables that occur in the graph and are not bound inside it."""
+    """Variables that occur in the graph without being bound there."""
     try:
         return root._free
     except AttributeError:
@@ -167,7 +167,7 @@ def free_variables(root: Node) -> frozenset[Var]:
 
 
 def _free_in(node: Node, below: Sequence[Node]) -> frozenset[Var]:
-    """The free variables of a node, those of what is below it being known."""
+    """The free variables of a node, given those of its operands."""
     sets = {id(s): s for s in (free_variables(child) for child in below) if s}
     free = next(iter(sets.values())) if len(sets) == 1 else _NONE.union(*sets.values())
     bound = bound_variables(node) if free and not isinstance(node, Op) else _NONE
@@ -175,7 +175,7 @@ def _free_in(node: Node, below: Sequence[Node]) -> frozenset[Var]:
 
 
 def bound_variables(node: Node) -> frozenset[Var]:
-    """Variables that this node binds in its own fields."""
+    """Variables that this node binds."""
     bound: list[Var] = []
     axes = getattr(node, "axes", ())
     bound += [axis.var for axis in axes]

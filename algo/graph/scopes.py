@@ -1,6 +1,6 @@
-"""Substitution that leaves closed parts alone.
+"""Substitution that skips closed subgraphs.
 
-A graph of many stages is mostly closed: substituting an axis variable need not look at what cannot mention it.
+A graph of many stages is mostly closed: substitution of an axis variable need not visit subgraphs without free variables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from raido.algo.graph.rewrite import children, free_variables, rebuild
 def substitute_variables(
     root: Any, values: Mapping[Var, Node], change: Callable[[Node], Node], memo: dict[Node, Node]
 ) -> Any:
-    """The graph with variables replaced; `change` sees every rebuilt node, `memo` receives what became of the open ones."""
+    """The graph with variables replaced; `change` is applied to every rebuilt node, `memo` receives the new nodes of open ones."""
     keys = frozenset(values)
     memo.update(values.items())
 
@@ -28,7 +28,7 @@ def substitute_variables(
 
 
 def _pending(root: Node, wanted: Callable[[Node], bool]) -> Iterator[Node]:
-    """Wanted nodes under the root, children first; what is not wanted is not entered."""
+    """Wanted nodes under the root, in postorder; unwanted nodes are not entered."""
     if not wanted(root):
         return
     seen: set[Node] = {root}

@@ -1,5 +1,5 @@
-"""Arithmetic on sizes that is checked before anything is computed with it: numbers must keep to the limits of sizes, as extents must, and
-where the user divides by a size, in an extent or a trip count, it must not be 0."""
+"""Arithmetic on sizes that must be checked before it is used: numbers against the limits of sizes, and the user's divisors, in extents and
+trip counts, against 0."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from raido.algo.graph.rewrite import post_order, scalar_nodes
 
 @dataclass(frozen=True, slots=True)
 class SizeNumber:
-    """Arithmetic on sizes, and the line that computes with it."""
+    """An arithmetic expression on sizes, and the line that computes it."""
 
     value: Op
     site: Site | None
 
 
 def size_numbers(program: Program) -> list[SizeNumber]:
-    """The numbers that every call computes, made of sizes alone, that some sizes make larger than any array, and the divisions in extents
-    and trip counts.
+    """The expressions on sizes alone that every call computes and that may exceed the limit of arrays, and the divisions in extents and
+    trip counts.
 
-    What stands in a branch, or in the body of a loop, may never be computed; how large extents are is the business of `sized_arrays`.
+    Expressions in a branch, or in the body of a loop, may never be computed, and are left out; extents are checked by `sized_arrays`.
     """
     return numbers_of(program.results, program.sites, divisions_alone=False)
 
@@ -51,7 +51,7 @@ def size_numbers(program: Program) -> list[SizeNumber]:
 def numbers_of(
     results: Iterable[Node], sites: Mapping[Node, Site], *, divisions_alone: bool = True
 ) -> list[SizeNumber]:
-    """`size_numbers` of what these results need whatever the data; only the divisions in extents and trip counts, unless said."""
+    """`size_numbers` of the expressions that these results need for any data; by default only the divisions in extents and trip counts."""
     found: dict[Op, SizeNumber] = {}
     seen: set[Node] = set()
     stack: list[tuple[Node, Site | None]] = [(node, None) for node in results]
@@ -77,7 +77,7 @@ def numbers_of(
 
 
 def numbers_within(form: Node) -> list[Op]:
-    """The numbers made of sizes that a form computes itself, whatever the data."""
+    """Expressions on sizes alone that a form itself computes for any data, and that may exceed the limit of arrays."""
     found: dict[Op, None] = {}
     seen: set[Node] = {form}
     stack = list(always_needed(form))
@@ -94,7 +94,7 @@ def numbers_within(form: Node) -> list[Op]:
 
 
 def divisions_in(extent: Expr, sites: Mapping[Node, Site]) -> list[Op]:
-    """The divisions of a size by what may be 0 that the user wrote: they have a line, those that moves of indices make have none."""
+    """The user's divisions of a size by a possible 0; index-space moves make divisions too, but without a source line."""
     return [
         node
         for node in scalar_nodes(extent)
@@ -104,7 +104,7 @@ def divisions_in(extent: Expr, sites: Mapping[Node, Site]) -> list[Op]:
 
 
 def require_divisors(number: Op, sizes: Mapping[str, int], site: Site | None) -> None:
-    """ArithmeticFault where a number divides by what is 0 for these sizes."""
+    """Raises `ArithmeticFault` where a divisor in an expression is 0 for these sizes."""
     for node in scalar_nodes(number):
         if isinstance(node, Op) and node.name in DIVISIONS and not evaluate_size(node.args[1], sizes):
             place = replace(site or Site("", 0, ""), array=divisor_text(node.args[1]))
@@ -112,7 +112,7 @@ def require_divisors(number: Op, sizes: Mapping[str, int], site: Site | None) ->
 
 
 def is_size_arithmetic(node: Node) -> TypeGuard[Op]:
-    """Whether a node is an operation on sizes alone."""
+    """Whether a node is an operation on sizes and constants that mentions a size."""
     return isinstance(node, Op) and bool(_mentions_size(node))
 
 
@@ -122,7 +122,7 @@ def is_size(e: Node) -> bool:
 
 
 def _mentions_size(e: Node) -> bool | None:
-    """Whether arithmetic on sizes and constants mentions a size; None for any other scalar. Every node keeps its answer."""
+    """Whether arithmetic on sizes and constants mentions a size; None for any other scalar. Cached on every node."""
     for node in post_order((e,), lambda node: () if hasattr(node, "_mentions_size") else _operands(node)):
         if hasattr(node, "_mentions_size"):
             continue
@@ -137,7 +137,7 @@ def _mentions_size(e: Node) -> bool | None:
 
 
 def _operands(e: Node) -> tuple[Expr, ...]:
-    """The operands of an operation that sizes are computed with."""
+    """Operands of an operation used in size arithmetic; empty for any other."""
     return e.args if isinstance(e, Op) and e.name in EXACT and e.dtype is i64 else ()
 
 

@@ -1,7 +1,7 @@
-"""Sizes as users write them, `"n // 4 + 1"`: read by Python's own parser, with a bound on the numbers in them.
+"""Sizes in users' text, `"n // 4 + 1"`: parsed by Python's own parser, with a bound on the numbers in them.
 
-Types and tests on sizes read the same arithmetic. Canonical forms hold 64-bit numbers, so a text whose numbers may leave those is to be
-refused before anything is built of it.
+Types and tests on sizes share this syntax. Canonical forms hold 64-bit numbers, so a text whose numbers may exceed those is refused before
+anything is built of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LARGEST = (1 << 63) - 1  # sizes are i64
 
 
 def parse_size_text(text: str) -> ast.expr:
-    """The tree of an expression; SyntaxError (or RecursionError) where Python's parser gives up in one way or another."""
+    """The syntax tree of an expression; raises `SyntaxError` (or `RecursionError`) for any failure of Python's parser."""
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (ValueError, MemoryError) as error:
@@ -21,7 +21,7 @@ def parse_size_text(text: str) -> ast.expr:
 
 
 def magnitude(tree: ast.expr) -> int:
-    """A bound on every constant and every factor in the canonical form of a size."""
+    """An upper bound of every constant and coefficient in the canonical form of a size."""
     if isinstance(tree, ast.Constant) and type(tree.value) is int:
         return abs(tree.value)
     if isinstance(tree, ast.Constant) and isinstance(tree.value, str):

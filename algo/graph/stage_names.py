@@ -1,6 +1,6 @@
-"""Names of stages: printable text, since schedules are printed as Python that rebuilds them.
+"""Names of stages: printable text, since schedules are printed as Python code that rebuilds them.
 
-"/" stands between the name of an inlined algorithm and that of its stage, "::" between a stage and a part of its strategy.
+"/" separates the name of an inlined algorithm from that of its stage, "::" a stage from a part of its strategy.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ def is_stage_name(name: object) -> bool:
 
 
 def is_stage_path(name: object) -> bool:
-    """Whether a stage may be called so: a name, or names with "/" between them."""
+    """Whether a stage may have this name: one name, or names separated by "/"."""
     return isinstance(name, str) and bool(name) and name.isprintable() and "::" not in name

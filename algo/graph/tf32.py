@@ -1,7 +1,7 @@
-"""Numbers of f32 rounded to tf32: 11 significant bits with the exponents of f32, as matrix units multiply them.
+"""f32 numbers rounded to tf32: 11 significant bits with the exponents of f32, as matrix units multiply them.
 
-The rounding is to the nearest, ties to even, by integer operations on the bits; what lies beyond the largest such number is infinite,
-and NaN is one NaN.
+Rounding is to nearest, ties to even, by integer operations on the bits; larger numbers overflow to infinity, and every NaN becomes the same
+NaN.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from raido.algo.graph.dtypes import bool_, f32, u32
 from raido.algo.graph.expr import Expr, Op, const
 
 DROPPED = 13
-"""Bits of f32 that tf32 does not have."""
+"""Low bits of the fraction of an f32 that tf32 drops."""
 
 
 def rounded(x: Expr) -> Expr:
-    """A value of f32 rounded to tf32."""
+    """An f32 value rounded to tf32."""
     bits: Expr = Op("bitcast", u32, (x,))
     odd = Op("bit_and", u32, (Op("shr", u32, (bits, const(u32, DROPPED))), const(u32, 1)))
     moved = Op("add", u32, (Op("add", u32, (bits, const(u32, (1 << DROPPED - 1) - 1))), odd))
@@ -24,7 +24,7 @@ def rounded(x: Expr) -> Expr:
 
 
 def is_rounded(e: Expr) -> bool:
-    """Whether a value is what `rounded` makes of another."""
+    """Whether a value is a result of `rounded`."""
     if not isinstance(e, Op) or e.name != "select":
         return False
     test = e.args[0]

@@ -1,1 +1,1 @@
-"""The reference interpreter: what a program means, over NumPy arrays."""
+"""The reference interpreter: the meaning of a program, over NumPy arrays."""

@@ -1,4 +1,4 @@
-"""The meaning of `Generate` and `Reduce`: their expressions at every index of their axes, in blocks of indices."""
+"""Interpretation of `Generate` and `Reduce`: their expressions at every index of their axes, in blocks of indices."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def reduce(machine: Machine, form: Reduce, frame: Frame, extents: tuple[int, ...
 
 
 def _fold(machine: Machine, form: Reduce, state: list[np.ndarray], values: list[np.ndarray], frame: Frame) -> Task:
-    """`combine`, once for each index of the block; in pairs where it rounds nothing and so cannot tell."""
+    """Applies `combine` once per index of the block; in pairs where it does not round, so that the grouping cannot show."""
     count = values[0].shape[-1]
     if count > 64 and not rounds_floats(form.combine):
         while count > 1:
@@ -89,6 +89,6 @@ def _operands(form: Reduce, left: list[np.ndarray], right: list[np.ndarray]) -> 
 
 
 def _same_lead(*values: np.ndarray) -> list[np.ndarray]:
-    """The arrays with their dimensions before the last broadcast to each other."""
+    """The arrays with all dimensions but the last broadcast to each other."""
     lead = np.broadcast_shapes(*(v.shape[:-1] for v in values))
     return [np.broadcast_to(v, (*lead, v.shape[-1])) for v in values]

@@ -1,4 +1,4 @@
-"""The dependences of a program's nodes, which decide the frame in which a value is kept."""
+"""Dependences of a program's nodes on variables, which determine the frame in which a value is kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Checks that a form without elements makes all the same: of sizes that data decides, and offsets without segments, which no element sees.
+"""Checks of a form without elements that must be made nevertheless: of sizes that data decides, and of the offsets of zero segments.
 
-A slice between traced bounds is checked where it is taken, as NumPy takes it, whether or not anybody looks at an element of it.
+A slice between traced bounds is checked where it is taken, as in NumPy, even if no element of it is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raido.algo.interpreter.ragged import uniform
 def look_without_elements(
     machine: Machine, form: Any, frame: Frame, extents: tuple[int, ...]
 ) -> Generator[Any, Any, None]:
-    """Checks what a form with these extents, one of them 0, needs itself or through arrays that have no elements either."""
+    """Makes the checks of a form with these extents, one of which is 0, including those of empty arrays that it reads."""
     some = {axis.var: n for axis, n in zip(form.axes, extents, strict=False) if n}
     around, place = frame.bound, frame.parent
     while place is not None:
@@ -59,7 +59,7 @@ def _sizes_of_data(roots: Sequence[Node]) -> list[Count]:
 
 
 def _leads_to_checks(form: Generate | Segmented) -> bool:
-    """Whether an array without elements has anything to look at: else the indices of its rows, which may be any number, are not made."""
+    """Whether an empty array has any check; if not, the indices of its rows, which may be many, are not enumerated."""
     stack: list[Any] = [form]
     seen = {form}
     while stack:
@@ -74,7 +74,7 @@ def _leads_to_checks(form: Generate | Segmented) -> bool:
 
 
 def _along(machine: Machine, node: Node, axes: dict[Any, int], frame: Frame) -> Frame:
-    """The lanes for every index of those axes that a node depends on: the others may have any number of indices."""
+    """The lanes for every index of those axes that a node depends on; the others may have any number of indices."""
     own = {var: n for var, n in axes.items() if var in machine.depends_on(node)}
     if not own:
         return frame

@@ -1,7 +1,7 @@
-"""Folding a block of values into an accumulator, as if one at a time in order, for operators that are one primitive.
+"""Folds a block of values into an accumulator, as if one by one in order, for operators that are one primitive.
 
-`values` has the reduction's indices along its last axis; the accumulator has the axes before it. Where the order cannot be seen
-(integers, booleans, extremes) NumPy folds at once; float sums and products are accumulated strictly from the left.
+`values` has the reduction's indices along its last axis; the accumulator has the axes before it. Where the order cannot show (integers,
+booleans, extremes) NumPy folds at once; float sums and products are accumulated strictly from the left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UFUNCS |= {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical
 
 
 def fold_primitive(name: str, dtype: DType, accumulator: np.ndarray, values: np.ndarray) -> np.ndarray | None:
-    """The accumulator after all `values`, or None where there is no quicker way than one at a time."""
+    """The accumulator after all `values`, or None for an operator without a fast path."""
     if name in ("minimum", "maximum"):
         return evaluate(name, dtype, [accumulator, _extreme(name, widen(values))])
     ufunc = _UFUNCS.get(name)
@@ -39,7 +39,7 @@ def fold_primitive(name: str, dtype: DType, accumulator: np.ndarray, values: np.
 
 
 def accumulate_primitive(name: str, dtype: DType, start: np.ndarray, values: np.ndarray) -> np.ndarray | None:
-    """The accumulators after each of the `values` along the last axis, or None where there is no quicker way than one at a time."""
+    """The accumulators after each of the `values` along the last axis, or None for an operator without a fast path."""
     ufunc = _UFUNCS.get(name)
     if ufunc is None:
         return None
@@ -51,7 +51,7 @@ def accumulate_primitive(name: str, dtype: DType, start: np.ndarray, values: np.
 
 
 def rounds_floats(combine: Sequence[Expr]) -> bool:
-    """Whether an operator computes with floats, beyond choosing among them: then the order of its applications shows."""
+    """Whether an operator computes with floats, beyond choosing among them, so that the order of its applications shows."""
     nodes = topological(*combine)
     return any(
         isinstance(e, Op) and e.name not in _EXACT and any(a.dtype.is_float for a in (e, *e.args)) for e in nodes
@@ -68,7 +68,7 @@ def fold_fma(accumulator: np.ndarray, a: np.ndarray, b: np.ndarray, count: int) 
 
 
 def _extreme(name: str, values: np.ndarray) -> np.ndarray:
-    """The fold of `minimum` or `maximum` without an accumulator; NumPy's, but for the signs of zeros."""
+    """The fold of `minimum` or `maximum` without an accumulator: NumPy's, corrected for signs of zeros."""
     ufunc = np.minimum if name == "minimum" else np.maximum
     best = np.asarray(ufunc.reduce(values, axis=-1))
     if values.dtype.kind != "f" or not (best == 0).any():

@@ -1,8 +1,8 @@
-"""The meaning of `Scan`, `Filter`, `Sort`, `Update` and `Segmented` over NumPy arrays: the interpreter's rules for them.
+"""Interpretation of `Scan`, `Filter`, `Sort`, `Update` and `Segmented` over NumPy arrays.
 
-Each rule evaluates the form's expressions at every index of its axes, for all lanes of the frame, and then works on arrays of shape
-lanes + axes. An operator that is one exact primitive, or sums of floats along an axis, goes to NumPy; any other is folded from the
-left, one position of all runs at a time, or, where it rounds nothing and so cannot tell, in doubling steps.
+Each rule evaluates the form's expressions at every index of its axes, for all lanes of the frame, and then works on arrays of shape lanes +
+axes. An operator that is one exact primitive, or a float sum along an axis, is done by NumPy; any other is folded from the left, one
+position of all runs at a time, or, where it does not round and so the grouping cannot show, in doubling steps.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _prefix_rows(
 
 
 def filtered(machine: Machine, form: Filter, frame: Frame, extents: Extents) -> Task:
-    """The values kept, in order, padded to the most that any lane keeps; and how many they are."""
+    """The kept values, in order, padded to the most that any lane keeps; and their number."""
     lead, (n, *rows) = len(frame.shape), extents
     if n == 0:
         empty = [np.empty(extents, v.dtype.numpy) for v in form.values]
@@ -142,7 +142,7 @@ def _write(
     values: list[np.ndarray],
     results: list[np.ndarray],
 ) -> Task:
-    """Puts the values where `target` says into the flat `results`; `lanes` are their coordinates in the frame and the axes."""
+    """Puts the values at the positions `target` of the flat `results`; `lanes` are their coordinates in the frame and the axes."""
     order = np.argsort(target, kind="stable")
     sorted_target = target[order]
     first = np.append(True, sorted_target[1:] != sorted_target[:-1])
@@ -157,15 +157,15 @@ def _write(
 
 
 def segmented(machine: Machine, form: Segmented, frame: Frame, extents: Extents) -> Task:
-    """A fold or the prefixes of every segment."""
+    """A fold, or the prefixes, of every segment."""
     (offsets,) = yield from machine.values([form.offsets], frame)
     count = uniform((yield from machine.values(form.offsets.shape, frame)))
-    assert count is not None  # the lanes of a frame see the same
+    assert count is not None  # all lanes of a frame have the same number
     offsets = spread(offsets, frame, 1).astype(np.int64)[..., : count[0]]
     n, rows = extents[0], extents[1:]
     starts, ends = (offsets, offsets) if count[0] == 1 else (offsets[..., :-1], offsets[..., 1:])
     wrong = (ends < starts) | (starts < 0) | (ends > n)
-    if wrong.any() and (count[0] == 1 or 0 not in rows):  # rows without elements have nobody who looks
+    if wrong.any() and (count[0] == 1 or 0 not in rows):  # empty rows are not checked
         found = (int(starts[wrong][0]), int(ends[wrong][0]))
         site = machine.program.sites.get(form)
         raise fault_error("offset", (found[0], n), site) if count[0] == 1 else fault_error("offsets", (*found, n), site)
@@ -235,7 +235,8 @@ def _prefix_runs(
     start: list[np.ndarray],
     values: list[np.ndarray],
 ) -> Task:
-    """Prefixes within runs: `first` marks where each begins, from the `start` there. `at(places, operands)` is the frame of some places."""
+    """Prefixes within runs: `first` marks the first element of each, folded from `start` there. `at(places, operands)` makes the frame of
+    some positions."""
     heads = np.flatnonzero(first)
     position = np.arange(len(first)) - np.repeat(heads, np.diff(np.append(heads, len(first))))
     longest = int(position.max()) + 1
@@ -276,7 +277,7 @@ def _prefix_runs(
 def _combined(
     machine: Machine, form: Any, place: Callable[[dict[Node, np.ndarray]], Frame], left: list[Any], right: list[Any]
 ) -> Task:
-    """`combine` of two lists of operands, in the frame that `place` makes of them, every lane written out."""
+    """`combine` of two lists of operands, in the frame that `place` makes of them, broadcast to all lanes."""
     frame = place(dict(zip(form.left + form.right, left + right, strict=True)))
     values = yield from machine.values(form.combine, frame)
     return [spread(v, frame) for v in values]
@@ -293,7 +294,7 @@ def _extended(frame: Frame, axes: Sequence[Axis], extents: Extents) -> Frame:
 def _picked(
     frame: Frame, axes: Sequence[Axis], coordinates: Sequence[np.ndarray], bound: dict[Node, np.ndarray]
 ) -> Frame:
-    """Single places of a frame times axes, in one dimension: their coordinates are those of the frame, then those of the axes."""
+    """Single positions of a frame times axes, in one dimension: their coordinates are those in the frame, then those along the axes."""
     depth = len(frame.shape)
     inner = coordinates[depth:]
     count = len(next(iter(bound.values())))
@@ -304,7 +305,7 @@ def _picked(
 
 
 def _everywhere(machine: Machine, nodes: Sequence[Expr], axes: Sequence[Axis], frame: Frame, extents: Extents) -> Task:
-    """Expressions at every index of the axes, written out for every lane."""
+    """Expressions at every index of the axes, broadcast to all lanes."""
     place = _extended(frame, axes, extents)
     values = yield from machine.values(nodes, place)
     return [spread(v, place) for v in values]

@@ -1,10 +1,10 @@
-"""The reference interpreter: what a program means, over NumPy arrays.
+"""The reference interpreter: the meaning of a program, over NumPy arrays.
 
-Expressions are evaluated on demand, for many indices at once (`lanes.Frame`), each at most once in a frame, by `primitives.evaluate`.
-A closed `Generate` is evaluated whole, in blocks along its first axis, and kept; one that mentions outer variables is evaluated where
-it is read. `Cond` evaluates a branch in the lanes that take it, loops go round with the lanes that are not done, and a lane that is
-off never faults. `Reduce` folds from `neutral` in the order of its axes, the last one fastest: `acc = combine(acc, value)`.
-Evaluation is written as generators that yield what they need evaluated first (`run` drives them), so that depth has no limit.
+Expressions are evaluated on demand, for many indices at once (`lanes.Frame`), each at most once in a frame, by `primitives.evaluate`. A
+closed `Generate` is evaluated whole, in blocks along its first axis, and kept; one that mentions outer variables is evaluated where it is
+read. `Cond` evaluates a branch in the lanes that take it, loops continue with the lanes that are not done, and an inactive lane never
+faults. `Reduce` folds from `neutral` in the order of its axes, the last one fastest: `acc = combine(acc, value)`. Evaluation is written as
+generators that yield the evaluations they need first (`run` drives them), so that depth is unlimited.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def interpret(
 
 
 def run(task: Task) -> Any:
-    """The value of a generator that yields generators whose values it wants."""
+    """The value of a generator that yields the generators whose values it needs."""
     stack, value = [task], None
     while stack:
         try:
@@ -153,13 +153,13 @@ class _Interpreter:
     def depends_on(self, node: Node) -> Bound:
         node = node.form if isinstance(node, (Item, Result)) else node
         found = self.depends.get(node)
-        if found is None:  # a size that stands in no expression of the program
+        if found is None:  # a size that occurs in no expression of the program
             below = children(node) if isinstance(node, (Count, Op)) else ()
             found = self.depends[node] = NOTHING.union(*(self.depends_on(child) for child in below))
         return found
 
     def value(self, node: Node, frame: Frame) -> Task:
-        """The value of a scalar or of a whole array in `frame`, kept in the outermost frame where it means the same."""
+        """The value of a scalar or of a whole array in `frame`, kept in the outermost frame where it is the same."""
         place = home(frame, self.depends_on(node))
         if place is not frame:
             if self.look(node, place) is None:
@@ -202,7 +202,7 @@ class _Interpreter:
         if node.dtype.is_integer:
             site = self.program.sites.get(
                 node
-            )  # divisions that moves of indices make have none: of an empty array, nobody looks
+            )  # index moves' own divisions have no site: for an empty array they are not evaluated
             if node.name in DIVISIONS and site is not None and (args[1] == 0).any():
                 dividends, divisors = np.broadcast_arrays(*args)
                 if is_size_arithmetic(node):
@@ -221,7 +221,7 @@ class _Interpreter:
         return (yield from self.values([node.value], frame))[0]
 
     def _load(self, node: Load, frame: Frame) -> Task:
-        """An element. From an empty array, an unchecked load gives 0, and any from an empty part: `select` will not take it."""
+        """An element. An unchecked load from an empty array gives 0, as does any from an empty part: `select` will not take it."""
         array = node.array
         where = yield from self.values(node.indices, frame)
         open_form = array.form if isinstance(array, Result) and isinstance(array.form, Generate) else None
@@ -287,7 +287,7 @@ class _Interpreter:
                 raise fault_error(kind, (dimension, index, size), self.program.sites.get(node))
 
     def _cond(self, form: Cond | ArrayCond, index: int, rank: int, frame: Frame) -> Task:
-        """One result of the branch taken; lanes that disagree evaluate theirs in frames of their own."""
+        """One result of the chosen branch; where lanes disagree, each branch is evaluated in a frame of its own."""
         (predicate,) = yield from self.values([form.predicate], frame)
         if predicate.all() or not predicate.any():
             branch = form.then if predicate.flat[0] else form.orelse
@@ -303,7 +303,7 @@ class _Interpreter:
         return result
 
     def _check_arithmetic(self, form: Any, frame: Frame) -> Task:
-        """ArrayTooLarge where an extent was computed from sizes that data decides, and is more than 64 bits hold."""
+        """Raises `ArrayTooLarge` where an extent computed from sizes that data decides exceeds the limit."""
         if form not in self.numbers:
             self.numbers[form] = numbers_within(form)
         computed = [*(axis.extent for axis in form.axes), *self.numbers[form]]
@@ -323,14 +323,14 @@ class _Interpreter:
                 raise too_large(sizes, self.program.sites.get(form))
 
     def _keep_to_limits(self, form: Any, frame: Frame, extents: Sequence[int]) -> None:
-        """ArrayTooLarge for an array, of every lane that is here, that is larger than any can be."""
+        """Raises `ArrayTooLarge` where an array, over all lanes of the frame, exceeds the limit."""
         if not isinstance(form, (Generate, Scan, Sort)):
             return
         result = max((Result(form, k) for k in range(result_count(form))), key=lambda r: r.dtype.itemsize)
         check_extents((*frame.shape, *extents), result.dtype, result.shape, self.program.sites.get(form))
 
     def _by_sizes(self, form: Any, frame: Frame) -> Task:
-        """A form over axes, by its rule; lanes that see different extents go their own ways."""
+        """A form over axes, by its rule; lanes with different extents are evaluated in separate frames."""
         rule = _RULES[type(form)]
         rank = len(form.axes)
         whole = form.offsets.shape if isinstance(form, Segmented) else ()
@@ -381,7 +381,7 @@ _FLOAT = {
     "add": np.add,
     "sub": np.add,
     "mul": np.multiply,
-}  # of magnitudes: others make nothing greater than their operands
+}  # operations that can exceed their operands in magnitude
 
 
 def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
@@ -390,7 +390,7 @@ def _any_zero(extents: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _is_outside(where: Sequence[np.ndarray], extents: Sequence[np.ndarray]) -> np.ndarray:
-    """The lanes in which an index is not below its extent."""
+    """The mask of lanes in which an index is out of range."""
     wrong = [(place < 0) | (place >= extent) for place, extent in zip(where, extents, strict=True)]
     return np.asarray(functools.reduce(np.logical_or, wrong, np.False_))
 

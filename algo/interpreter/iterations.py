@@ -1,4 +1,4 @@
-"""The meaning of loops, of scalars and of whole arrays: iterations of all lanes together until they diverge, then of the active ones."""
+"""Interpretation of loops, of scalars and of whole arrays: iterations of all lanes together until they diverge, then of the active ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _rounds(
     goes_on: Callable[[Frame, int], Task],
     frame: Frame,
 ) -> Task:
-    """States after as many iterations as each lane wants: all lanes together until they disagree, then those that go on."""
+    """States after each lane's iterations: all lanes together until they diverge, then the active ones."""
     state = yield from machine.values(form.init, frame)
     ranks = [rank_of(variable) for variable in form.state]
     active, finished, turn = frame, None, 0

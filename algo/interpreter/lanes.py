@@ -1,10 +1,10 @@
 """Lanes: the grid of indices over which the interpreter evaluates at once, and the values known there.
 
 A `Frame` stands for all index tuples of a grid of `shape`, or for those that took a branch. A value in it is an ndarray whose leading
-dimensions are the frame's (1 where the value does not vary) followed by `rank` dimensions of its own (0 for scalars); or it
-has only those: it is uniform. A frame knows its parent: whatever the parent knows can be brought here, by adding axes or by picking
-the lanes. A frame without `lanes` is *strict*: its parent's lanes are all here, so what does not depend on the variables bound
-here may be evaluated up there instead, once. A frame is never empty; so what no lane can tell apart goes to a frame of shape ().
+dimensions are the frame's (1 where the value does not vary) followed by `rank` dimensions of its own (0 for scalars); or it has only those:
+it is uniform. A frame knows its parent: a value of the parent is brought here by adding axes or by picking the lanes. A frame without
+`lanes` is *strict*: its parent's lanes are all here, so a value that does not depend on the variables bound here may be evaluated in the
+parent instead, once. A frame is never empty; so uniform values are kept in a frame of shape ().
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Bound: TypeAlias = "frozenset[Any]"
 
 
 class Frame:
-    """Lanes and what is known in them. `added` axes follow the parent's; or `lanes` picks some of the parent's, in one dimension."""
+    """Lanes, and the values known in them. `added` axes follow the parent's; or `lanes` picks some of the parent's, in one dimension."""
 
     __slots__ = ("added", "bound", "branches", "lanes", "parent", "shape", "values")
 
@@ -40,11 +40,11 @@ class Frame:
         self.branches: dict[Any, Any] = {}
 
     def bind(self, values: dict[Node, np.ndarray]) -> Frame:
-        """The same lanes, and variables."""
+        """The same lanes with variables bound."""
         return Frame(self.shape, self, values)
 
     def extend(self, shape: tuple[int, ...], values: dict[Node, np.ndarray]) -> Frame:
-        """These lanes times a grid of `shape`, whose variables have these values."""
+        """These lanes times a grid of `shape`, with variables bound to its indices."""
         return Frame(self.shape + shape, self, values, added=len(shape))
 
     def pick(self, mask: np.ndarray) -> Frame:
@@ -53,14 +53,14 @@ class Frame:
         return Frame((len(lanes[0]),), self, lanes=lanes)
 
     def narrow(self, mask: np.ndarray) -> Frame:
-        """Of a picked frame, the lanes where `mask` holds, with all that is known already."""
+        """The lanes of a picked frame where `mask` holds, with all values known already."""
         assert self.lanes is not None
         frame = Frame((int(np.count_nonzero(mask)),), self.parent, lanes=tuple(i[mask] for i in self.lanes))
         frame.values = {node: v if v.ndim == rank_of(node) else v[mask] for node, v in self.values.items()}
         return frame
 
     def bring(self, value: np.ndarray, rank: int) -> np.ndarray:
-        """A value of the parent, here."""
+        """A value of the parent in this frame."""
         if value.ndim == rank or self.parent is None:
             return value
         lead = len(self.parent.shape)
@@ -72,12 +72,12 @@ class Frame:
 
 
 def rank_of(node: Node) -> int:
-    """Dimensions of a node's own: 0 for a scalar."""
+    """The number of a node's own dimensions: 0 for a scalar."""
     return len(getattr(node, "shape", ()))
 
 
 def find(node: Node, frame: Frame, depends: Bound) -> np.ndarray | None:
-    """The value of `node` in the frame if it, or an enclosing one where it means the same, knows it."""
+    """The value of `node`, if the frame, or an enclosing one in which it is the same, has it; else None."""
     path: list[Frame] = []
     place: Frame | None = frame
     while place is not None:
@@ -95,7 +95,7 @@ def find(node: Node, frame: Frame, depends: Bound) -> np.ndarray | None:
 
 
 def home(frame: Frame, depends: Bound) -> Frame:
-    """The outermost frame where something that depends on these variables can be evaluated, for no lane that did not ask for it."""
+    """The outermost frame in which a node with these dependences can be evaluated without evaluating it for further lanes."""
     while frame.parent is not None and depends.isdisjoint(frame.bound):
         if frame.lanes is None:
             frame = frame.parent
@@ -110,7 +110,7 @@ def home(frame: Frame, depends: Bound) -> Frame:
 
 
 def spread(value: np.ndarray, frame: Frame, rank: int = 0) -> np.ndarray:
-    """The value with every lane written out (a read-only view)."""
+    """The value broadcast to all lanes (a read-only view)."""
     trailing = value.shape[value.ndim - rank :]
     return np.broadcast_to(value, frame.shape + trailing)
 

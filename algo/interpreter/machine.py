@@ -1,4 +1,4 @@
-"""The interface of the interpreter to the rules for forms: values of other nodes, in a frame."""
+"""The interpreter's interface for the rules of forms: values of other nodes, in a frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Task: TypeAlias = Generator[Any, Any, Any]
 
 
 class Machine(Protocol):
-    """The interpreter of one program, to its rules. What they yield is evaluated first (`interpret.run`)."""
+    """The interpreter of one program, as its rules see it. Tasks that a rule yields are evaluated first (`interpret.run`)."""
 
     program: Program
 

@@ -1,6 +1,6 @@
-"""Values of lanes whose own shapes differ: kept in one array, padded to the largest; nobody reads the padding.
+"""Values of lanes with shapes of their own: kept in one array, padded to the largest; the padding is never read.
 
-Lanes are grouped by the sizes they see, each group is evaluated in a frame of its own, and the results are put together here.
+Lanes are grouped by their sizes, each group is evaluated in a frame of its own, and the results are put together here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from raido.algo.interpreter.lanes import Frame, spread
 
 
 def put_lanes(whole: np.ndarray | None, frame: Frame, place: Frame, value: np.ndarray, rank: int) -> np.ndarray:
-    """`whole` (None: nothing yet), the value of all lanes of `frame`, with those that `place` picks from it replaced; larger if it must be."""
+    """`whole`, the value of all lanes of `frame` (None: no value yet), with those of `place`, picked from it, replaced; enlarged if
+    necessary."""
     assert place.lanes is not None
     own = value.shape[value.ndim - rank :]
     if whole is None:
@@ -28,14 +29,14 @@ def put_lanes(whole: np.ndarray | None, frame: Frame, place: Frame, value: np.nd
 
 
 def uniform(sizes: Sequence[np.ndarray]) -> tuple[int, ...] | None:
-    """The sizes as ints where all lanes see the same, else None."""
+    """The sizes as ints if they are the same in all lanes, else None."""
     if any(size.size > 1 and (size != size.flat[0]).any() for size in sizes):
         return None
     return tuple(int(size.flat[0]) for size in sizes)
 
 
 def group_by_sizes(sizes: Sequence[np.ndarray], frame: Frame) -> list[tuple[tuple[int, ...], Frame]]:
-    """The lanes that see equal sizes, each group with its sizes, as frames picked from `frame`."""
+    """Groups of lanes with equal sizes, each with its sizes, as frames picked from `frame`."""
     table = np.stack([spread(size, frame).reshape(-1) for size in sizes], axis=-1)
     distinct, group = np.unique(table, axis=0, return_inverse=True)
     group = group.reshape(frame.shape)

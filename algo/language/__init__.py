@@ -1,1 +1,1 @@
-"""The user's language: combinators, NumPy's functions, indexing, moves, updates, control, records and complex numbers."""
+"""The user's language: combinators, NumPy's functions, indexing, moves, updates, control flow, records and complex numbers."""

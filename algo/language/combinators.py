@@ -1,7 +1,7 @@
-"""`map`, `elementwise`, `tabulate` and `reduce`: functions of elements made into arrays.
+"""The combinators `map`, `elementwise`, `tabulate` and `reduce`, which apply functions of elements over arrays.
 
-Functions run once, on symbolic elements; what they return becomes the body of one `Generate`. A nested combinator inside makes a
-`Generate` of its own that is open in the outer axes; a reduction inside a function, unless named, is part of the function's body.
+A function is called once, on symbolic elements; its result becomes the body of one `Generate`. A combinator nested in the function makes a
+`Generate` of its own, in which the outer axes are free; a reduction in it, unless named, is part of the function's body.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ def map(
 def map(
     f: Callable[..., Value | Number], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
-    """`f` of every element along the outermost dimension of the arrays: `[f(a[0], b[0]), f(a[1], b[1]), …]`.
+    """Applies `f` to every element along the outermost dimension of the arrays: `[f(a[0], b[0]), f(a[1], b[1]), …]`.
 
-    Elements are scalars, or rows of arrays of higher rank. `f` may return a scalar, an array (its shape is appended) or a tuple.
-    ShapeError when the outer sizes provably differ. `axes`: the name of the stage's own axis for schedules, as in `axes=("row",)`.
+    Elements are scalars, or rows of arrays of higher rank. `f` may return a scalar, an array (its shape is appended) or a tuple. Raises
+    `ShapeError` where the outer sizes provably differ. `axes` names the stage's own axis for schedules, as in `axes=("row",)`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -153,9 +153,9 @@ def elementwise(
 def elementwise(
     f: Callable[..., Value | Number], *arrays: Any, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
-    """`f` of the elements at every index of all dimensions, with broadcasting of dimensions whose size is the literal 1.
+    """Applies `f` to the elements at every index of all dimensions; dimensions whose size is the literal 1 broadcast.
 
-    `axes`: the names of the stage's axes for schedules, outermost first, one for each dimension, as in `axes=("row", "column")`.
+    `axes` names the stage's axes for schedules, outermost first, one for each dimension, as in `axes=("row", "column")`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -205,8 +205,9 @@ def tabulate(
 def tabulate(
     shape: Shape, f: Callable[..., Value | Number], *, name: str | None = None, axes: Sequence[str] | None = None
 ) -> Value:
-    """The array of `shape` with `f(i, j, …)` at index i, j, …. The parameter names of `f` name the axes, or `axes` does: a
-    sequence of names, one for each.
+    """Returns the array of `shape` with `f(i, j, …)` at index i, j, …
+
+    The axes are named by the parameters of `f`, or by `axes`, a sequence with one name for each.
 
     Example:
         >>> import raido as rd
@@ -237,13 +238,13 @@ def _parameter_names(f: Callable[..., Any], rank: int) -> list[str] | None:
 
 
 def shape_of(shape: Shape) -> list[Expr]:
-    """A shape argument (an int, a size, or a tuple of them) as expressions."""
+    """Returns a shape argument (an int, a size, or a tuple of them) as expressions."""
     dims = shape if is_sequence(shape) else (shape,)
     return [extent_of(dim) for dim in dims]
 
 
 def extent_of(dim: Any) -> Expr:
-    """One size as an expression; of a traced integer, one that data decides."""
+    """Returns one size as an expression; a traced integer becomes a size that depends on data."""
     if isinstance(dim, (bool, tuple)) or not (isinstance(dim, (int, Array)) or hasattr(dim, "__index__")):
         if callable(dim):
             remedy = "the sizes first: rd.tabulate(shape, f), rd.full(shape, value)"
@@ -314,13 +315,12 @@ def reduce(
     name: str | None = None,
     axes: Sequence[str] | None = None,
 ) -> Any:
-    """The elements along `axis`, combined by the associative `op(x, y)`, starting from `neutral`, which takes part once whatever it is.
+    """Combines the elements along `axis` by the associative `op(x, y)`, starting from `neutral`, which is combined once, neutral or not.
 
-    Leading dimensions are mapped over, trailing ones belong to the element. With k arrays, operands and `neutral` are k-tuples:
-    `op((a, b), (c, d))`. The type of the elements is kept. `commutative` promises that operands may also be exchanged; it is known
-    for single operators such as `rd.add`. An `op` on rows that mixes their elements is folded in registers where rows are small and
-    of constant size (2 × 2 matrices), else one row after the other. `axes`: the names of the axes of the result for schedules, outermost
-    first; the reduced one is `r`.
+    Leading dimensions are mapped over, trailing ones belong to the element. With k arrays, operands and `neutral` are k-tuples: `op((a, b),
+    (c, d))`. The type of the elements is kept. `commutative` promises that operands may also be exchanged; it is known for single operators
+    such as `rd.add`. An `op` on rows that mixes their elements is folded in registers where rows are small and of constant size (2 × 2
+    matrices), else one row after the other. `axes` names the axes of the result for schedules, outermost first; the reduced axis is `r`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -366,10 +366,10 @@ def reduce_axes(
     read: Callable[[Any, tuple[Expr, ...]], Any] | None = None,
     keep: bool = True,
 ) -> Any:
-    """Every leaf of `value` reduced over the axes `reduced`; the other axes stay.
+    """Reduces every leaf of `value` over the axes `reduced`; the other axes stay.
 
-    `read(elements, indices of the reduced axes)` may change what is folded; `finish` is applied to the result of each element.
-    Where `keep` is false, axes behind the reduced ones are mapped over like those in front: `op` sees scalars.
+    `read(elements, indices of the reduced axes)` may change the reduced elements; `finish` is applied to each element of the result. Unless
+    `keep` is set, axes behind the reduced ones are mapped over like the leading ones: `op` takes scalars.
     """
     trace = current()
     flat = leaves(value)

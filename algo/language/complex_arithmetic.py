@@ -1,7 +1,7 @@
 """Arithmetic of complex scalars, by NumPy's algorithms; `complex_functions` applies it to arrays.
 
-Products are (ar·br − ai·bi, ar·bi + ai·br). Division is Smith's, as NumPy's: the parts of the divisor are scaled by their ratio, so that
-squares do not overflow, and rounded after each operation. (Robert L. Smith, Algorithm 116: Complex division, CACM 5(8), 1962.)
+Products are (ar·br − ai·bi, ar·bi + ai·br). Division is Smith's, as in NumPy: the parts of the divisor are scaled by their ratio, so that
+squares do not overflow, and each operation is rounded. (Robert L. Smith, Algorithm 116: Complex division, CACM 5(8), 1962.)
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from raido.algo.trace.value import Array
 
 
 def pair(re: Any, im: Any) -> Complex:
-    """A complex number of two parts."""
+    """Returns the complex number with these two parts."""
     return Complex._make((re, im))
 
 
 def one_like(z: Complex) -> Complex:
-    """1, of the type of a number."""
+    """Returns 1 in the type of `z`."""
     return of_one_type((as_complex(lift(1)), z))[0]
 
 
@@ -41,24 +41,24 @@ def multiply(a: Complex, b: Complex) -> Complex:
 
 
 def scaled(z: Complex, factor: Any) -> Complex:
-    """Both parts times a real number."""
+    """Returns the number with both parts multiplied by a real factor."""
     return pair(z.real * factor, z.imag * factor)
 
 
 def rounded_sum(a: Array, x: Array, y: Array) -> Array:
-    """a + x · y, rounded after each operation: a product behind a minus is not contracted."""
+    """Returns a + x · y, rounded after each operation: the product is negated and subtracted, which prevents contraction to an fma."""
     product = ufuncs.multiply(x, y)
     return ufuncs.subtract(a, Array(Op("neg", product.dtype, (product.node,)), product.weak))
 
 
 def divide(a: Complex, b: Complex) -> Complex:
-    """a / b; of a zero divisor, the parts of `a` divided by 0."""
+    """Returns a / b; for a zero divisor, the parts of `a` divided by 0."""
     size, other = ufuncs.absolute(b.real), ufuncs.absolute(b.imag)
     first = size >= other
     large, small = ufuncs.where(first, b.real, b.imag), ufuncs.where(first, b.imag, b.real)
     zero = ufuncs.logical_and(size == 0, other == 0)
     ratio = small / large
-    scale = 1.0 / ufuncs.where(zero, size, rounded_sum(large, small, ratio))  # of |0|, as NumPy's
+    scale = 1.0 / ufuncs.where(zero, size, rounded_sum(large, small, ratio))  # 1 / |0| for a zero divisor, as in NumPy
     x, y = ufuncs.where(first, a.real, a.imag), ufuncs.where(first, a.imag, a.real)
     re = ufuncs.where(zero, a.real, rounded_sum(x, y, ratio))
     turned = ufuncs.negative(a.real)
@@ -67,7 +67,7 @@ def divide(a: Complex, b: Complex) -> Complex:
 
 
 def reciprocal(a: Complex) -> Complex:
-    """1 / a, as NumPy computes it."""
+    """Returns 1 / a, by NumPy's algorithm."""
     first = ufuncs.absolute(a.imag) <= ufuncs.absolute(a.real)
     large, small = ufuncs.where(first, a.real, a.imag), ufuncs.where(first, a.imag, a.real)
     ratio = small / large
@@ -77,7 +77,7 @@ def reciprocal(a: Complex) -> Complex:
 
 
 def whole_power(a: Complex, exponent: int) -> Complex:
-    """a to a whole power, by repeated squaring."""
+    """Returns a to an integer power, by repeated squaring."""
     base, result = a, one_like(a)
     one, started, left = result, False, abs(exponent)
     while left:
@@ -89,12 +89,12 @@ def whole_power(a: Complex, exponent: int) -> Complex:
 
 
 def equal(a: Complex, b: Complex) -> Array:
-    """a = b: in both parts."""
+    """Whether a = b, in both parts."""
     return (a.real == b.real) & (a.imag == b.imag)
 
 
 def not_equal(a: Complex, b: Complex) -> Array:
-    """a ≠ b: in one part."""
+    """Whether a ≠ b, in at least one part."""
     return (a.real != b.real) | (a.imag != b.imag)
 
 

@@ -1,7 +1,7 @@
-"""Functions of complex numbers, with the special values of C99's Annex G, as NumPy has them; on scalars, `ufuncs` applies them to arrays.
+"""Functions of complex scalars, with the special values of C99's Annex G, as in NumPy; `ufuncs` applies them to arrays.
 
-Results are within a few units in the last place of the number's size (docs/math.md), not of each part: sums in them cancel. Where e^|x|
-overflows and its product with a sine does not, a constant factor is taken out of it first. There is no ordering.
+Results are within a few units in the last place of the number's magnitude (docs/math.md), not of each part, as sums in the parts cancel.
+Where e^|x| overflows but its product with a sine does not, a constant factor is split off first. There is no ordering.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ copysign, absolute = ufuncs.copysign, ufuncs.absolute
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """NumPy's function of that name on complex scalars; DTypeError where it has no meaning for them."""
+    """Returns NumPy's function of that name on complex scalars; raises `DTypeError` where it is not defined for them."""
     if name in ("where", "power"):
         return _where if name == "where" else _power
     from raido.algo.language.complex_inverses import INVERSES
@@ -45,7 +45,7 @@ _ORDERINGS = ("less", "less_equal", "greater", "greater_equal", "minimum", "maxi
 
 
 def where(test: Any, a: Array | float, b: Array | float, like: Array | None = None) -> Array:
-    """A choice whose literals take the type of the other number, or of `like`: two literals alone would be f64."""
+    """Returns a selection whose literals take the type of the other value, or of `like`: two literals alone would be f64."""
     own = next((v for v in (like, a, b) if isinstance(v, Array)), None)
     assert own is not None
     return ufuncs.where(test, *(v if isinstance(v, Array) else Array(const(own.dtype, v), own.weak) for v in (a, b)))
@@ -56,7 +56,11 @@ def _is_f32(a: Complex) -> bool:
 
 
 def _without_overflow(x: Array, narrow: bool) -> tuple[Array, Callable[[Array], Array]]:
-    """A number whose exponential does not overflow, and what multiplies by the factor that e^x lacks then; for x up to about 2.4 thresholds."""
+    """Returns a number whose exponential does not overflow, and a function that multiplies by the factor by which the exponential is too
+    small.
+
+    Valid for x up to about 2.4 times the threshold of overflow.
+    """
     limit, step = (80.0, 60.0) if narrow else (700.0, 500.0)  # e**88.7, e**709.8: the largest finite f32, f64
     factor = math.exp(step)
     once, twice = x > limit, x > limit + step
@@ -79,7 +83,10 @@ def _exp(a: Complex) -> Complex:
 
 
 def logarithm(a: Complex) -> Complex:
-    """Near 1 from 2(x − 1) + (x − 1)² + y², exact there; elsewhere from |a|, which the scaling keeps finite and normal."""
+    """Returns the logarithm: where the larger part is near 1, from log1p of (large − 1)(large + 1) + small², else from log |a|.
+
+    |a| is scaled by a power of two where it would overflow or become subnormal.
+    """
     x, y = absolute(a.real), absolute(a.imag)
     large, small = ufuncs.maximum(x, y), ufuncs.minimum(x, y)
     near = (large > 0.5) & (large < 1.5) & (small < 1.0)
@@ -97,7 +104,8 @@ def _times(function: Callable[[Complex], Complex], factor: float) -> Callable[[C
 
 
 def square_root(a: Complex) -> Complex:
-    """From √((|x| + |a|) / 2), the parts scaled by a power of four first where the sum would overflow or lose bits."""
+    """Returns the square root, from √((|x| + |a|) / 2); the parts are scaled by a power of four first where the sum would overflow or lose
+    bits."""
     x, y = a.real, a.imag
     large = ufuncs.maximum(absolute(x), absolute(y))
     big, least = (2.0**125, 2.0**-100) if _is_f32(a) else (2.0**1021, 2.0**-900)
@@ -136,7 +144,10 @@ def _cosh(a: Complex) -> Complex:
 
 
 def _tanh(a: Complex) -> Complex:
-    """By W. Kahan's formula (Branch cuts for complex elementary functions, 1987); for large |x|, where it overflows, by its limit."""
+    """Returns the hyperbolic tangent by W. Kahan's formula (Branch cuts for complex elementary functions, 1987).
+
+    For large |x|, where the formula overflows, the result is its limit.
+    """
     x, y = a.real, a.imag
     limit = 11.0 if _is_f32(a) else 22.0  # e**-2|x| is less than half a unit in the last place of 1
     far = absolute(x) >= limit
@@ -154,7 +165,7 @@ def _tanh(a: Complex) -> Complex:
 
 
 def _turned(function: Callable[[Complex], Complex]) -> Callable[[Complex], Complex]:
-    """−i f(i a), by f(conj(z)) = conj(f(z)): sine and tangent of the hyperbolic ones."""
+    """Returns the function −i f(i a), by f(conj(z)) = conj(f(z)): sine and tangent from the hyperbolic ones."""
 
     def apply(a: Complex) -> Complex:
         z = function(pair(a.imag, a.real))
@@ -175,7 +186,7 @@ def _log1p(a: Complex) -> Complex:
 
 
 def _sign(a: Complex) -> Complex:
-    """a / |a|; where |a| overflows, as in NumPy, the direction of the infinite part, or else of the imaginary one."""
+    """Returns a / |a|; where |a| overflows, as in NumPy, the direction of the infinite part, or else of the imaginary one."""
     x, y = a.real, a.imag
     size = ufuncs.hypot(x, y)
     infinite, both = isinf(x), isinf(x) & isinf(y)
@@ -186,7 +197,10 @@ def _sign(a: Complex) -> Complex:
 
 
 def _power(a: Any, b: Any) -> Complex:
-    """By repeated squaring for whole literal exponents below 100, as NumPy; else e^(b log a)."""
+    """Returns a to the power b: for integer literals below 100 in magnitude by repeated squaring, as NumPy does; else e^(b log a).
+
+    The literals 0.5 and −1 are the square root and the reciprocal.
+    """
     exponent = b.node if isinstance(b, Array) and b.weak == LITERAL else None
     if isinstance(exponent, Const):
         if exponent.value == 0.5:
@@ -260,7 +274,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @universal
 def conj(x: Any, *, name: str | None = None) -> Array:
-    """The complex conjugate, element by element; a real number is its own.
+    """The complex conjugate, element by element; real numbers are unchanged.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -285,7 +299,7 @@ def real(val: Any, *, name: str | None = None) -> Array:
 
 
 def imag(val: Any, *, name: str | None = None) -> Array:
-    """The imaginary part, element by element; of a real number 0.
+    """The imaginary part, element by element; 0 for real numbers.
 
     Example:
         >>> rd.algorithm(lambda z: rd.imag(z)).interpret(np.array([1 + 2j]))
@@ -296,7 +310,7 @@ def imag(val: Any, *, name: str | None = None) -> Array:
 
 
 def angle(z: Any, deg: bool = False, *, name: str | None = None) -> Array:
-    """The angle of each number from the positive real axis, in radians, or in degrees; of a real number 0 or π.
+    """The angle of each number from the positive real axis, in radians, or in degrees for `deg=True`; 0 or π for real numbers.
 
     Example:
         >>> rd.algorithm(lambda z: rd.angle(z, deg=True)).interpret(np.array([1j, -1 + 0j]))

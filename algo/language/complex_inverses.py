@@ -1,6 +1,7 @@
-"""Inverse functions of complex scalars: W. Kahan's formulas (Branch cuts for complex elementary functions, 1987), NumPy's branch cuts.
+"""Inverse functions of complex scalars: W. Kahan's formulas (Branch cuts for complex elementary functions, 1987), with NumPy's branch cuts.
 
-Where |a| is so large that 1 is nothing beside it, a logarithm serves, which does not overflow. Special values are those of C99's Annex G.
+Where |a| is so large that adding 1 has no effect, a logarithm replaces the formulas, which would overflow. Special values are those of
+C99's Annex G.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ isnan, isinf, isfinite, copysign, absolute = (
 
 
 def _is_far(a: Complex) -> Array:
-    """Whether 1 is less than half a unit in the last place of |a|; infinite parts count, NaN beside finite ones does not."""
+    """Whether 1 is less than half a unit in the last place of |a|; true for infinite parts, false for a NaN beside a finite part."""
     limit = 2.0**30 if a.real.dtype is f32 else 2.0**60
     return (absolute(a.real) > limit) | (absolute(a.imag) > limit)
 
 
 def _near(a: Complex, far: Array) -> Complex:
-    """The number, or 1 + i where it is far: so that formulas do not overflow."""
+    """Returns the number, or 1 + i where it is far, so that the formulas do not overflow."""
     return pair(choose(far, 1.0, a.real), choose(far, 1.0, a.imag))
 
 
 def _log_twice(a: Complex) -> Array:
-    """log(2 |a|)."""
+    """Returns log(2 |a|)."""
     return logarithm(a).real + math.log(2.0)
 
 
@@ -55,13 +56,13 @@ def arcsin(a: Complex) -> Complex:
     nan_re, nan_im = isnan(a.real), isnan(a.imag)
     re = choose(nan_im & (a.real == 0), a.real, choose(nan_re | nan_im, math.nan, re))
     im = choose(isinf(a.imag), a.imag, _strange(a, im))
-    limit = 1e-15 if a.real.dtype is f32 else 1e-30  # below it the sine is its argument
+    limit = 1e-15 if a.real.dtype is f32 else 1e-30  # sin(x) = x below this
     tiny = ufuncs.maximum(absolute(a.real), absolute(a.imag)) < limit
     return pair(choose(tiny, a.real, re), choose(tiny, a.imag, im))
 
 
 def _strange(a: Complex, im: Array) -> Array:
-    """The logarithmic part beside a NaN: infinite where the other part is, else NaN."""
+    """Returns the imaginary part corrected for operands with a NaN: infinite where the other part is infinite, else NaN."""
     other = choose(isinf(a.real), copysign(lift(math.inf), a.imag), math.nan, im)
     return choose(isnan(a.real) | isnan(a.imag), other, im)
 

@@ -1,8 +1,8 @@
 """Complex numbers: pairs of floats inside an algorithm, NumPy's interleaved arrays outside of it.
 
-`rd.complex64(re, im)`, `rd.complex128` and literals such as `1j` make them. To users they are an element type: `together` and `fitted` say,
-for the whole language, what becomes of a real number beside a complex one. Their arithmetic is in `complex_arithmetic`, their functions
-are in `complex_functions`. A parameter or result is one array of floats with a last dimension of 2, which NumPy's memory already is.
+`rd.complex64(re, im)`, `rd.complex128` and literals such as `1j` make them. To users they are an element type: `together` and `fitted`
+define, for the whole language, the conversion of real numbers beside complex ones. Their arithmetic is in `complex_arithmetic`, their
+functions are in `complex_functions`. A parameter or result is one array of floats with a last dimension of 2, the layout of NumPy's memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from raido.algo.trace.value import STRONG, Array
 
 
 class ComplexType:
-    """`rd.complex64` or `rd.complex128`: called, a complex number (or array) of that type; subscripted, an array type."""
+    """The element type `rd.complex64` or `rd.complex128`: called, it makes a complex number (or array); subscripted, an array type."""
 
     __slots__ = ("bits", "name", "numpy", "part")
     kind, is_float, is_integer = "c", False, False
@@ -39,11 +39,11 @@ class ComplexType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element in memory."""
+        """The size of one element in memory, in bytes."""
         return self.numpy.itemsize
 
     def __call__(self, re: Any, im: Any = None) -> Any:
-        """The complex number re + im·i, or a number converted; of arrays, element by element."""
+        """Returns the complex number re + im·i, or a number converted; for arrays, element by element."""
         from raido.algo.trace.building import elementwise
 
         for value in (re, im):
@@ -70,7 +70,7 @@ COMPLEX_TYPES.update({f32: complex64, f64: complex128})
 
 
 class Complex(Methods, Operators, Record):
-    """A complex number, or an array of them, as its two parts."""
+    """A complex number, or an array of them, as its real and imaginary parts."""
 
     __slots__ = ()
     __array_ufunc__: Any = Array.__array_ufunc__
@@ -95,7 +95,7 @@ class Complex(Methods, Operators, Record):
 
     @property
     def weak(self) -> int:
-        """How the type bends in promotion, as that of an `Array`."""
+        """The weakness of the type in promotion, as of an `Array`."""
         return self.real.weak
 
     @property
@@ -110,11 +110,11 @@ class Complex(Methods, Operators, Record):
 
     @property
     def at(self) -> RecordAt:
-        """`z.at[key].set(w)`, `.add(w)` and `.multiply(w)`: new numbers, changed there."""
+        """The updates of these numbers: `z.at[key].set(w)`, `.add(w)` and `.multiply(w)` return new numbers."""
         return ComplexAt(self)
 
     def like(self, value: Any) -> Complex:
-        """A number that is to stand among these, as a complex one."""
+        """Returns a value to be stored among these numbers, as a complex one."""
         return fitted(value, self, "a value")
 
     def conj(self) -> Any:
@@ -124,7 +124,7 @@ class Complex(Methods, Operators, Record):
         return conj(self)
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Any:
-        """The same numbers with parts of another type; nothing depends on `copy`."""
+        """Returns the numbers with parts of another type; `copy` has no effect."""
         dtype = read_dtype(dtype)
         if not isinstance(dtype, ComplexType):
             raise DTypeError(complaint(f"complex numbers as {dtype!r}", remedy=".real, .imag or rd.abs"))
@@ -153,18 +153,18 @@ class Complex(Methods, Operators, Record):
     __complex__: Any = Array.__complex__
     __round__: Any = Array.__round__
     __array__: Any = Array.__array__
-    if not TYPE_CHECKING:  # as in `Array`: an error for checkers of types, too
+    if not TYPE_CHECKING:  # as in `Array`: an error for type checkers, too
         __setitem__ = Array.__setitem__
 
     def __bool__(self) -> bool:
-        return bool(Array(self.real.node, STRONG))  # raises, with what to write instead
+        return bool(Array(self.real.node, STRONG))  # raises TraceError, with a remedy
 
     def __repr__(self) -> str:
         return f"<traced {self.dtype}, {self.real!r}>"
 
 
 class ComplexAt(RecordAt):
-    """`z.at`, waiting for its key, then for the numbers."""
+    """The form `z.at`, then `z.at[key]`, which an update completes."""
 
     __slots__ = ()
 
@@ -172,7 +172,7 @@ class ComplexAt(RecordAt):
         return ComplexAt(self.records, key)
 
     def multiply(self, value: Any, *, name: str | None = None) -> Any:
-        """The numbers multiplied by `value` at the key, which no index array may be: one place could occur twice."""
+        """Returns the numbers multiplied by `value` at the key, which may hold no index array, as one place could occur twice."""
         from raido.algo.language.indexing import selection
 
         if selection(tuple.__getitem__(self.records, 0), self.key) is None:
@@ -181,11 +181,11 @@ class ComplexAt(RecordAt):
         return self.set(self.records[self.key] * value, name=name)
 
     def min(self, value: Any, *, name: str | None = None) -> Any:
-        """Refused: complex numbers have no order."""
+        """Raises `DTypeError`: complex numbers have no order."""
         raise DTypeError(complaint("z.at[…].min of complex numbers", why=NO_ORDER, remedy="z.real, z.imag or rd.abs"))
 
     def max(self, value: Any, *, name: str | None = None) -> Any:
-        """Refused: complex numbers have no order."""
+        """Raises `DTypeError`: complex numbers have no order."""
         raise DTypeError(complaint("z.at[…].max of complex numbers", why=NO_ORDER, remedy="z.real, z.imag or rd.abs"))
 
 
@@ -193,14 +193,14 @@ NO_ORDER = "complex numbers have no order"
 
 
 def is_complex(value: Any) -> bool:
-    """Whether a value is complex: traced, a literal, or NumPy's."""
+    """Whether a value, traced, literal or NumPy's, is complex."""
     if isinstance(value, (Complex, complex, np.complexfloating)):
         return True
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
 def complex_constant(value: Any) -> Complex:
-    """A literal, or a NumPy scalar or array, as a traced complex value."""
+    """Returns a literal, or a NumPy scalar or array, as a traced complex value."""
     if isinstance(value, Complex):
         return value
     if isinstance(value, np.ndarray):
@@ -209,7 +209,7 @@ def complex_constant(value: Any) -> Complex:
 
 
 def as_complex(value: Any) -> Complex:
-    """A traced number, or an array, as complex, its imaginary part 0."""
+    """Returns a traced number or array as a complex one; a real one gets an imaginary part of 0."""
     if isinstance(value, Complex):
         return value
     if isinstance(value, tuple):
@@ -223,7 +223,7 @@ def as_complex(value: Any) -> Complex:
 
 
 def of_one_type(values: Sequence[Any]) -> list[Complex]:
-    """Numbers or arrays as complex ones of the type that they have together: NumPy's promotion."""
+    """Returns numbers or arrays as complex ones of their common type, by NumPy's promotion."""
     numbers = [as_complex(v) for v in values]
     dtype, weak = common_type([part for z in numbers for part in parts_of(z)])
     dtype = dtype if dtype in COMPLEX_TYPES else f32 if dtype.is_float else f64
@@ -241,7 +241,7 @@ def _converted(part: Array, dtype: DType, weak: int) -> Array:
 
 
 def together(values: Sequence[Any]) -> list[Any]:
-    """Structures that are to stand side by side, all of one kind: where one has complex numbers, all do, of one type."""
+    """Returns structures unified for use side by side: where one has complex numbers, all have them, of one type."""
     if any(isinstance(v, Complex) for v in values):
         plain = all(isinstance(v, (Array, Complex)) for v in values)
         return list(of_one_type(values)) if plain else list(values)
@@ -252,9 +252,10 @@ def together(values: Sequence[Any]) -> list[Any]:
 
 
 def fitted(value: Any, like: Any, what: str, *, to_all: bool = False) -> Any:
-    """A value that is to stand among elements such as `like`: where these are complex, a literal is made so; others keep their type.
+    """Returns a value to be stored among elements such as `like`: where these are complex, a literal becomes complex; others keep their
+    type.
 
-    `to_all`: one number serves for every part of a tuple.
+    With `to_all`, one number serves for every part of a tuple. Raises `DTypeError` or `TraceError` where the value does not fit.
     """
     from raido.algo.trace.building import structure
 
@@ -282,7 +283,7 @@ def fitted(value: Any, like: Any, what: str, *, to_all: bool = False) -> Any:
 
 
 def spread(value: Any, like: Any, what: str) -> Any:
-    """A value for every array of a structure, in its nesting: a number stands for all arrays, a complex one for two parts."""
+    """Returns a value for every array of a structure, in its nesting: one number serves for all arrays, a complex one for both parts."""
     if isinstance(like, Complex):
         from raido.algo.trace.building import structure
 
@@ -304,12 +305,12 @@ def spread(value: Any, like: Any, what: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """The words of messages for a value that an operation does not take."""
+    """Returns the name in messages of a value that an operation does not take."""
     return "complex numbers" if isinstance(value, Complex) else "a tuple"
 
 
 def separated(parameter: Parameter) -> Complex:
-    """A parameter whose last dimension holds the two parts, as a complex value."""
+    """Returns the complex value of a parameter whose last dimension holds the two parts."""
     from raido.algo.language.moves import moved
 
     extents = parameter.shape[:-1]
@@ -323,7 +324,7 @@ def separated(parameter: Parameter) -> Complex:
 
 
 def interleaved(value: Complex) -> Array:
-    """The parts of a complex value side by side, in a last dimension of 2."""
+    """Returns an array with the parts of a complex value side by side, in a last dimension of 2."""
     from raido.algo.trace.building import broadcast_element, make_axes, new_form
 
     (number,) = of_one_type([value])
@@ -335,5 +336,5 @@ def interleaved(value: Complex) -> Array:
 
 
 def numbers_of(value: Any) -> Iterator[Array]:
-    """The real and the imaginary part, to unpack."""
+    """Returns an iterator over the real and the imaginary part."""
     return parts_of(as_complex(value))

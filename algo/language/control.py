@@ -1,10 +1,10 @@
-"""`loop`, `while_loop` and `cond`: in functions of elements (each element goes its own way) and over whole arrays.
+"""`loop`, `while_loop` and `cond`: in functions of elements (each element has its own control flow) and over whole arrays.
 
-State is any nesting of tuples; its types may not change, except that a weak value in `init` takes the type that the body gives it. With
-scalar state the loop is an expression; so it is in a function of elements with rows of few elements, which become scalars: of a few
-iterations without branches, known in number, it is the straight line of all of them. State that holds other arrays, or a body that
-makes arrays from its state, becomes a loop of stages (`ArrayLoop` …). A dimension that a iteration may change has a size that data
-decides, in every iteration and after the loop.
+The state is any nesting of tuples; its types may not change, except that a weak value in `init` takes the type that the body gives it. With
+scalar state the loop is an expression. So it is in a function of elements where the state has rows of few elements, which become scalars; a
+short one of constant length and without branches is unrolled. State that holds other arrays, or a body that makes arrays from its state,
+becomes a loop of stages (`ArrayLoop` …). A dimension that an iteration may change has a size that depends on data, in every iteration and
+after the loop.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def loop(n: Any, body: Callable[[Any, Several], Several], init: Tuples, *, name:
 @overload
 def loop(n: Any, body: Callable[[Any, Array], Array | Number], init: Single, *, name: str | None = None) -> Array: ...
 def loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, name: str | None = None) -> Any:
-    """The state after n iterations of `state = body(i, state)`, i = 0 … n − 1, from `init`.
+    """Returns the state after n iterations of `state = body(i, state)`, i = 0 … n − 1, from `init`.
 
-    The state is a scalar, an array, a record or a tuple of these, which `body` gets as one argument and returns as it came; its dtypes
-    and ranks stay the same, its sizes may change from iteration to iteration. Literals in `init` take the type that the body gives them. What
-    every iteration computes is kept in an array of the state: `out.at[i].set(v)`. TraceError where `body` takes other arguments or returns
-    another structure; DTypeError and ShapeError where it changes a dtype or a rank.
+    The state is a scalar, an array, a record or a tuple of these. `body` takes it as one argument and returns one of the same structure,
+    dtypes and ranks; sizes may change from iteration to iteration. Literals in `init` take the type that the body gives them. A value of
+    every iteration is kept by writing it into an array of the state: `out.at[i].set(v)`. Raises `TraceError` where `body` takes other
+    arguments or returns another structure, `DTypeError` and `ShapeError` where it changes a dtype or a rank.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -123,9 +123,9 @@ def while_loop(
 def while_loop(
     condition: Callable[[Any], Any], body: Callable[[Any], Any], init: Any, *, name: str | None = None
 ) -> Any:
-    """The first state for which `condition(state)` does not hold, `state = body(state)` from `init`.
+    """Returns the first state for which `condition(state)` does not hold, `state = body(state)` from `init`.
 
-    The state is as in `rd.loop`; `condition` returns one bool. TraceError, DTypeError and ShapeError as there.
+    The state is as in `rd.loop`; `condition` returns one bool. Raises `TraceError`, `DTypeError` and `ShapeError` as `rd.loop` does.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -140,7 +140,7 @@ def while_loop(
 
 
 class _BecomesComplex(Exception):
-    """A weak value of the state meets a complex number in the body: the loop is traced again, from `init`."""
+    """Raised where a weak value of the state meets a complex number in the body: the loop is traced again, from the complex `init`."""
 
     def __init__(self, init: Any) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class _BecomesComplex(Exception):
 
 
 def _complex_where(init: Any, value: Any) -> Any:
-    """`init` with those weak values complex whose `value` is; None where there are none."""
+    """Returns `init` with its weak values made complex where `value` is complex; None where there are none."""
     if isinstance(value, Complex):
         becomes = isinstance(init, Array) and init.weak != STRONG
         return as_complex(init) if becomes else None
@@ -166,7 +166,7 @@ def _complex_where(init: Any, value: Any) -> Any:
 
 
 class _Iteration:
-    """One loop, while its types are worked out."""
+    """The tracing of one loop, repeated until the types of its state are stable."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class _Iteration:
             raise TraceError(complaint("the state of a loop is empty"))
 
     def value(self) -> Any:
-        """The state after the loop; a literal that becomes complex in an iteration starts as a complex one."""
+        """Returns the state after the loop; a weak initial value that becomes complex in an iteration is complex from the start."""
         tables = self.trace.snapshot()
         try:
             return self._attempts()
@@ -214,13 +214,13 @@ class _Iteration:
         return self._settle(self._array_round)
 
     def _fits_registers(self) -> bool:
-        """Whether the arrays of the state are few enough scalars."""
+        """Whether the arrays of the state consist of few enough scalars to be kept in registers."""
         shapes = [small_shape(leaf.extents) for leaf in self.flat]
         known = [math.prod(shape) for shape in shapes if shape is not None]
-        return len(known) == len(shapes) and sum(known) <= 2 * MOST  # half of them at work
+        return len(known) == len(shapes) and sum(known) <= 2 * MOST  # half of them in use at a time
 
     def _settle(self, attempt: Callable[[], Any]) -> Any:
-        """Attempts until the types of weak state, and which sizes change, no longer change."""
+        """Repeats `attempt` until the types of weak state and the set of changing sizes are stable, and returns its last result."""
         for _ in range(4 + 2 * len(self.flat)):
             tables = self.trace.snapshot()
             before = list(self.dtypes), dict(self.changing)
@@ -241,11 +241,11 @@ class _Iteration:
         return Array(node, weak if self.open[position] else STRONG)
 
     def _weakness(self) -> int:
-        """How weak the state after the loop is: as the values that it is computed from, where none is strong."""
+        """Returns the weakness of the state after the loop: strong where any of its parts is strong."""
         return WEAK if all(self.open) else STRONG
 
     def _run(self, counter: Var, state: Any) -> tuple[list[Array], Expr | None]:
-        """One iteration: the next state's leaves, and the condition's expression."""
+        """Traces one iteration; returns the leaves of the next state, and the condition's expression, None without a condition."""
         self.latest = counter, state
         test: Expr | None = None
         if self.condition is not None:
@@ -272,7 +272,7 @@ class _Iteration:
         return leaves(value), test
 
     def _next_state(self, results: list[Array]) -> list[Array]:
-        """The results, with weak ones given the state's types; the types of open state follow their result."""
+        """Returns the results, weak ones converted to the state's types; the types of weak state follow their results."""
         settled: list[Array] = []
         for k, result in enumerate(results):
             dtype = self.dtypes[k]
@@ -289,7 +289,7 @@ class _Iteration:
         return settled
 
     def _changed_type(self, position: int, dtype: DType, result: Array) -> str:
-        """The message where the body returns another type than the state has, with the line in which that arose."""
+        """Returns the message for a body that changes the type of the state, with the line in which the new type arose."""
         origin = type_origin(lambda: self._run(*self.latest)[0][position])
         labelled: dict[str, str | None] = {
             "algorithm": str(user_site()),
@@ -299,7 +299,7 @@ class _Iteration:
         return explain(f"the loop's state is {dtype}, its body returns {result.dtype}", **labelled)
 
     def _scalar_round(self) -> Any:
-        """The loop as an expression; None when its body makes arrays from its state."""
+        """Returns the loop as an expression; None where its body makes arrays from its state, or types are not stable yet."""
         counter = self._counter()
         state = tuple(fresh(f"s{k}", dtype) for k, dtype in enumerate(self.dtypes))
         given = unflatten(self.init, [self._state_value(k, var) for k, var in enumerate(state)])
@@ -310,7 +310,7 @@ class _Iteration:
         before = list(self.dtypes)
         results = self._next_state(results)
         if self.dtypes != before:
-            return None  # another attempt follows
+            return None  # types changed: another attempt follows
         if self._makes_arrays([result.node for result in results], test, (counter, *state)):
             return None
         init = tuple(cast(leaf, dtype) for leaf, dtype in zip(self.flat, self.dtypes, strict=True))
@@ -332,14 +332,16 @@ class _Iteration:
         return Loop(self.count, counter, state, init, body)
 
     def _makes_arrays(self, results: Sequence[Expr], test: Expr | None, variables: tuple[Var, ...]) -> bool:
-        """Whether an iteration needs arrays of its own, beyond those that are an expression at every index in a function of elements."""
+        """Whether an iteration needs arrays of its own; in a function of elements a `Generate` needs none, as it is an expression at every
+        index."""
         own = frozenset(variables)
         made = tuple(form for form in ARRAY_FORMS if form is not Generate or self.trace.depth == 0)
         nodes = topological(*results, *([test] if test is not None else []))
         return any(isinstance(n, Result) and isinstance(n.form, made) and free_variables(n) & own for n in nodes)
 
     def _register_round(self) -> Any:
-        """The loop as an expression, with every element of its arrays a scalar of its own; None when its body makes larger ones."""
+        """Returns the loop as an expression in which every element of its arrays is a scalar; None where arrays remain, or types are not
+        stable yet."""
         counter = self._counter()
         shapes = [small_shape(leaf.extents) or () for leaf in self.flat]
         groups = [
@@ -366,7 +368,7 @@ class _Iteration:
         return unflatten(self.init, [row_of([next(parts) for _ in places_of(s)], s) for s in shapes])
 
     def _array_round(self) -> Any:
-        """The loop over whole arrays."""
+        """Returns the loop over whole arrays; None where types or sizes are not stable yet."""
         counter = self._counter()
         sizes = [fresh_parameter(f"size{group}", i64, ()) for group in range(len(set(self.changing.values())))]
         state = tuple(
@@ -401,7 +403,7 @@ class _Iteration:
         return unflatten(self.init, [wrap(Result(form, k), self._weakness()) for k in range(len(self.flat))])
 
     def _extents(self, position: int, leaf: Array, sizes: list[Parameter]) -> tuple[Expr, ...]:
-        """The extents of a state: those that change are the values of states of rank 0."""
+        """Returns the extents of a part of the state; changing ones are the values of additional states of rank 0."""
         extents = list(leaf.extents)
         for axis in range(leaf.ndim):
             group = self.changing.get((position, axis))
@@ -410,7 +412,7 @@ class _Iteration:
         return tuple(extents)
 
     def _sizes_change(self, state: Sequence[Parameter], results: list[Array]) -> bool:
-        """Whether this iteration shows that more dimensions change, or change otherwise than those they went with; then noted."""
+        """Whether this iteration shows that more dimensions change, or that other dimensions change together; `changing` is updated."""
         found: dict[tuple[int, int], tuple[Any, Expr]] = {}
         for k, (parameter, result) in enumerate(zip(state, results, strict=True)):
             if len(parameter.shape) != result.ndim:
@@ -431,7 +433,7 @@ class _Iteration:
 
 
 def may_differ(a: Expr, b: Expr, owner_a: str, owner_b: str) -> bool:
-    """Whether two sizes may differ from now on. Sizes of two names are meant to be equal, which is checked at the call."""
+    """Whether two sizes may differ at run time. Sizes of two names are assumed to be equal, which is checked at the call."""
     trace = current()
     if isinstance(a, SizeVar) and isinstance(b, SizeVar):
         trace.equal_sizes(a, b, owner_a, owner_b)
@@ -440,7 +442,7 @@ def may_differ(a: Expr, b: Expr, owner_a: str, owner_b: str) -> bool:
 
 
 def as_node(value: Array) -> Node:
-    """A value as an array node; a scalar becomes an array of rank 0."""
+    """Returns a value as an array node; a scalar becomes an array of rank 0."""
     if not is_scalar(value):
         return value.node
     return new_form((), (value.node,), "elementwise")[0]
@@ -451,7 +453,7 @@ def _type_of(value: Any) -> str:
 
 
 def _branch(function: Any, form: str) -> Any:
-    """The value of one branch of `rd.cond`."""
+    """Returns the value of one branch of `rd.cond`."""
     if not callable(function):
         problem = f"a branch of rd.cond is a function without parameters, not {type(function).__name__}"
         raise TraceError(complaint(problem, remedy="lambda: x; or rd.where(p, x, y), which evaluates both"))
@@ -483,9 +485,9 @@ def cond(
     predicate: Any, then: Callable[[], Value | Number], orelse: Callable[[], Any], *, name: str | None = None
 ) -> Value: ...
 def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, name: str | None = None) -> Any:
-    """`then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
+    """Returns `then()` where the scalar predicate holds, else `orelse()`; the branch not taken is not evaluated.
 
-    Both give values of the same structure, dtypes and ranks; a size in which they may differ is then decided by data.
+    Both return values of the same structure, dtypes and ranks; a size in which they may differ depends on data in the result.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -521,7 +523,7 @@ def cond(predicate: Any, then: Callable[[], Any], orelse: Callable[[], Any], *, 
 
 
 def alike_branches(first: Any, second: Any) -> tuple[Any, Any]:
-    """The values of two branches of one kind: a weak value beside a complex number becomes one."""
+    """Returns the values of two branches unified: a weak value beside a complex number becomes complex."""
     if isinstance(first, Complex) or isinstance(second, Complex):
         like = first if isinstance(first, Complex) and first.weak == STRONG else second
         like = like if isinstance(like, Complex) else first
@@ -535,7 +537,7 @@ def alike_branches(first: Any, second: Any) -> tuple[Any, Any]:
 
 
 def _matched(a: Array, b: Array) -> tuple[Array, Array]:
-    """The two branches' values, in one type and shape."""
+    """Returns the values of the two branches in one type; raises `ShapeError` where their ranks differ."""
     if a.ndim != b.ndim:
         raise ShapeError(complaint(f"the branches of rd.cond have rank {a.ndim} and {b.ndim}"))
     dtype = _branch_type(a, b)
@@ -543,7 +545,7 @@ def _matched(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _branches(test: Expr, pairs: list[tuple[Array, Array]]) -> ArrayCond:
-    """Whole arrays from one branch; sizes that may differ are results of rank 0 of their own, last."""
+    """Returns a conditional between whole arrays; sizes that may differ are additional results of rank 0, at the end."""
     sizes: dict[tuple[Expr, Expr], tuple[Count, Count]] = {}
     for a, b in pairs:
         for m, n in zip(a.extents, b.extents, strict=True):
@@ -584,7 +586,7 @@ def _branch_type(a: Array, b: Array) -> DType:
 
 
 def _rowwise(test: Expr, a: Array, b: Array, name: str | None) -> Array:
-    """A conditional between rows, element by element; a size that may differ is the one of the branch taken."""
+    """Returns a conditional between rows, element by element; a size that may differ is that of the branch taken."""
     owners = "a dimension of one branch of rd.cond", "that of the other"
     extents = [
         counted(Item(Cond(test, (count_from(m),), (count_from(n),)), 0), None) if may_differ(m, n, *owners) else m

@@ -1,4 +1,4 @@
-"""`rd.filter`, `rd.partition` and boolean masks: the elements for which something holds, in order."""
+"""`rd.filter`, `rd.partition` and boolean masks: selection of the elements that satisfy a predicate, in order."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ def filter(pred: Callable[..., Any], first: Tuples | list[Any], /, *arrays: Any,
 @overload
 def filter(pred: Elementwise[Any], first: Any, second: Any, /, *arrays: Any, name: str | None = None) -> Any: ...
 def filter(pred: Callable[..., Any], *arrays: Any, name: str | None = None) -> Any:
-    """The elements for which `pred` holds, in order: one array, or as many as are given, all of one size.
+    """Returns the elements for which `pred` holds, in order: one array, or as many as are given, all of one size.
 
-    `pred` gets one argument for each array, an element (a row where the rank is higher; a tuple for a tuple of arrays), and returns
-    one bool_. The size of the results is decided by the data: it is `.shape[0]` of any of them, at most that of the arrays, and
-    serves as any size does; inside a function of elements it may not leave the function. ShapeError when the outer sizes
-    provably differ.
+    `pred` takes one argument for each array, an element (a row where the rank is higher; a tuple for a tuple of arrays), and returns one
+    bool_. The size of the results depends on data: it is `.shape[0]` of any of them, at most that of the arrays, and serves as any size
+    does; inside a function of elements it may not leave the function. Raises `ShapeError` where the outer sizes provably differ.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -70,9 +69,9 @@ def partition(
     pred: Elementwise[Any], first: Any, second: Any, /, *arrays: Any, name: str | None = None
 ) -> tuple[Any, Any]: ...
 def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str | None = None) -> Any:
-    """`(kept, rest)`: the elements for which `pred` holds and those for which it does not, both in order, as `rd.filter` gives them.
+    """Returns `(kept, rest)`: the elements for which `pred` holds and those for which it does not, both in order, as in `rd.filter`.
 
-    NumPy's `partition`, of an array around its `kth` element, is another function: TraceError, which names `rd.sort`.
+    NumPy's `partition`, of an array around its `kth` element, is another function: it raises `TraceError`, which names `rd.sort`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -98,7 +97,7 @@ def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str
 
 
 def compress(mask: Array, arrays: Sequence[Array], name: str | None = None) -> list[Array]:
-    """The elements, in row-major order, where a mask holds that has the shape of their leading dimensions."""
+    """Returns the elements of each array, in row-major order, where a mask over its leading dimensions holds."""
     if mask.dtype is not bool_:
         raise DTypeError(complaint(f"a mask is an array of bool_, not {mask.dtype}"))
     flat: list[Array] = []
@@ -125,13 +124,13 @@ def compress(mask: Array, arrays: Sequence[Array], name: str | None = None) -> l
 
 
 def places_where(mask: Array) -> list[Array]:
-    """The indices where a mask holds, one i64 array for each of its dimensions."""
+    """Returns the indices where a mask holds, one i64 array for each of its dimensions."""
     counters = [moved(mask.extents, lambda *p, k=k: p[k]) for k in range(mask.ndim)]
     return compress(mask, counters)
 
 
 def _resized(array: Array, sizes: Sequence[Expr]) -> Array:
-    """The array with sizes that are known to be its own."""
+    """Returns the array with its sizes replaced by expressions known to be equal to them."""
     return array if array.extents == tuple(sizes) else moved(sizes, lambda *p: load(array.node, p), weak=array.weak)
 
 
@@ -143,7 +142,7 @@ def _total(sizes: Sequence[Expr]) -> Array:
 
 
 def _tested(pred: Callable[..., Any], arrays: Sequence[Any], what: str) -> tuple[Any, Axis, Expr]:
-    """The arrays as a structure, the axis of their elements, and the predicate there."""
+    """Returns the arrays as a structure, the axis of their elements, and the predicate of an element."""
     if not any(callable(given) for given in (pred, *arrays)):
         why = "its first argument is the predicate, a function of an element"
         raise TraceError(
@@ -166,7 +165,10 @@ def _filtered(value: Any, axis: Axis, test: Expr, name: str | None) -> Any:
 def _sorted_out(
     flat: list[Array], axis: Axis, test: Expr, split: bool, kind: str, name: str | None
 ) -> list[tuple[Array, Expr]]:
-    """Each array filtered (or partitioned), and the one count. Where their rows differ, indices are sorted out and the rows read there."""
+    """Returns each array filtered (or partitioned), with the common count.
+
+    Where the shapes of their rows differ, the indices are filtered, and the rows loaded at these.
+    """
     alike = all(leaf.extents[1:] == flat[0].extents[1:] for leaf in flat)
     rows = make_axes(flat[0].extents[1:]) if alike else ()
     places = (axis.var, *(row.var for row in rows))

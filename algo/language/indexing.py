@@ -1,8 +1,8 @@
 """`a[...]` and `rd.gather`: NumPy's indexing on traced arrays.
 
 Integers and traced scalars drop their dimension, slices with literal or size bounds clamp as NumPy's do, integer arrays gather (their
-shapes broadcast together; their dimensions stand where NumPy puts them). An index that is not provably inside makes a checked load.
-A literal counts from the end when negative; a traced value does not.
+shapes broadcast together; their dimensions are placed as in NumPy). An index that is not provably in range makes a checked load. A negative
+literal counts from the end; a negative traced value does not.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from raido.algo.trace.whole_numbers import LARGEST, brought_near, literal_index
 
 
 def get_item(array: Array, key: Any) -> Any:
-    """`array[key]`."""
+    """Returns `array[key]`."""
     return index_with(array, key, None)
 
 
 def index_structure(arrays: Any, key: Any) -> Any:
-    """`key` in every array, or window of a stencil, of a structure; a mask selects from all of them together."""
+    """Returns every array, or window of a stencil, of a structure indexed by `key`; a mask selects from all of them together."""
     if _is_mask(key):
         mask = lift(np.asarray(key) if isinstance(key, list) else key)
         return unflatten(arrays, compress(mask, leaves(arrays)))
@@ -50,7 +50,7 @@ def index_structure(arrays: Any, key: Any) -> Any:
 
 
 def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) -> Array:
-    """`a[index]` with a rule for what is out of range: "raise", or any boundary of a stencil (`rd.constant(v)` included).
+    """Returns `a[index]` with a rule for indices out of range: "raise", or any boundary of a stencil (`rd.constant(v)` included).
 
     `index` is an integer array or scalar, or a tuple of them for the leading dimensions; a tuple of arrays is gathered leaf by leaf.
 
@@ -65,7 +65,7 @@ def gather(a: Any, index: Any, mode: Any = "raise", *, name: str | None = None) 
 
 
 def is_sequence_key(key: Any) -> bool:
-    """Whether a key is one for each dimension."""
+    """Whether a key is a sequence with one part for each dimension."""
     return isinstance(key, tuple) and not isinstance(key, Complex)
 
 
@@ -73,7 +73,8 @@ _RULES = {"wrap": "wrap_index", "clip": "clamp_index"}
 
 
 def index_inside(indices: Any, size: Any, dimension: int, mode: str) -> Array:
-    """Integers as i64 indices of a dimension of that size, by NumPy's `mode`: "raise" checks each, "wrap" counts round, "clip" clamps."""
+    """Returns integers as i64 indices of a dimension of that size, by NumPy's `mode`: "raise" checks each, "wrap" wraps around, "clip"
+    clamps."""
     if mode != "raise" and mode not in _RULES:
         raise TraceError(complaint(f"the mode of an index is 'raise', 'wrap' or 'clip', not {mode!r}"))
     extent = extent_of(size)
@@ -98,7 +99,7 @@ def index_inside(indices: Any, size: Any, dimension: int, mode: str) -> Array:
 
 
 class _Drop:
-    """A dimension read at one place, which `value` is, of whatever integer type, where it is no literal."""
+    """A dimension read at one index, `place`; `value` is the index in its own integer type, None for most literals."""
 
     __slots__ = ("place", "value")
 
@@ -107,7 +108,7 @@ class _Drop:
 
 
 class _Take:
-    """A dimension read where an integer array says; `size` where the array is known to stay below that."""
+    """A dimension read at the indices in an integer array; `size` is an exclusive upper bound of the indices, where one is known."""
 
     __slots__ = ("array", "size")
 
@@ -120,7 +121,8 @@ class _New:
 
 
 def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> Any:
-    """`array[key]`, where indices by arrays and scalars follow `mode`; None: checked, negative literals from the end."""
+    """Returns `array[key]`, where indices by arrays and scalars follow `mode`; None: they are checked, and negative literals count from the
+    end."""
     if array.ndim == 0:
         new = [k for k in (key if is_sequence_key(key) else (key,)) if k is not Ellipsis]
         if all(k is None for k in new):
@@ -144,9 +146,10 @@ def index_with(array: Array, key: Any, mode: Any, name: str | None = None) -> An
 
 
 def placed(array: Array, key: Any, rules: Any = None) -> tuple[tuple[Axis, ...], list[Expr], list[bool], bool]:
-    """The axes of `array[key]`, the index in each dimension of the array there and whether it is known to be inside; whether arrays index.
+    """Returns the axes of `array[key]`, the index in each dimension of the array, whether each is known to be in range, and whether arrays
+    index.
 
-    `rules` say what becomes of an index that is not: None, it is checked.
+    `rules` hold the treatment of indices out of range, one for each dimension; for None, they are checked.
     """
     parts = _parts(array, key, rules is None)
     takes = [k for k, part in enumerate(parts) if isinstance(part, _Take)]
@@ -180,7 +183,7 @@ def placed(array: Array, key: Any, rules: Any = None) -> tuple[tuple[Axis, ...],
 def _places(
     array: Array, parts: list[Any], axes: dict[Any, Axis], gathered: list[Any], rules: Any
 ) -> tuple[list[Expr], list[bool]]:
-    """The index in each dimension of the array, and whether it is known to be inside."""
+    """Returns the index in each dimension of the array, and whether it is known to be in range."""
     trace = current()
     places: list[Expr] = []
     safe: list[bool] = []
@@ -212,14 +215,14 @@ def _refuse_outside(place: Expr, extent: Expr, dimension: int, array: Array) -> 
 
 
 def _refuse(place: Expr, extent: Expr, dimension: int, shape: str) -> None:
-    """IndexOutOfRange for an index that is known not to be inside."""
+    """Raises `IndexOutOfRange` for an index that is known to be out of range."""
     value, n = index.constant_value(place), index.constant_value(extent)
     if value is not None and (value < 0 or (n is not None and value >= n)):
         raise IndexOutOfRange(complaint(f"index {value} is out of range for dimension {dimension} of {shape}"))
 
 
 def _parts(array: Array, key: Any, from_end: bool) -> list[Any]:
-    """The selection in each dimension, the new ones included."""
+    """Returns the selection in each dimension, new dimensions included."""
     keys = [part for k in (key if is_sequence_key(key) else (key,)) for part in _unmasked(k)]
     used = sum(1 for k in keys if k is not None and k is not Ellipsis)
     ellipses = sum(1 for k in keys if k is Ellipsis)
@@ -252,7 +255,7 @@ def _is_mask(key: Any) -> bool:
 
 
 def _unmasked(key: Any) -> list[Any]:
-    """A mask as the arrays of the indices where it holds; any other key alone."""
+    """Returns a mask as the arrays of the indices where it holds; any other key alone."""
     if not _is_mask(key):
         return [key]
     mask = lift(np.asarray(key) if isinstance(key, list) else key)
@@ -292,7 +295,7 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
 
 
 def _fitting(take: _Take, extent: Expr) -> _Take:
-    """The indices of a mask, once its size is found to be that of the dimension, where data decides one of them."""
+    """Returns the indices of a mask, with a check that its size is that of the dimension where one of the two depends on data."""
     size, trace = take.size, current()
     if size is None or trace.facts.equal(size, extent) or not (decided_by_data(size) or decided_by_data(extent)):
         return take
@@ -303,7 +306,7 @@ def _fitting(take: _Take, extent: Expr) -> _Take:
 
 
 def _from_end(value: Array, extent: Expr) -> Array:
-    """A constant index array with its negative entries counted from the end; others as they are."""
+    """Returns a constant index array with its negative entries counted from the end; other arrays unchanged."""
     if not isinstance(value.node, Constant) or value.node.dtype.kind != "i":
         return value
     known = value.node.data.array
@@ -316,7 +319,7 @@ def _from_end(value: Array, extent: Expr) -> Array:
 
 
 def _listed(key: list[Any], extent: Expr, from_end: bool) -> Array:
-    """The index array of a list of integers and traced scalars, nested at will; its negative literals count from the end."""
+    """Returns the index array of a nested list of integers and traced scalars; its negative literals count from the end."""
     if all(isinstance(k, int) for k in key) or not key:
         return lift(np.asarray(key, None if key else np.int64))
 
@@ -339,7 +342,7 @@ def _literal(value: int, extent: Expr, from_end: bool) -> _Drop:
 
 
 class Chosen:
-    """One dimension of a selection: the index `start` alone (extent None), or start + step · i for i below extent."""
+    """One dimension of a selection: the index `start` alone (extent None), or the indices start + step · i for i below extent."""
 
     __slots__ = ("extent", "start", "step")
 
@@ -348,7 +351,7 @@ class Chosen:
 
 
 def selection(array: Array, key: Any) -> list[Chosen] | None:
-    """The selection of `array.at[key]`, dimension by dimension; None if arrays of indices select."""
+    """Returns the selection of `array.at[key]`, dimension by dimension; None where index arrays, or slices that need a check, select."""
     chosen: list[Chosen] = []
     for part in _parts(array, key, True):
         if isinstance(part, _Drop):

@@ -1,7 +1,7 @@
-"""Arrays put together and moved along their axes: `concat`, `stack`, `roll`, `shift`, `pad`. Index-space moves, as in `moves`.
+"""Joining arrays and moving elements along their axes: `concat`, `stack`, `roll`, `shift`, `pad`; index-space moves, as in `moves`.
 
-Where a place may belong to one of several operands, the body selects between loads whose indices are clamped into their array, so
-that the side not chosen reads something harmless (nothing is defined for an empty operand: it is never chosen).
+Where an index may belong to one of several operands, the body selects between loads whose indices are clamped to their array, so that the
+load that is not selected stays in range (an empty operand is never selected, and its load has no defined value).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Join = TypeVar("Join", bound=Callable[..., Any])
 
 
 def array_by_array(join: Join) -> Join:
-    """The join for structures too: tuples, records or complex numbers of one kind are joined array by array."""
+    """Decorates a join for structures too: tuples, records or complex numbers of one kind are joined array by array."""
 
     @functools.wraps(join)
     def whole(arrays: Any, *arguments: Any, **options: Any) -> Any:
@@ -58,9 +58,9 @@ def array_by_array(join: Join) -> Join:
 @without_out
 @array_by_array
 def concat(arrays: Any, axis: int | None = 0, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
-    """Arrays one after the other along `axis`, flattened first for None; `dtype`, or the type that they have together.
+    """Arrays one after the other along `axis`, flattened first for None; in `dtype`, or in their common type.
 
-    `arrays` is a sequence of arrays or lists of one rank, whose sizes along other axes agree. ShapeError for ranks that differ.
+    `arrays` is a sequence of arrays or lists of one rank, whose sizes along other axes agree. Raises `ShapeError` where the ranks differ.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.concat([a, b])).interpret(np.array([3, 1, 2]), np.array([7, 8]))
@@ -116,7 +116,7 @@ def concat(arrays: Any, axis: int | None = 0, *, dtype: DTypeLike | None = None,
 
 
 def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[Array], list[Expr]]:
-    """Parts known to be empty are left out: nothing is ever read from them."""
+    """Returns the parts and their first indices without the parts known to be empty, which are never read."""
     kept = [k for k, part in enumerate(parts) if index.constant_value(part.extents[place]) != 0] or [0]
     return [parts[k] for k in kept], [starts[k] for k in kept]
 
@@ -124,7 +124,7 @@ def _nonempty(parts: list[Array], starts: list[Expr], place: int) -> tuple[list[
 @without_out
 @array_by_array
 def stack(arrays: Any, axis: int = 0, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
-    """Arrays (or scalars) of one shape along a new axis; of `dtype`, or the type that they have together.
+    """Arrays (or scalars) of one shape along a new axis; in `dtype`, or in their common type.
 
     Example:
         >>> rd.algorithm(lambda a: rd.stack([a, a + 10])).interpret(np.array([3, 1, 2]))
@@ -159,13 +159,13 @@ def _of_type(parts: list[Any], dtype: Any) -> list[Any]:
 
 
 def broadcast_free(part: Array, places: tuple[Expr, ...]) -> Expr:
-    """The element of an array (or the scalar itself) at `places`."""
+    """Returns the element of an array (or the scalar itself) at `places`."""
     return part.node if part.ndim == 0 else load(part.node, places)
 
 
 @leaf_by_leaf
 def roll(a: Any, shift: Any, axis: Axes = None, *, name: str | None = None) -> Array:
-    """Elements moved by `shift` along `axis`, those that fall off coming in at the other end; NumPy's `roll`.
+    """The elements moved cyclically by `shift` along `axis`, or in the flattened array for None, as in NumPy.
 
     Example:
         >>> rd.algorithm(lambda a: rd.roll(a, 1)).interpret(np.array([3, 1, 2]))
@@ -194,7 +194,7 @@ def roll(a: Any, shift: Any, axis: Axes = None, *, name: str | None = None) -> A
 
 
 def _turned(step: Any, extent: Expr) -> Expr:
-    """By how much to roll: a traced number below the size, so that no difference with it overflows."""
+    """Returns the offset of a roll; a traced number is reduced modulo the size, so that no difference with it overflows."""
     if (
         isinstance(step, Array)
         and step.weak in (STRONG, WEAK)
@@ -218,7 +218,7 @@ def _offset(step: Any) -> Expr:
 
 
 def shift(a: Any, k: Any, fill: Any = 0, *, axis: int = 0, name: str | None = None) -> Array:
-    """Elements moved by k along `axis` (towards higher indices for positive k); `fill` comes in.
+    """The elements moved by `k` along `axis`, towards higher indices for positive `k`; the free places hold `fill`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.shift(a, 1, fill=9)).interpret(np.array([3, 1, 2]))
@@ -243,7 +243,7 @@ def _shifted(array: Array, by: Expr, fill: Any, axis: int, name: str | None) -> 
 def pad(
     array: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0, *, name: str | None = None
 ) -> Array:
-    """The array with a border, NumPy's `pad`: `pad_width` is n, (before, after), or one such pair for each axis.
+    """The array with a border, as in NumPy: `pad_width` is n, (before, after), or one such pair for each axis.
 
     `mode`: "constant" (with `constant_values`), "edge", "reflect", "symmetric", "wrap", or any boundary of a stencil.
 
@@ -295,7 +295,8 @@ def _widths(width: Any, rank: int) -> list[tuple[int, int]]:
 
 
 def sequence(values: Any, what: str) -> list[Any]:
-    """The arrays that `what` joins: those of a list, or the rows of one array, whose number is known. TraceError for anything else."""
+    """Returns the arrays that `what` joins: those of a list, or the rows of one array of constant size; raises `TraceError` for other
+    values."""
     if isinstance(values, (Array, Complex)):
         if values.ndim == 0 or index.constant_value(values.extents[0]) is None:
             raise TraceError(complaint(f"{what} takes a list of arrays, not one array", remedy="[a, b] in brackets"))

@@ -1,4 +1,4 @@
-"""`rd.reduce_by_key`: folds of the values that have equal keys, where keys are any numbers, or several, that have an order."""
+"""`rd.reduce_by_key`: reductions of the values that have equal keys, where keys are numbers of any ordered type, or tuples of these."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ def reduce_by_key(
 def reduce_by_key(
     op: Callable[..., Any], neutral: Any, keys: Any, *values: Any, name: str | None = None
 ) -> tuple[Any, Any]:
-    """The distinct keys in increasing order, and for each of them `neutral` and its values, combined in order by the associative `op(x, y)`.
+    """Returns the distinct keys in increasing order, and for each `neutral` and its values combined, in order, by the associative `op(x,
+    y)`.
 
-    `keys` is an array of one dimension, or a tuple of arrays of one size, whose elements together are a key (compared as tuples are);
-    all NaN are one key, the last. `values` are arrays with as many elements as there are keys, scalars or rows; with several, operands
-    are tuples, as in `rd.reduce`. The number of distinct keys is decided by the data. Keys that are small integers need no sorting:
+    `keys` is an array of one dimension, or a tuple of arrays of one size, whose elements together are a key (compared as tuples are); all
+    NaN are one key, the last. `values` are arrays with as many elements as there are keys, scalars or rows; with several, operands are
+    tuples, as in `rd.reduce`. The number of distinct keys depends on data. Keys that are small integers need no sorting:
     `rd.reduce_by_index`.
 
-    Errors: TraceError without values, ShapeError for keys of several dimensions, DTypeError where `op` gives another type.
+    Raises `TraceError` without values, `ShapeError` for keys of several dimensions, `DTypeError` where `op` returns another type.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -97,7 +98,10 @@ def reduce_by_key(
 
 
 def _in_order(keys: Any, data: list[Any]) -> tuple[Any, list[Any]]:
-    """The keys in order, and the values with them: one array of scalars moves with the keys, as the places of others would."""
+    """Returns the keys in order, and the values in the same order.
+
+    A single array of scalars is sorted with the keys; otherwise the indices are, and the values are loaded at these.
+    """
     flat: list[Array] = leaves(tuple(data))
     if len(flat) == 1 and flat[0].ndim == 1:
         ordered, (values,) = sorted_with(keys, flat, False, WHAT)
@@ -107,6 +111,6 @@ def _in_order(keys: Any, data: list[Any]) -> tuple[Any, list[Any]]:
 
 
 def _taken(leaf: Array, order: Array) -> Array:
-    """The elements (or rows) in an order of their indices, which are none too large."""
+    """Returns the elements (or rows) at the indices in `order`, which are in range."""
     here = lambda i, *others: load(leaf.node, (load(order.node, (i,)), *others))
     return moved((*order.extents, *leaf.extents[1:]), here, weak=leaf.weak)

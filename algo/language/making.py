@@ -1,4 +1,4 @@
-"""Arrays made from nothing or from values: `array`, `iota`, `replicate`; and `zip`, `unzip` of arrays."""
+"""Arrays made from sizes or values: `array`, `iota`, `replicate`; and `zip`, `unzip` of arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def iota(n: Any, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """0, 1, …, n − 1. Without `dtype` it counts as i64 but takes a float operand's type.
+    """The integers 0, 1, …, n − 1. Without `dtype` their type is i64, but gives way to a float operand's type.
 
     Example:
         >>> @rd.algorithm
@@ -74,7 +74,7 @@ def zip(*arrays: Any) -> Zipped:
 
 
 def unzip(zipped: Any) -> tuple[Any, ...]:
-    """The arrays of a zipped array, as a tuple.
+    """The arrays of a zipped array, or of a tuple, as a tuple.
 
     Example:
         >>> rd.algorithm(lambda a: rd.unzip(rd.map(lambda v: (v, -v), a))).interpret(np.array([3, 1, 2]))
@@ -90,10 +90,10 @@ def unzip(zipped: Any) -> tuple[Any, ...]:
 def array(
     object: Any, dtype: DTypeLike | None = None, *, copy: Any = True, ndmin: int = 0, name: str | None = None
 ) -> Array:
-    """An array from NumPy (a constant of the program, copied) or from a list of scalars or arrays, nested at will.
+    """An array from NumPy (a constant of the program, copied) or from a nested list of scalars or arrays.
 
-    Its rank is at least `ndmin`, by dimensions of size 1 in front. `copy` is NumPy's: arrays are values, so nothing depends on it.
-    ShapeError for an empty list, DTypeError for a `dtype` that is none.
+    Its rank is at least `ndmin`, by leading dimensions of size 1. `copy` is NumPy's and has no effect, as arrays are values. Raises
+    `ShapeError` for an empty list, `DTypeError` where `dtype` is no element type.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -122,9 +122,9 @@ def array(
 
 
 def asarray(a: Any, dtype: DTypeLike | None = None, *, copy: Any = None, name: str | None = None) -> Array:
-    """`rd.array`: an array from NumPy or from a list, of `dtype` if one is given; a traced array is itself.
+    """The same as `rd.array`: an array from NumPy or from a list, in `dtype` if it is given; a traced array is returned unchanged.
 
-    Nothing depends on `copy`. ShapeError for an empty list, DTypeError for a `dtype` that is none.
+    `copy` has no effect. Raises `ShapeError` for an empty list, `DTypeError` where `dtype` is no element type.
 
     Example:
         >>> rd.algorithm(lambda a: rd.asarray([1.5, a])).interpret(np.float64(2))

@@ -1,7 +1,7 @@
-"""Index-space moves: arrays that hold the elements of others at other places. None is a stage of its own unless it is named.
+"""Index-space moves: arrays that hold the elements of others at other indices. A move is no stage of its own unless it is named.
 
-Each is a `Generate` of kind "move" whose body loads from its operand at canonical indices, so that consumers read straight through
-it. Sizes are NumPy's; what depends on sizes not known while tracing is worked out symbolically.
+Each is a `Generate` of kind "move" whose body loads from its operand at canonical indices, so that consumers load directly from the
+operand. Shapes are NumPy's; sizes that are not known while tracing are computed symbolically.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def moved(extents: Sequence[Expr], body: Any, name: str | None = None, weak: int = STRONG) -> Array:
-    """The array of that shape with `body(i, j, …)`, an expression, at every index."""
+    """Returns the array of that shape with the expression `body(i, j, …)` at every index."""
     axes = make_axes(extents)
     result = new_form(axes, (body(*(axis.var for axis in axes)),), "move", name)[0]
     return wrap(result, weak)
@@ -52,7 +52,7 @@ Move = TypeVar("Move", bound=Callable[..., Any])
 
 
 def leaf_by_leaf(move: Move) -> Move:
-    """The move for structures too: a tuple, a record or complex numbers are moved array by array."""
+    """Decorates a move for structures too: a tuple, a record or complex numbers are moved array by array."""
     signature = inspect.signature(move)
 
     @functools.wraps(move)
@@ -68,7 +68,7 @@ def leaf_by_leaf(move: Move) -> Move:
 
 
 def array_of(value: Any, what: str) -> Array:
-    """An operand of a move."""
+    """Returns the operand of a move as a traced array; raises `TraceError` for a tuple."""
     given = structure(value)
     if isinstance(given, tuple):
         raise TraceError(complaint(f"{what} of {kind_of(given)}", remedy="apply it to each array"))
@@ -76,7 +76,7 @@ def array_of(value: Any, what: str) -> Array:
 
 
 def named(value: Any, name: str) -> Any:
-    """The value as a stage of that name; structures leaf by leaf."""
+    """Returns the value as a stage of that name; structures leaf by leaf."""
     if isinstance(value, tuple):
         return map_leaves(lambda leaf: named(leaf, name), value)
     array = lift(value)
@@ -102,7 +102,7 @@ def _axes_of(axes: Any) -> Sequence[Any]:
 
 @leaf_by_leaf
 def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
-    """The axes in the order given; reversed without one.
+    """The array with its axes in the given order, by default reversed.
 
     Example:
         >>> rd.algorithm(lambda a: rd.transpose(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -124,7 +124,7 @@ def transpose(a: Any, axes: Any = None, *, name: str | None = None) -> Array:
 
 @leaf_by_leaf
 def swapaxes(a: Any, axis1: int, axis2: int, *, name: str | None = None) -> Array:
-    """Two axes exchanged.
+    """The array with two axes exchanged.
 
     Example:
         >>> rd.algorithm(lambda a: rd.swapaxes(a, 0, 1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -140,7 +140,7 @@ def swapaxes(a: Any, axis1: int, axis2: int, *, name: str | None = None) -> Arra
 
 
 def column_major(order: str) -> bool:
-    """Whether NumPy's `order` means the first index changing fastest; arrays are row-major, so "A" and "K" mean "C"."""
+    """Whether NumPy's `order` denotes column-major order; arrays are row-major, so "A" and "K" mean "C"."""
     if order not in ("C", "F", "A", "K"):
         raise TraceError(complaint(f"`order` is 'C' or 'F', not {order!r}"))
     return order == "F"
@@ -148,9 +148,10 @@ def column_major(order: str) -> bool:
 
 @leaf_by_leaf
 def reshape(a: Any, shape: Shape, order: str = "C", *, copy: Any = None, name: str | None = None) -> Array:
-    """The same elements in row-major order in another shape; one −1 is worked out. ShapeError where the counts cannot agree.
+    """The elements, in row-major order, in another shape; one −1 is computed. Raises `ShapeError` where the numbers of elements cannot
+    agree.
 
-    `order="F"`: in column-major order, of the array and of the result. `copy` is NumPy's: arrays are values, so nothing depends on it.
+    `order="F"`: column-major order, of the array and of the result. `copy` is NumPy's and has no effect, as arrays are values.
 
     Example:
         >>> rd.algorithm(lambda a: rd.reshape(a, (3, -1))).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -197,7 +198,7 @@ def reshape(a: Any, shape: Shape, order: str = "C", *, copy: Any = None, name: s
 
 
 def _counted(extents: Sequence[Expr], total: Expr) -> list[Expr]:
-    """The shape, one size of which is only there once the number of elements is found to be `total`, which data decides."""
+    """Returns the shape with a run-time check, in one of its sizes, that its number of elements is `total`, which depends on data."""
     holder = next((k for k, n in enumerate(extents) if index.constant_value(n) != 1), 0)
     wanted, own = _count(extents), extents[holder]
     holds = Op("eq", bool_, (total, wanted))
@@ -207,7 +208,8 @@ def _counted(extents: Sequence[Expr], total: Expr) -> list[Expr]:
 
 
 def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Indices in shape `old` of the element at `places` of shape `new`; runs of axes with equal counts are regrouped apart."""
+    """Returns the indices in shape `old` of the element at `places` of shape `new`; runs of axes with equal numbers of elements are
+    independent."""
     result: list[Expr] = []
     apart = _in_parts(old, new)
     if apart is not None:
@@ -246,9 +248,10 @@ def regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) 
 
 
 def _in_parts(old: Sequence[Expr], new: Sequence[Expr]) -> list[slice] | None:
-    """The axes of `new` into which each axis of `old` is cut, if each is cut into as many elements, or as many of whole parts as it holds.
+    """Returns the axes of `new` into which each axis of `old` is split; None where `new` is no such split.
 
-    No axis can have more elements then, so all have as many where the arrays have (`[h, w]` as `[h // 8, 8, w // 8, 8]`).
+    Each axis is split exactly, or into its size rounded down to a multiple of a constant. No axis has more elements than before, so where
+    the arrays have equally many, so do all axes (`[h, w]` as `[h // 8, 8, w // 8, 8]`).
     """
     runs, end = [], 0
     for n in old:
@@ -262,7 +265,7 @@ def _in_parts(old: Sequence[Expr], new: Sequence[Expr]) -> list[slice] | None:
 
 
 def _is_rounded_down(e: Expr, n: Expr) -> bool:
-    """Whether `e` is the largest multiple of a constant that is not above `n`."""
+    """Whether `e` is `n` rounded down to a multiple of a constant."""
     constant, terms = index.linear(e)
     if constant or len(terms) != 1:
         return False
@@ -302,7 +305,7 @@ def _count(extents: Sequence[Expr]) -> Expr:
 
 
 def _quotient(total: Expr, known: Expr) -> Expr:
-    """total / known, exactly where that shows; else rounded down."""
+    """Returns total / known, exactly where the division is evident, else rounded down; raises `ShapeError` for a division by 0."""
     value = index.constant_value(known)
     if value == 0:
         raise ShapeError(complaint("−1 beside a size of 0 in a reshape"))
@@ -345,7 +348,8 @@ def flatten(a: Any, *, name: str | None = None) -> Array:
 
 @leaf_by_leaf
 def expand_dims(a: Any, axis: SupportsIndex | tuple[SupportsIndex, ...], *, name: str | None = None) -> Array:
-    """Dimensions of size 1 that stand at `axis`, an int or a tuple, in the result. ShapeError for an axis that it does not have.
+    """The array with dimensions of size 1 at `axis`, an int or a tuple, of the result. Raises `ShapeError` for an axis that it does not
+    have.
 
     Example:
         >>> rd.algorithm(lambda a: rd.expand_dims(a, 0)).interpret(np.array([3, 1, 2]))
@@ -384,9 +388,9 @@ def broadcast_to(array: Any, shape: Shape, *, name: str | None = None) -> Array:
 
 
 def astype(x: Any, dtype: DTypeLike, *, copy: bool = True, name: str | None = None) -> Array:
-    """The elements converted to `dtype`: floats to integers truncate and saturate, NaN gives 0.
+    """The elements converted to `dtype`: floats to integers truncate and saturate, NaN becomes 0.
 
-    `copy` is NumPy's: arrays are values, so nothing depends on it. DTypeError for complex numbers as real ones.
+    `copy` is NumPy's and has no effect, as arrays are values. Raises `DTypeError` for complex numbers as real ones.
 
     Example:
         >>> rd.algorithm(lambda a: rd.astype(a, rd.i8)).interpret(np.array([1.7, -1.7, np.nan, 1e9]))
@@ -416,7 +420,7 @@ def _converted(x: Array, dtype: DType) -> Expr:
 
 
 def convert(dtype: DType, value: Any) -> Any:
-    """`rd.f32(x)`: a value of that type, strong from then on; an integer literal must fit."""
+    """Returns a value converted to a type, as `rd.f32(x)` does, and strong; an integer literal must fit."""
     given = structure(value)
     if isinstance(given, tuple):
         remedy = ".real, .imag or rd.abs" if isinstance(given, Complex) else "convert its parts"
@@ -431,7 +435,7 @@ DType.__call__ = border(DType.__call__)  # type: ignore[method-assign]
 
 
 def view(a: Any, dtype: DTypeLike, *, name: str | None = None) -> Array:
-    """The bits of the elements read as another type of the same width.
+    """The bits of the elements reinterpreted as another type of the same width.
 
     Example:
         >>> rd.algorithm(lambda a: rd.view(a, rd.i32)).interpret(np.array([1.0], np.float32))

@@ -1,4 +1,4 @@
-"""The types of parameters and of functions that many public names share, as checkers of types and editors show them."""
+"""Types of parameters and of functions that many public names share, as type checkers and editors show them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Axes: TypeAlias = "SupportsIndex | tuple[SupportsIndex, ...] | None"
 """An axis, several, or all of them."""
 
 Size: TypeAlias = "int | np.integer[Any] | Array"
-"""A number of elements: known while tracing, or a scalar of the algorithm."""
+"""A number of elements: an int known while tracing, or a traced scalar."""
 
 Shape: TypeAlias = "Size | Sequence[Size]"
-"""The size of each axis; that of the only one may stand alone."""
+"""The size of each axis; a single size stands for one axis."""
 
 
 class Unary(Protocol):
-    """A universal function of one number, as `rd.sqrt`: of the elements of arrays, which broadcast."""
+    """A universal function of one number, such as `rd.sqrt`, applied to the elements of arrays, which broadcast."""
 
     def __call__(
         self,
@@ -43,7 +43,7 @@ class Unary(Protocol):
 
 
 class Binary(Protocol):
-    """A universal function of two numbers, as `rd.add`: of the elements of arrays, which broadcast."""
+    """A universal function of two numbers, such as `rd.add`, applied to the elements of arrays, which broadcast."""
 
     def __call__(
         self,
@@ -59,7 +59,7 @@ class Binary(Protocol):
 
 
 class Ternary(Protocol):
-    """A universal function of three values, as `rd.where`: of the elements of arrays, which broadcast."""
+    """A universal function of three values, such as `rd.where`, applied to the elements of arrays, which broadcast."""
 
     def __call__(
         self,

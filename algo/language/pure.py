@@ -1,7 +1,7 @@
-"""NumPy's `out=` and `where=` in a language whose arrays do not change.
+"""NumPy's `out=` and `where=` in a language of immutable arrays.
 
-`out=` is accepted by name, so that it is answered with what to write. `where=` of a reduction is a mask: elements where it does not hold
-give way to the neutral element of the operation.
+`out=` is accepted by name, so that the error shows a remedy. `where=` of a reduction is a mask: elements where it does not hold are
+replaced by the neutral element of the operation.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def without_out(function: Function) -> Function:
-    """The function with NumPy's keyword `out`, which is refused: TraceError for anything but None."""
+    """Decorates a function with NumPy's keyword `out`, which raises `TraceError` for anything but None."""
     return _refusing(function, {"out": None})
 
 
 def universal(function: Function) -> Function:
-    """The function of elements with a ufunc's keywords: `dtype`, and `out` and `where`, which are refused unless they say nothing."""
+    """Decorates a function of elements with a ufunc's keywords: `dtype`, and `out` and `where`, which raise `TraceError` unless at their
+    defaults."""
     refused = {"out": None, "where": True}
     signature = inspect.signature(function)
     if "dtype" in signature.parameters:
@@ -63,7 +64,7 @@ def _refusing(function: Function, refused: dict[str, Any]) -> Function:
 
 
 def _with_options(signature: inspect.Signature, options: dict[str, Any]) -> inspect.Signature:
-    """The signature with keywords before its last, `name`."""
+    """Returns the signature with keywords added before its last parameter, `name`."""
     *before, name = signature.parameters.values()
     kind = inspect.Parameter.KEYWORD_ONLY
     added = [inspect.Parameter(key, kind, default=default) for key, default in options.items()]
@@ -71,7 +72,8 @@ def _with_options(signature: inspect.Signature, options: dict[str, Any]) -> insp
 
 
 def mask_over(where: Any, value: Any, what: str) -> Array:
-    """A mask broadcast to the shape of the elements that it selects; DTypeError, ShapeError where it is none of theirs."""
+    """Returns a mask broadcast to the shape of the elements that it selects; raises `DTypeError` or `ShapeError` where it does not fit
+    them."""
     mask = structure(where)
     if not isinstance(mask, Array) or mask.dtype is not bool_:
         got = mask.dtype if isinstance(mask, Array) else kind_of(mask)
@@ -81,7 +83,7 @@ def mask_over(where: Any, value: Any, what: str) -> Array:
 
 
 def taking_part(value: Any, where: Any, neutral: Callable[[DType], Any], what: str) -> Any:
-    """The elements where a mask holds, and the neutral element of their dtype elsewhere; all of them for `where=True`."""
+    """Returns the elements where a mask holds, and the neutral element of their dtype elsewhere; all elements for `where=True`."""
     if where is True:
         return value
     mask = mask_over(where, value, what)
@@ -90,6 +92,6 @@ def taking_part(value: Any, where: Any, neutral: Callable[[DType], Any], what: s
 
 
 def needs_initial(where: Any, initial: Any, what: str) -> None:
-    """TraceError for a mask over a reduction that has no value for no elements."""
+    """Raises `TraceError` for a mask without `initial` over a reduction that has no value for zero elements."""
     if where is not True and initial is None:
         raise TraceError(complaint(f"{what} with `where=`", why="no element may take part", remedy="initial= as well"))

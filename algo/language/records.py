@@ -1,8 +1,8 @@
 """Records: elements with named fields, `Vec = rd.record(x=rd.f32, y=rd.f32)`; an array of them is a structure of arrays.
 
-A record is a tuple that knows its fields, so every combinator takes it as it takes tuples: leaf by leaf. `v.x` reads a field, of an
-array of records the array of that field; `records[key]` indexes every field. Outside of algorithms an array of records is a dict of
-arrays, or a NumPy structured array, which is copied. Records with equal fields are one class.
+A record is a tuple with named fields, so every combinator takes it as it takes tuples: leaf by leaf. `v.x` reads a field, for an array of
+records the array of that field; `records[key]` indexes every field. Outside of algorithms an array of records is a dict of arrays, or a
+NumPy structured array, which is copied. Records with equal fields have one class.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from raido.algo.trace.value import Array
 
 
 class Record(NearAttributes, tuple):
-    """Base of all records. Build one with its fields by name or position: `Vec(x=1.0, y=0.0)`; literals take the field's dtype."""
+    """The base class of records, which are made from their fields by name or position: `Vec(x=1.0, y=0.0)`; literals take the field's
+    dtype."""
 
     __slots__ = ()
     _spoken = "record"
@@ -52,11 +53,11 @@ class Record(NearAttributes, tuple):
 
     @classmethod
     def _make(cls, parts: Iterable[Any]) -> Any:
-        """A record of values as they are."""
+        """Returns a record of values without conversion."""
         return tuple.__new__(cls, parts)
 
     def __class_getitem__(cls, shape: Any) -> Any:
-        """The type of an array of these records: `Vec["n"]`."""
+        """Returns the type of an array of these records: `Vec["n"]`."""
         return cls._make(kind[shape] for kind in cls._types)
 
     def __getitem__(self, key: Any) -> Any:
@@ -84,11 +85,11 @@ class Record(NearAttributes, tuple):
     __radd__ = __mul__ = __rmul__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
 
     def replace(self, **fields: Any) -> Any:
-        """The record with some fields changed."""
+        """Returns the record with some fields replaced."""
         return type(self)(**{**dict(zip(self._fields, self, strict=True)), **fields})
 
     def like(self, value: Any) -> Any:
-        """A value that is to stand among these records; TraceError where it is none."""
+        """Returns a value to be stored among these records; raises `TraceError` where it is no record."""
         if not isinstance(value, tuple):
             raise TraceError(complaint(f"{value!r} among records", remedy="a record with the same fields"))
         return value
@@ -105,26 +106,26 @@ class Record(NearAttributes, tuple):
 
     @property
     def at(self) -> RecordAt:
-        """`records.at[key].set(record)`: every field changed at the key."""
+        """The updates of these records: `records.at[key].set(record)` replaces every field at the key."""
         return RecordAt(self)
 
     def reshape(self, *shape: Any) -> Any:
-        """Every field in another shape."""
+        """Returns the records with every field in another shape."""
         return map_leaves(lambda leaf: leaf.reshape(*shape), self)
 
     def flatten(self) -> Any:
-        """Every field in one dimension, row-major."""
+        """Returns the records with every field in one dimension, row-major."""
         return map_leaves(lambda leaf: leaf.flatten(), self)
 
     @property
     def T(self) -> Any:
-        """Every field with its axes in reverse order."""
+        """The records with the axes of every field in reverse order."""
         return map_leaves(lambda leaf: leaf.T, self)
 
 
 @bordered
 class RecordAt(NearAttributes):
-    """`records.at`, waiting for its key, then for the value."""
+    """The form `records.at`, then `records.at[key]`, which an update completes."""
 
     __slots__ = ("key", "records")
     _spoken = "records.at[key]"
@@ -137,11 +138,11 @@ class RecordAt(NearAttributes):
         return RecordAt(self.records, key)
 
     def set(self, value: Any, *, name: str | None = None) -> Any:
-        """The records with `value` at the key."""
+        """Returns the records with `value` at the key."""
         return self._changed("set", value, name)
 
     def add(self, value: Any, *, name: str | None = None) -> Any:
-        """The records with `value` added at the key, field by field."""
+        """Returns the records with `value` added at the key, field by field."""
         return self._changed("add", value, name)
 
     def _changed(self, method: str, value: Any, name: str | None) -> Any:
@@ -150,10 +151,10 @@ class RecordAt(NearAttributes):
 
 
 def record(**fields: Any) -> Any:
-    """A class of records with these fields: dtypes, or other records.
+    """Returns a class of records with these fields: dtypes, or other records.
 
-    `Vec(x=…, y=…)` builds one inside an algorithm; DTypeError where a value has another dtype than its field. `Vec["n"]` is the type of an
-    array of them, `Vec` that of one, in annotations.
+    `Vec(x=…, y=…)` makes a record inside an algorithm, and raises `DTypeError` where a value has another dtype than its field. In
+    annotations `Vec["n"]` is the type of an array of records, `Vec` that of one.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -178,7 +179,7 @@ def record(**fields: Any) -> Any:
 
 
 def as_records(value: Any, does: str = "returns") -> Any:
-    """A result in which every dict is a record of its values, which becomes a dict again outside; or an argument, which an algorithm takes."""
+    """Returns a result, or an argument of an algorithm, in which every dict is a record of its values; outside, results are dicts again."""
     from raido.algo.trace.building import structure
 
     if isinstance(value, dict):
@@ -200,7 +201,7 @@ def as_records(value: Any, does: str = "returns") -> Any:
 
 @functools.cache
 def record_class(names: tuple[str, ...], types: tuple[Any, ...]) -> Any:
-    """The one class of records with these fields."""
+    """Returns a class of records with these fields; equal fields give the same class."""
     members: dict[str, Any] = {"__slots__": (), "_fields": names, "_types": types}
     for k, name in enumerate(names):
         members[name] = property(lambda self, k=k: tuple.__getitem__(self, k), doc=f"The field {name!r}.")
@@ -208,7 +209,7 @@ def record_class(names: tuple[str, ...], types: tuple[Any, ...]) -> Any:
 
 
 def _field(name: str, kind: Any, value: Any) -> Any:
-    """The value of a field, of its dtype; types and records stay as they are."""
+    """Returns the value of a field, converted to its dtype; types and records are unchanged."""
     from raido.algo.language.moves import convert
     from raido.algo.trace.building import structure
     from raido.algo.trace.promotion import takes

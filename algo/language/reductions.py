@@ -1,7 +1,7 @@
 """NumPy's reductions, `sum prod min max any all mean argmin argmax`, and matrix products, each one `Generate` around one `Reduce`.
 
-`axis` is None (all), an int or a tuple; `keepdims`, `dtype` and the widening of small integers are NumPy's. What has no neutral
-element (min, max, arg*) requires at least one element along the reduced axes, unless `initial=` is given.
+`axis` is None (all), an int or a tuple; `keepdims`, `dtype` and the widening of small integers are NumPy's. Reductions without a neutral
+element (min, max, arg*) require at least one element along the reduced axes, unless `initial=` is given.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _array(a: Any, what: str) -> Array:
 
 
 def _number_of(a: Any, dtype: Any) -> Any:
-    """Complex numbers to be summed, in the type wished for, and None for that; other values as they are, and the type."""
+    """Returns complex numbers converted to `dtype`, and None; for real numbers, the value unchanged, and the type that `dtype` denotes."""
     value, dtype = structure(a), None if dtype is None else read_dtype(dtype)
     if not isinstance(value, Complex) and not isinstance(dtype, ComplexType):
         return value, dtype
@@ -60,7 +60,7 @@ def _truths(a: Any) -> Any:
 
 
 def normal_axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """The axes meant by None, an int or a tuple, in increasing order."""
+    """Returns the axes denoted by None, an int or a tuple, in increasing order."""
     if axis is None:
         return tuple(range(rank))
     chosen = axis if isinstance(axis, tuple) else (axis,)
@@ -90,7 +90,7 @@ def _reduced(
 
         def whole(x: Array) -> Any:
             total = prepare(x)
-            if op is ufuncs.add:  # which begins with 0.0: no sum is -0.0
+            if op is ufuncs.add:  # a sum starts from 0.0, so it is never -0.0
                 total = ufuncs.add(Array(const(total.dtype, 0)), total)
             return finish(total) if finish else total
 
@@ -117,7 +117,7 @@ def _kept(result: Any, rank: int, axes: tuple[int, ...]) -> Any:
 
 
 def widened(dtype: DType) -> DType:
-    """The type in which NumPy sums elements of a type."""
+    """Returns the type in which NumPy sums elements of a type."""
     if dtype is bool_ or dtype.kind == "i":
         return i64
     return u64 if dtype.kind == "u" else dtype
@@ -145,7 +145,7 @@ def sum(
 ) -> Array:
     """The sum over `axis` (all axes for None). Booleans and small integers are summed in i64 or u64, floats in their own type.
 
-    `initial` is added to it; elements where the mask `where` does not hold, a bool_ array that broadcasts to `a`, take no part.
+    `initial` is added to it; elements where the mask `where`, a bool_ array that broadcasts to `a`, does not hold are left out.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -195,17 +195,17 @@ def prod(
 
 
 def lowest(dtype: DType) -> Any:
-    """The neutral element of max."""
+    """Returns the smallest value of a dtype (−∞ for floats), the neutral element of max."""
     return -math.inf if dtype.is_float else False if dtype is bool_ else int(np.iinfo(dtype.numpy).min)
 
 
 def highest(dtype: DType) -> Any:
-    """The neutral element of min."""
+    """Returns the largest value of a dtype (∞ for floats), the neutral element of min."""
     return math.inf if dtype.is_float else True if dtype is bool_ else int(np.iinfo(dtype.numpy).max)
 
 
 def not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
-    """Refuses axes without elements; the function gives a result after a check of those sizes that data decides."""
+    """Refuses axes that are provably empty; returns a function that adds a run-time check of the sizes that depend on data to a result."""
     unknown: list[Expr] = []
     for k in normal_axes(axis, a.ndim):
         extent = a.extents[k]
@@ -235,7 +235,7 @@ def min(
 ) -> Array:
     """The smallest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
 
-    A mask `where`, as of `rd.sum`, needs an `initial`, too.
+    A mask `where`, as in `rd.sum`, requires an `initial`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.min(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -259,7 +259,7 @@ def max(
 ) -> Array:
     """The largest element along `axis`; NaN if there is one. An empty axis is refused unless `initial` is given.
 
-    A mask `where`, as of `rd.sum`, needs an `initial`, too.
+    A mask `where`, as in `rd.sum`, requires an `initial`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.max(a, axis=1, keepdims=True)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -277,7 +277,7 @@ amin, amax = min, max
 
 @without_out
 def any(a: Any, axis: Axes = None, *, keepdims: bool = False, where: Any = True, name: str | None = None) -> Array:
-    """Whether some element along `axis` is not zero, of those where the mask `where` holds.
+    """Whether some element along `axis` is not zero, among those where the mask `where` holds.
 
     Example:
         >>> rd.algorithm(lambda a: rd.any(a > 5, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -289,7 +289,7 @@ def any(a: Any, axis: Axes = None, *, keepdims: bool = False, where: Any = True,
 
 @without_out
 def all(a: Any, axis: Axes = None, *, keepdims: bool = False, where: Any = True, name: str | None = None) -> Array:
-    """Whether every element along `axis` is not zero, of those where the mask `where` holds.
+    """Whether every element along `axis` is not zero, among those where the mask `where` holds.
 
     Example:
         >>> rd.algorithm(lambda a: rd.all(a > 1, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -309,9 +309,9 @@ def mean(
     where: Any = True,
     name: str | None = None,
 ) -> Array:
-    """The mean along `axis`: of integers in f64, of f16 and bf16 summed in f32. NaN for an empty axis.
+    """The mean along `axis`: integers are summed in f64, f16 and bf16 in f32. NaN for an empty axis.
 
-    Elements where the mask `where` does not hold, a bool_ array that broadcasts to `a`, take no part.
+    Elements where the mask `where`, a bool_ array that broadcasts to `a`, does not hold are left out.
 
     Example:
         >>> rd.algorithm(lambda a: rd.mean(a, axis=0)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -412,10 +412,10 @@ def _arg(
 
 @universal
 def matmul(x1: Any, x2: Any, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
-    """The matrix product, NumPy's `@`: axes `y`, `x` and reduction axis `r`; leading dimensions broadcast. Never widens.
+    """The matrix product, NumPy's `@`: axes `y`, `x` and reduction axis `r`; leading dimensions broadcast. Types are never widened.
 
-    `dtype` is the type in which factors are multiplied and products summed, and that of the result, such as f32 for factors of bf16.
-    ShapeError when the inner sizes provably differ.
+    `dtype` is the type in which factors are multiplied and products summed, and that of the result, such as f32 for factors of bf16. Raises
+    `ShapeError` where the inner sizes provably differ.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -474,7 +474,7 @@ def _complex_product(z: Complex, axis: Any, keepdims: bool, initial: Complex | N
 
 
 def _complex_matmul(a: Any, b: Any, name: str | None) -> Any:
-    """The product of complex matrices from products of their parts; a real one has no second part."""
+    """Returns the product of complex matrices from the products of their parts; a real matrix has no imaginary part."""
     for value in (a, b):
         if isinstance(value, tuple) and not isinstance(value, Complex):
             raise TraceError(complaint("rd.matmul of a tuple of arrays"))

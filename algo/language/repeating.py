@@ -1,7 +1,7 @@
 """`rd.repeat`: every element several times, the same number for all or one for each (Futhark's `expand`).
 
-With a count for each element, the result's size is decided by the data. Which element stands at a place is the number of elements that
-end at or before it: prefix sums of the counts give the ends, a histogram of these and its prefix sums the elements.
+With a count for each element, the size of the result depends on data. The index of the element at a place is the number of elements whose
+copies end at or before it: prefix sums of the counts give the ends, and prefix sums of a histogram of the ends the indices.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from raido.algo.trace.whole_numbers import same_bits
 
 
 def repeat(a: Any, counts: Any = None, axis: int | None = 0, *, repeats: Any = None, name: str | None = None) -> Array:
-    """Every element along `axis` as often as `counts` says, in order: an int, or an integer array with one for each.
+    """The elements along `axis`, each as often as `counts` says, in order: an int, or an integer array with one count for each.
 
-    `axis=None` flattens the array first; `repeats` is NumPy's name of `counts`. A tuple of arrays is repeated array by array.
-    SizeMismatch for a negative count, when the program runs.
+    `axis=None` flattens the array first; `repeats` is NumPy's name of `counts`. A tuple of arrays is repeated array by array. A negative
+    count raises `SizeMismatch` when the program runs.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -84,15 +84,18 @@ def repeat(a: Any, counts: Any = None, axis: int | None = 0, *, repeats: Any = N
 
 
 def _total(counts: Array) -> Expr:
-    """Their sum as a size. One that 64 bits cannot hold stops where they still can: sums from 0 on that stop are associative."""
-    most = LARGEST_ARRAY - 1  # twice that is a number of 64 bits
+    """Returns the sum of the counts as a size, which faults where no array is as large.
+
+    Partial sums saturate within 64 bits: saturating sums of numbers that are not negative are associative.
+    """
+    most = LARGEST_ARRAY - 1  # twice this fits 64 bits
     total = reduce(lambda a, b: minimum(a + b, most), 0, counts).node
     holds = Op("le", bool_, (total, const(i64, LARGEST_SIZE)))
     return counted(checked(total, holds, "total", (total,)), None)
 
 
 def _read(array: Array, along: int, extent: Expr, source: Any, name: str | None) -> Array:
-    """The array with dimension `along` of that extent, read at `source` of the index there."""
+    """Returns the array with dimension `along` of that extent, read at `source` of the index there."""
     extents = [*array.extents[:along], extent, *array.extents[along + 1 :]]
     body = lambda *p: load(array.node, (*p[:along], source(p[along]), *p[along + 1 :]))
     return moved(extents, body, name, array.weak)

@@ -1,7 +1,7 @@
 """`rd.reduce` with an operator that mixes the elements of its rows: products of matrices, the longest of some vectors.
 
-Rows of few elements of constant size become as many scalars of one `Reduce`, which schedules like any other. Larger ones are folded in
-order by a loop whose state is the row: associativity allows it, and the work inside each step is still parallel.
+Rows of few elements of constant size become as many scalars of one `Reduce`, which is scheduled like any other. Larger ones are folded in
+order by a loop whose state is the row: the operator is associative, and the work inside each iteration is still parallel.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def reduce_rows(
     name: str | None,
     names: Sequence[str] | None,
 ) -> Any:
-    """The elements of `value`, a structure of arrays, along `axis`, combined by `op`; what follows the axis belongs to the element."""
+    """Combines the elements of `value`, a structure of arrays, along `axis` by `op`; the dimensions behind the axis belong to the element."""
     shapes = small_shapes(value, axis)
     if shapes is not None:
         return _in_registers(op, neutral, value, axis, shapes, commutative, name, names)
@@ -53,7 +53,7 @@ def reduce_rows(
 
 
 def small_shapes(value: Any, axis: int) -> list[tuple[int, ...]] | None:
-    """The shapes of the rows behind an axis, where they are few scalars altogether."""
+    """Returns the shapes of the rows behind an axis; None where they are not constant or have more than `MOST` scalars in all."""
     shapes = [small_shape(leaf.extents[axis + 1 :]) for leaf in leaves(value)]
     known = [shape for shape in shapes if shape is not None]
     few = len(known) == len(shapes) and sum(len(list(places_of(shape))) for shape in known) <= MOST
@@ -90,9 +90,10 @@ def scalar_operator(
     front: list[Var],
     what: str,
 ) -> tuple[tuple[Any, ...], ...]:
-    """An operator on rows of known shapes as one on their scalars: `left, right, combine, neutral, values` of a `Reduce` or a `Scan`.
+    """Returns an operator on rows of known shapes as one on their scalars: `left, right, combine, neutral, values` of a `Reduce` or a
+    `Scan`.
 
-    `front` are the variables of the leading axes, the one that is combined along last.
+    `front` are the variables of the leading axes; the last is the axis that is combined.
     """
     values: list[Expr] = []
     sides: list[list[Any]] = [[], []]
@@ -118,7 +119,7 @@ def scalar_operator(
 
 
 def assembled(parts: list[Array], shape: tuple[int, ...], own: Sequence[Any]) -> Array:
-    """The array whose rows have these arrays (or scalars) as their elements."""
+    """Returns the array whose rows have these arrays (or scalars) as their elements."""
 
     def body(*places: Expr) -> Expr:
         outer = places[: len(own)]
@@ -143,7 +144,7 @@ def _in_order(op: Callable[..., Any], neutral: Any, value: Any, axis: int, name:
 
 
 def checked_operator(op: Callable[..., Any], value: Any, axis: int, what: str) -> Callable[[Any, Any], Any]:
-    """The operator, whose results have the types and shapes of the elements."""
+    """Returns the operator with its results checked and converted to the structure, types and shapes of the elements."""
 
     def operator(x: Any, y: Any) -> Any:
         combined = fitted(call(op, x, y), value, f"the result of the operator of {what}")
@@ -179,7 +180,7 @@ def _fitted(result: Array, leaf: Array, axis: int, what: str) -> Array:
 
 
 def start_of(neutral: Any, value: Any, axis: int) -> Any:
-    """`neutral` as an element: broadcast, in the elements' types."""
+    """Returns `neutral` as an element: broadcast, in the elements' types."""
     given = fitted(neutral, value, "`neutral`", to_all=True)
     if not same_nesting(given, value):
         raise TraceError(complaint("`neutral` has another structure than the elements"))

@@ -1,7 +1,7 @@
 """`rd.scan` with an operator that mixes the elements of its rows: prefix products of matrices.
 
 Rows of few elements of constant size become as many scalars of one `Scan`. Larger ones are combined one after the other, by a loop that
-writes each prefix into its place.
+writes each prefix into the result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def scan_rows(
     name: str | None,
     names: Sequence[str] | None,
 ) -> Any:
-    """The prefixes of `value`, a structure of arrays, along `axis`; what follows the axis belongs to the element."""
+    """Returns the prefixes of `value`, a structure of arrays, along `axis`; the dimensions behind the axis belong to the element."""
     shapes = small_shapes(value, axis)
     if shapes is None:
         return _in_order(op, neutral, value, axis, exclusive, name)

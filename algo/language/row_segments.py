@@ -1,7 +1,7 @@
 """`rd.segmented_reduce` and `rd.segmented_scan` with an operator that mixes the elements of its rows: products of matrices.
 
-Rows of few elements of constant size become as many scalars. Larger ones are combined one after the other: each segment by a loop of
-its own, or, where every prefix is wanted, all elements by one loop that starts again where a segment begins.
+Rows of few elements of constant size become as many scalars. Larger ones are combined one after the other: for a reduction, by a loop for
+each segment; for a scan, by one loop over all elements that restarts at the beginning of each segment.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def segment_rows(
     name: str | None,
     names: Sequence[str] | None,
 ) -> Any:
-    """A fold, or the prefixes, of every segment of `value`, a structure of arrays of rows."""
+    """Returns the reduction, or the prefixes, of every segment of `value`, a structure of arrays of rows."""
     shapes = small_shapes(value, 0)
     if shapes is None:
         in_order = _prefixes_in_order if prefixes else _folds_in_order
@@ -70,7 +70,7 @@ def _folds_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets: A
         begin = checked(begin, holds, "offsets", details)
         part = map_leaves(lambda leaf: get_item(leaf, slice(Array(begin), Array(end))), value)
         rows = reduce_rows(op, neutral, part, 0, commutative=False, name=name, names=None)
-        # Whoever makes the result looks at the offsets, where there are no segments too.
+        # The result checks the offsets itself, so that they are checked for zero segments, too.
         look = lambda e: Array(checked(e.node, holds, "offsets", details))
         return map_leaves(lambda leaf: elementwise(look, leaf), rows)
 
@@ -84,7 +84,7 @@ def _prefixes_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets
     count = Array(flat[0].extents[0], COUNTER)
     operator = checked_operator(op, value, 0, "rd.segmented_scan")
     first = start_of(neutral, value, 0)
-    number = segmented_scan(add, 0, replicate(count, 1), offsets)  # within its segment, from 1; 0 in none
+    number = segmented_scan(add, 0, replicate(count, 1), offsets)  # position in its segment, from 1; 0 outside of all
 
     def step(i: Array, state: Any) -> Any:
         before, prefixes = state

@@ -1,7 +1,7 @@
 """`rd.reduce_by_index` with an operator that mixes the elements of its rows: the longest vector of each bin.
 
-Rows of few elements of constant size become as many arrays of bins. Larger ones are combined one after the other, by a loop that
-updates a row in each iteration.
+Rows of few elements of constant size become as many arrays of bins. Larger ones are combined one after the other, by a loop that updates
+one row in each iteration.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def update_rows(
     values: Sequence[Expr],
     name: str | None,
 ) -> Any:
-    """`dest`, a structure of arrays, with the rows at `places` combined with `values`, which are elements at the variables of `own`.
+    """Returns `dest`, a structure of arrays, with the rows at `places` combined with `values`, expressions over the variables of `own`.
 
     `places` are indices of the leading dimensions of `dest`; the last axes are those of the row.
     """
@@ -59,7 +59,7 @@ def update_rows(
 
 
 def _at(e: Expr, axes: Sequence[Axis], places: Sequence[Expr]) -> Expr:
-    """An expression over some axes, at these indices."""
+    """Returns an expression over some axes with these indices substituted."""
     return substitute(e, {axis.var: place for axis, place in zip(axes, places, strict=True)})
 
 

@@ -62,14 +62,14 @@ def scan(
     name: str | None = None,
     axes: Sequence[str] | None = None,
 ) -> Any:
-    """Along `axis`, at i: `neutral` and the elements 0 … i, combined in order by the associative `op(x, y)`.
+    """The prefixes along `axis`: at i, `neutral` and the elements 0 … i, combined in order by the associative `op(x, y)`.
 
-    The shape and the dtypes are those of the arrays. `exclusive`: the elements 0 … i − 1, so that the first result is `neutral`, which
-    takes part whether or not it is neutral. Leading dimensions are mapped over, trailing ones belong to the element. An `op` on rows
-    that mixes their elements is combined in registers where rows are small and of constant size (2 × 2 matrices), else one row after
-    the other. With k arrays, operands, `neutral` and the result are k-tuples: `op((a, b), (c, d))`. DTypeError when `op` returns
-    another type than it takes; ShapeError for an axis there is not. `axes`: the names of the stage's axes for schedules, outermost first,
-    one for each dimension.
+    The shape and the dtypes are those of the arrays. `exclusive`: the elements 0 … i − 1, so that the first result is `neutral`, which is
+    combined whether or not it is neutral. Leading dimensions are mapped over, trailing ones belong to the element. An `op` on rows that
+    mixes their elements is combined in registers where rows are small and of constant size (2 × 2 matrices), else one row after the other.
+    With k arrays, operands, `neutral` and the result are k-tuples: `op((a, b), (c, d))`. Raises `DTypeError` where `op` returns another
+    type than it takes, `ShapeError` for an axis out of range. `axes` names the stage's axes for schedules, outermost first, one for each
+    dimension.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -104,7 +104,7 @@ def _scan(
     name: str | None,
     axes: Sequence[str] | None,
 ) -> Any:
-    """Prefixes with an operator that works on each element of a row by itself; else `RowsMixed`."""
+    """Returns the prefixes with an operator that treats each element of a row independently; raises `RowsMixed` for other operators."""
     shapes = {leaf.extents[along + 1 :] for leaf in leaves(value)}
     if len(shapes) > 1 and len({len(shape) for shape in shapes}) > 1:
         raise RowsMixed(complaint("rd.scan over elements of different shapes"))
@@ -121,7 +121,7 @@ def _scan(
 
 
 def operands(arrays: Sequence[Any], what: str) -> tuple[Any, tuple[Any, ...]]:
-    """The arrays of a combinator as one structure, and the shape that they all have."""
+    """Returns the arrays of a combinator as one structure, and their common shape."""
     value = whole_operand(arrays, what)
     flat: list[Array] = leaves(value)
     first = flat[0]
@@ -135,7 +135,7 @@ def operands(arrays: Sequence[Any], what: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def whole_operand(arrays: Sequence[Any], what: str) -> Any:
-    """The arrays of a combinator as one structure."""
+    """Returns the arrays of a combinator as one structure."""
     given = [structure(a) for a in arrays]
     value = given[0] if len(given) == 1 else tuple(given)
     if not leaves(value) or any(leaf.ndim == 0 for leaf in leaves(value)):

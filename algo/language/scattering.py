@@ -1,7 +1,7 @@
-"""`rd.reduce_by_index`, `rd.bincount` and `rd.scatter`: arrays with elements combined with, or replaced by, values at given places.
+"""`rd.reduce_by_index`, `rd.bincount` and `rd.scatter`: arrays with elements combined with, or replaced by, values at given indices.
 
-Each is one `Update`. Indices are an integer array, or a tuple of them for the leading dimensions of `dest`; what dimensions are left
-are rows, which the values then have too. An index that is negative or too large is ignored.
+Each is one `Update`. Indices are an integer array, or a tuple of them for the leading dimensions of `dest`; the remaining dimensions are
+rows, which the values then have too. An index that is negative or too large is ignored.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from raido.algo.trace.weak import each_weakness, strengthened, weakness_of
 def reduce_by_index(
     dest: Any, op: Callable[[Any, Any], Value], neutral: Any, index: Any, *values: Any, name: str | None = None
 ) -> Value:
-    """`dest` with `dest[index[i]] = op(dest[index[i]], values[i])` for every i; a histogram, with any operator.
+    """Returns `dest` with `dest[index[i]] = op(dest[index[i]], values[i])` for every i; a histogram, with any operator.
 
     `op` is associative and commutative, and `neutral` is neutral for it, at least beside the values that occur (`n` for the minimum of
-    numbers below n). `index` is an integer array (any rank), or a tuple of them
-    for the leading dimensions of `dest`; an index out of range is ignored. Values are elements or, where `dest` has more
-    dimensions, rows; they have the shape of `index` followed by that of a row, or broadcast to it, and the dtype of `dest`.
-    With a tuple of arrays as `dest`, `neutral` and the operands of `op` are tuples too. Results have the shapes of `dest`.
+    numbers below n). `index` is an integer array (any rank), or a tuple of them for the leading dimensions of `dest`; an index out of range
+    is ignored. Values are elements or, where `dest` has more dimensions, rows; they have the shape of `index` followed by that of a row, or
+    broadcast to it, and the dtype of `dest`. With a tuple of arrays as `dest`, `neutral` and the operands of `op` are tuples too. Results
+    have the shapes of `dest`.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -78,9 +78,10 @@ def reduce_by_index(
 def bincount(
     index: Any, length: Any = None, weights: Any = None, minlength: Any = 0, *, name: str | None = None
 ) -> Array:
-    """How often each of 0 … length − 1 occurs in an integer array of any rank, as i64; or the sums of the `weights` there, in their dtype.
+    """The number of occurrences of each of 0 … length − 1 in an integer array of any rank, as i64; or the sums of its `weights`, in their
+    dtype.
 
-    Elements that are negative or too large are ignored. Without `length`, data decides it, as in NumPy: one more than the largest
+    Elements that are negative or too large are ignored. Without `length`, it depends on data, as in NumPy: one more than the largest
     element, and at least `minlength`.
 
     Example:
@@ -112,7 +113,7 @@ def bincount(
 
 
 def _bins(places: Array, length: Any, minlength: Any) -> Any:
-    """The number of bins of `rd.bincount`: what was given, or one more than the largest of the places."""
+    """Returns the number of bins of `rd.bincount`: `length`, or one more than the largest of the places, and at least `minlength`."""
     if length is None:
         return maximum(reductions.max(astype(places, i64), initial=-1) + 1, minlength)
     if not isinstance(minlength, int) or minlength:
@@ -127,10 +128,10 @@ def _bins(places: Array, length: Any, minlength: Any) -> Any:
 
 
 def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *, name: str | None = None) -> Array:
-    """`dest` with `dest[index[i]] = values[i]`; where an index occurs more than once, the last value wins.
+    """Returns `dest` with `dest[index[i]] = values[i]`; where an index occurs more than once, the last value wins.
 
-    `index`, `values` and tuples of arrays as for `rd.reduce_by_index`: an index out of range is ignored. `unique_indices=True` promises
-    that no index within range occurs twice: then the order of writing does not matter, and a broken promise gives any of the values.
+    `index`, `values` and tuples of arrays are as for `rd.reduce_by_index`: an index out of range is ignored. `unique_indices=True` promises
+    that no index in range occurs twice: the order of writes then does not matter, and a broken promise stores any of the values.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -151,7 +152,8 @@ def scatter(dest: Any, index: Any, values: Any, unique_indices: bool = False, *,
 def _operands(
     dest: Any, index: Any, values: Sequence[Any], what: str
 ) -> tuple[Any, list[Array], tuple[Axis, ...], tuple[Expr, ...], tuple[Axis, ...], tuple[Expr, ...], list[int]]:
-    """`dest` and its leaves, the axes of an update, the place it writes, its axes that are rows, its values, and how weak results are."""
+    """Returns `dest` and its leaves, the axes of an update, its indices, its axes that are rows, its values, and the weakness of each
+    result."""
     trace = current()
     given = structure(dest)
     flat: list[Array] = leaves(given)
@@ -187,7 +189,7 @@ def _operands(
 
 
 def _met(dest: Array, value: Array) -> Array:
-    """A weak array in the type of the strong values that are to stand in it; others as they are."""
+    """Returns a weak array in the type of the strong values to be stored in it; other arrays unchanged."""
     meets = dest.weak != STRONG and value.weak == STRONG and takes(dest, value.dtype)
     return strengthened(dest, value.dtype) if meets else dest
 
@@ -202,7 +204,7 @@ def _index(value: Any, what: str) -> Array:
 
 
 def _fitting(value: Array, dest: Array, extents: list[Expr], what: str) -> list[Expr]:
-    """The shape of the places, where a value fits it; DTypeError, ShapeError where it does not."""
+    """Returns the shape of the places, joined with that of a value; raises `DTypeError` or `ShapeError` where the value does not fit."""
     if not takes(value, dest.dtype):
         raise DTypeError(
             complaint(

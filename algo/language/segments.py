@@ -1,4 +1,4 @@
-"""`rd.segmented_reduce` and `rd.segmented_scan`: folds and prefixes of consecutive segments of an array, as one `Segmented`."""
+"""`rd.segmented_reduce` and `rd.segmented_scan`: reductions and prefixes of consecutive segments of an array, as one `Segmented`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ def segmented_reduce(
     name: str | None = None,
     axes: Sequence[str] | None = None,
 ) -> Value:
-    """For every segment s, `neutral` and the values offsets[s] … offsets[s + 1] − 1, combined in order by the associative `op(x, y)`.
+    """The reduction of every segment s: `neutral` and the values offsets[s] … offsets[s + 1] − 1, combined in order by the associative
+    `op(x, y)`.
 
-    `offsets` is an integer array with one element more than there are segments; it may not decrease and lies in 0 … n, which is
-    checked, of a lone offset too: IndexOutOfRange. `values` is an array or a tuple of arrays of one shape; trailing dimensions belong to the
-    element. An empty segment gives `neutral`, which takes part. `axes`: the names of the axes of `values` for schedules, outermost first;
-    that of the segments is `s` instead of the first.
+    `offsets` is an integer array with one element more than there are segments; it may not decrease and lies in 0 … n, which is checked,
+    also for a single offset without segments: a violation raises `IndexOutOfRange`. `values` is an array or a tuple of arrays of one shape;
+    trailing dimensions belong to the element. An empty segment gives `neutral`, which is combined. `axes` names the axes of `values` for
+    schedules, outermost first; the axis of the segments is `s` instead of the first.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -59,7 +60,7 @@ def segmented_scan(
 ) -> Value:
     """The inclusive prefixes of every segment, from `neutral`; arguments as for `rd.segmented_reduce`.
 
-    The result has the shape of `values`; elements that are in no segment become `neutral`. `axes` names the axes of the result.
+    The result has the shape of `values`; elements in no segment become `neutral`. `axes` names the axes of the result.
 
     Example:
         >>> import numpy as np, raido as rd

@@ -1,6 +1,6 @@
-"""Slices of one dimension: literal and size bounds clamp as NumPy's do, bounds that data decides are checked.
+"""Slices of one dimension: literal and size bounds clamp as NumPy's do, bounds that depend on data are checked.
 
-A slice between traced bounds has a size that data decides, unless its length is a size: `a[i : i + 4]` has four elements, each of which
+A slice between traced bounds has a size that depends on data, unless its length is a size: `a[i : i + 4]` has four elements, each of which
 is then checked by itself.
 """
 
@@ -26,7 +26,7 @@ from raido.algo.trace.whole_numbers import FAR, same_bits
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Range:
-    """A dimension read at start + step · i for i below extent; `safe` where that is known to be inside."""
+    """The indices start + step · i for i below extent of a dimension; `safe` where they are known to be in range."""
 
     extent: Expr
     start: Expr
@@ -35,7 +35,7 @@ class Range:
 
 
 def read_slice(key: slice, n: Expr) -> Range:
-    """The range of a slice in a dimension of size `n`."""
+    """Returns the range of a slice in a dimension of size `n`."""
     step = 1 if key.step is None else _plain_step(key.step)
     traced = [bound for bound in (key.start, key.stop) if isinstance(bound, Array) and not is_size(index_value(bound))]
     if traced and step < 0:
@@ -56,7 +56,7 @@ def read_slice(key: slice, n: Expr) -> Range:
 
 
 def _between(start: Expr, stop: Expr, n: Expr, step: int, traced: list[Expr]) -> Range:
-    """Between bounds of which those that are traced must lie in 0 … n."""
+    """Returns the range between bounds, with a check that the traced ones lie in 0 … n."""
     facts = current().facts
     stop = stop if stop in traced else index.minimum(n, stop)
     tests = [Op("ge", bool_, (bound, const(i64, 0))) for bound in traced if not facts.nonnegative(bound)]
@@ -95,7 +95,7 @@ def _plain_step(step: Any) -> int:
 
 
 def _raw_bound(bound: Any, n: Expr) -> Expr:
-    """A bound as NumPy counts it, from the end where a literal is negative; not yet clamped."""
+    """Returns a bound counted as in NumPy, from the end where a literal is negative; not yet clamped."""
     if isinstance(bound, Array):
         return index_value(bound)
     value = max(-FAR, min(FAR, plain_int(bound, "the bound of a slice")))
@@ -103,13 +103,13 @@ def _raw_bound(bound: Any, n: Expr) -> Expr:
 
 
 def _bound(bound: Any, n: Expr) -> Expr:
-    """A bound, at least 0 where that is not left to a check."""
+    """Returns a bound clamped to at least 0, unless it is checked at run time."""
     raw = _raw_bound(bound, n)
     return index.maximum(raw, 0) if is_size(raw) else raw
 
 
 def index_value(value: Array) -> Expr:
-    """A scalar index as an i64 expression."""
+    """Returns a scalar index as an i64 expression; raises `DTypeError` for other values."""
     if value.ndim or not value.dtype.is_integer:
         raise DTypeError(
             complaint(

@@ -1,6 +1,6 @@
 """`rd.sort` and `rd.argsort`: stable orders, as one `Sort`. NaN comes last, −0.0 equals 0.0, False comes before True.
 
-Complex numbers are sorted as NumPy sorts them, though they have no order: by real, then imaginary part, after a key that says which is NaN.
+Complex numbers, which have no order, are sorted as in NumPy: by a key that tells which part is NaN, then the real, then the imaginary part.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ def sort(
     descending: Any = None,
     name: str | None = None,
 ) -> Any:
-    """The elements along `axis` in increasing, or for `descending=True` decreasing, order; equal ones keep theirs. None: of all, flattened.
+    """The elements along `axis`, or of the flattened array for None, in increasing order, or in decreasing order for `descending=True`;
+    stable.
 
-    A tuple of arrays of one shape is sorted as tuples are, by the first array, then the second, and so on. Shapes and dtypes stay.
-    NaN comes last in both orders. `kind` and `stable` are NumPy's: the order is always stable.
+    A tuple of arrays of one shape is sorted as tuples are, by the first array, then the second, and so on. Shapes and dtypes stay. NaN
+    comes last in both orders. `kind` and `stable` are NumPy's and have no effect: equal elements always keep their order.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -80,9 +81,10 @@ def argsort(
     descending: Any = None,
     name: str | None = None,
 ) -> Array:
-    """The indices (i64) along `axis` that put the elements in increasing, or for `descending=True` decreasing, order.
+    """The indices (i64) along `axis` that put the elements in increasing order, or in decreasing order for `descending=True`.
 
-    Those of equal elements increase, and those of NaN come last, in both orders. `kind` and `stable` are NumPy's: the order is always stable.
+    In both orders, the indices of equal elements increase, and those of NaN come last. `kind` and `stable` are NumPy's and have no effect:
+    the order is always stable.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -100,7 +102,8 @@ def argsort(
 
 
 def sorted_with(a: Any, carried: Sequence[Array], places: bool, what: str) -> tuple[Any, list[Array]]:
-    """A structure of rank 1 in order, and arrays whose elements move with its own; the places where these stood come last, if wanted."""
+    """Returns a structure of rank 1 in order, and the `carried` arrays in the same order; with `places`, the former indices as a last
+    array."""
     keyed = with_keys(a)
     value, along, own, nodes = sortable(keyed, 0, what)
     with current().deeper():
@@ -112,12 +115,13 @@ def sorted_with(a: Any, carried: Sequence[Array], places: bool, what: str) -> tu
 
 
 def _mirrored(value: Any) -> Any:
-    """The structure with numbers in the opposite order, NaN still NaN: −x of floats, ~x of integers and booleans; its own inverse."""
+    """Returns the structure with numbers in the opposite order, NaN still NaN: −x of floats, ~x of integers and booleans; its own inverse."""
     return map_leaves(lambda leaf: negative(leaf) if leaf.dtype.is_float else invert(leaf), value)
 
 
 def with_keys(value: Any) -> Any:
-    """A structure with a key before the parts of complex numbers: 0, 1 for a NaN in the imaginary part alone, 2 in the real, 3 in both."""
+    """Returns a structure with a key before the parts of complex numbers: 0, 1 for a NaN in the imaginary part alone, 2 in the real, 3 in
+    both."""
     if isinstance(value, Complex):
         key = lambda re, im: astype(isnan(re), u8) * 2 + astype(isnan(im), u8)
         return (elementwise(key, [value.real, value.imag]), value.real, value.imag)
@@ -125,7 +129,7 @@ def with_keys(value: Any) -> Any:
 
 
 def without_keys(like: Any, value: Any) -> Any:
-    """A sorted structure without the keys of complex numbers; `like` is one that never had any."""
+    """Returns a sorted structure without the keys of complex numbers, in the nesting of `like`, which has no keys."""
     if isinstance(like, Complex):
         return Complex._make(value[1:])
     if not isinstance(like, tuple):
@@ -134,7 +138,7 @@ def without_keys(like: Any, value: Any) -> Any:
 
 
 def sortable(a: Any, axis: int | None, what: str) -> tuple[Any, int, tuple[Any, ...], tuple[Expr, ...]]:
-    """The arrays as a structure, the axis to sort along, all axes, and the values there."""
+    """Returns the arrays as a structure, the axis to sort along, all axes, and the values at their variables."""
     value, extents = operands((a,), what)
     if axis is None:
         value = map_leaves(flatten, value)

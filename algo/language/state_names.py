@@ -1,4 +1,4 @@
-"""The names that a loop's body gives to the parts of its state, for messages: `m` in `lambda i, m: …`; `s[1]`, or what `a, b = s` says."""
+"""Names of the parts of a loop's state, taken from its body, for messages: `m` in `lambda i, m: …`; `s[1]`, or the names in `a, b = s`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Target: TypeAlias = "str | list[Target]"
 
 
 def state_names(body: Callable[..., Any], state: Any) -> list[str]:
-    """A name for each array of a state, in order; none where the body is no function of Python's, and none of their own in raido's bodies."""
+    """Returns a name for each array of a state, in order; none where the body is no Python function, a common one for raido's own bodies."""
     code = getattr(body, "__code__", None)
     if code is None or not code.co_argcount:
         return []
@@ -26,7 +26,7 @@ def state_names(body: Callable[..., Any], state: Any) -> list[str]:
 
 
 def _names_of_parts(target: Target, name: str, value: Any) -> Iterator[str]:
-    """The names of a value's parts, as an assignment has them; `name`: what the value is called where it has none."""
+    """Yields the names of a value's parts, from the target of an assignment; `name` is the value's own name where the target has none."""
     if isinstance(target, str):
         name = target
     if not isinstance(value, tuple) or is_number(value):
@@ -41,7 +41,7 @@ def _names_of_parts(target: Target, name: str, value: Any) -> Iterator[str]:
 
 
 def _unpacked(code: Any, name: str) -> Target:
-    """The left side of the first assignment `a, b = name` in some code."""
+    """Returns the left side of the first assignment `a, b = name` in some code; empty where there is none."""
     instructions = list(dis.get_instructions(code))
     for k, (before, here) in enumerate(pairwise(instructions)):
         if here.opname == "UNPACK_SEQUENCE" and before.opname.startswith("LOAD_") and before.argval == name:
@@ -55,7 +55,8 @@ def _target(stores: Iterator[str | int]) -> Target:
 
 
 def _stores(instructions: Sequence[dis.Instruction]) -> Iterator[str | int]:
-    """The names in which values are stored, one after the other, and how many a tuple among them has. Python 3.13 stores two at once."""
+    """Yields the names that successive instructions store to, and the length of each tuple unpacked among them. Python 3.13 stores two at
+    once."""
     for each in instructions:
         if each.opname == "UNPACK_SEQUENCE":
             yield int(each.argval)

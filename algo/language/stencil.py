@@ -1,8 +1,8 @@
-"""`rd.stencil`: a function of the neighbourhood of every element, with a rule for what lies outside.
+"""`rd.stencil`: a function of the neighbourhood of every element, with a rule for elements outside of the array.
 
-The neighbourhood is what the function touches: a window hands out loads at constant offsets. A tap that does not move along an
-axis needs no boundary there, so the index is left plain; the other indices carry the boundary as one operation on (index, size),
-from which lowering finds interior and borders by interval analysis.
+The neighbourhood consists of the elements that the function reads: a window returns loads at constant offsets. A tap without an offset
+along an axis needs no boundary there, and its index is left plain; other indices carry the boundary as one operation on (index, size), from
+which lowering finds interior and borders by interval analysis.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from raido.algo.trace.value import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fill:
-    """`rd.constant(v)`: outside the array, the value is v."""
+    """The boundary `rd.constant(v)`: outside the array, the value is v."""
 
     value: Any
 
@@ -73,7 +73,7 @@ MODES = {
 
 
 def boundaries(boundary: Any, rank: int, extra: tuple[str, ...] = ("valid",)) -> list[Any]:
-    """The rule for each axis: the name of a boundary operation, "valid", or a `Fill`."""
+    """Returns the rule for each axis: the name of a boundary operation, "valid", or a `Fill`."""
     rules = list(boundary) if isinstance(boundary, tuple) else [boundary] * rank
     if len(rules) != rank:
         raise ShapeError(complaint(f"{len(rules)} boundaries for {rank} axes"))
@@ -92,7 +92,7 @@ def boundaries(boundary: Any, rank: int, extra: tuple[str, ...] = ("valid",)) ->
 
 
 def for_leaves(boundary: Any, value: Any) -> list[Any]:
-    """The boundary for each array of a structure: a constant stands for all, a complex one for the parts of complex numbers."""
+    """Returns the boundary for each array of a structure: a constant serves for all, a complex one for the parts of complex numbers."""
     if isinstance(boundary, tuple):
         count = len(leaves(value))
         columns = [for_leaves(rule, value) for rule in boundary]
@@ -109,7 +109,10 @@ def load_with_boundary(
     safe: Sequence[bool],
     extents: Sequence[Expr] | None = None,
 ) -> Expr:
-    """An element at indices that may lie outside, unless `safe`, brought in or replaced by its axis's rule; `extents` are the array's."""
+    """Returns the element at indices that may be out of range, unless `safe`: clamped, wrapped or replaced by the rule of each axis.
+
+    `extents` are the array's sizes, by default those of its shape.
+    """
     places: list[Expr] = []
     value: Expr | None = None
     inside: Expr | None = None
@@ -195,7 +198,7 @@ class Window(NearAttributes):
         return Array(node, self.array.weak)
 
     def refuse(self, *operands: Any) -> NoReturn:
-        """TraceError: the window is used as a value."""
+        """Raises `TraceError`: the window is used as a value."""
         here = f"p[{', '.join('0' * len(self.base))}]"
         raise TraceError(
             complaint("a window is used as a value", why="it is no array", remedy=f"{here}, its element at an offset")
@@ -267,12 +270,12 @@ def stencil(
     name: str | None = None,
     axes: Sequence[str] | None = None,
 ) -> Value:
-    """`f(p, q, …)` at every index, where `p[dy, dx]` is the element of the first array dy rows and dx columns away.
+    """Applies `f(p, q, …)` at every index, where `p[dy, dx]` is the element of the first array dy rows and dx columns away.
 
     `boundary`: "clamp", "wrap", "mirror" (or "reflect", as NumPy calls it), "symmetric", "valid" (only where the whole neighbourhood is
-    inside) or `rd.constant(v)`; a tuple gives one per axis. `invariant` arrays arrive after the windows as plain elements. `stride` keeps
-    every stride-th position (a tuple: per axis). The arrays have one shape. A tuple result is one stage. `axes`: the names of the
-    stage's axes for schedules, outermost first, one for each dimension.
+    inside) or `rd.constant(v)`; a tuple gives one per axis. `invariant` arrays are passed after the windows, as plain elements. `stride`
+    keeps every stride-th position (a tuple: per axis). The arrays have one shape. A tuple result is one stage. `axes` names the stage's
+    axes for schedules, outermost first, one for each dimension.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -320,7 +323,7 @@ def _moved(leaf: Array, values: dict[Any, Expr]) -> Any:
 
 
 def _of_one_shape(given: list[Any]) -> list[Any]:
-    """The arrays of a stencil, once they are found to have one shape, which data may decide."""
+    """Returns the arrays of a stencil with one shape, with checks where sizes depend on data."""
     first, *others = [leaf for value in given for leaf in leaves(value)]
     sizes = list(first.extents)
     for other in others:
@@ -337,7 +340,10 @@ def _of_one_shape(given: list[Any]) -> list[Any]:
 
 
 def _invariants(fixed: list[Any], first: Array, base: list[Any]) -> tuple[list[Any], Any]:
-    """The plain elements, at the window's centre; arrays of the result's shape are read at the result's index, known later."""
+    """Returns the elements of the invariants, and a function that gives their late indices once the result's axes are known.
+
+    An invariant of the arrays' shape is read at the window's centre; others have the result's shape and are read at the result's index.
+    """
     waiting = [fresh(f"out{k}") for k in range(first.ndim)]
     for var, extent in zip(waiting, first.extents, strict=True):
         current().range(var, extent)
@@ -367,7 +373,7 @@ def _invariants(fixed: list[Any], first: Array, base: list[Any]) -> tuple[list[A
 def _domain(
     first: Array, rules: list[Any], strides: list[int], low: list[Any], high: list[Any], names: Sequence[str] | None
 ) -> tuple[tuple[Axis, ...], list[Expr]]:
-    """The axes of the result, and the place in the input of each of their values."""
+    """Returns the axes of the result, and the index of the window's centre in the input as an expression of each."""
     extents: list[Expr] = []
     for extent, rule, step, a, b in zip(first.extents, rules, strides, low, high, strict=True):
         positions = extent

@@ -1,7 +1,7 @@
 """NumPy's universal functions under `rd`, on scalars and, element by element with broadcasting, on arrays.
 
-Names, argument order and result types are NumPy's, with the promotion of the contract; `rd.fma`, `rd.rsqrt`, `rd.erf`, `rd.erfc`,
-`rd.clz`, `rd.ctz` and `rd.popcount` have no NumPy counterpart of that name. Operators on traced values come here too.
+Names, argument order and result types are NumPy's, with the promotion of the contract; `rd.fma`, `rd.rsqrt`, `rd.erf`, `rd.erfc`, `rd.clz`,
+`rd.ctz` and `rd.popcount` have no NumPy counterpart of that name. Operators on traced values use these functions too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Three: TypeAlias = Callable[[Any, Any, Any], Any]
 
 
 def is_operand(value: Any) -> bool:
-    """Whether a value may stand beside a traced one in an expression."""
+    """Whether a value may be an operand beside a traced one."""
     return isinstance(
         value, (Array, Complex, bool, int, float, complex, np.ndarray, np.generic, list, dict, set, str, bytes)
     )
@@ -51,7 +51,7 @@ def _define(name: str, function: Two, doc: str, *aliases: str) -> Binary: ...
 @overload
 def _define(name: str, function: Three, doc: str, *aliases: str) -> Ternary: ...
 def _define(name: str, function: Function, doc: str, *aliases: str) -> Any:
-    """A function on scalars as a public one on scalars and arrays; constants alone need no algorithm around them."""
+    """Returns a function on scalars as a public one on scalars and arrays; on constants alone it also works outside of algorithms."""
     parameters = _PARAMETERS.get(name) or _NUMBERED[len(inspect.signature(function).parameters)]
     is_numpys = isinstance(getattr(np, name, None), np.ufunc)
 
@@ -88,7 +88,7 @@ def _define(name: str, function: Function, doc: str, *aliases: str) -> Any:
 
 
 def _refused_method(name: str, method: str) -> Function:
-    """A method that NumPy's universal functions of two operands have: a call of it raises TraceError, which names raido's form."""
+    """Returns a method of NumPy's universal functions of two operands that raises `TraceError`, with raido's form as the remedy."""
 
     @border
     def refuse(*_: Any, **__: Any) -> NoReturn:
@@ -104,7 +104,7 @@ OPTIONS = {"out": None, "where": True, "dtype": None}  # of a ufunc, with their 
 
 
 def _signature(names: Sequence[str], is_numpys: bool) -> inspect.Signature:
-    """NumPy's signature of a ufunc: operands by position, its options; and the name of the stage."""
+    """Returns NumPy's signature of a ufunc, operands by position and its options, and the name of the stage."""
     kinds = inspect.Parameter
     options = [kinds(own, kinds.KEYWORD_ONLY, default=default) for own, default in OPTIONS.items()]
     named = kinds("name", kinds.KEYWORD_ONLY, default=None, annotation="str | None")
@@ -113,7 +113,7 @@ def _signature(names: Sequence[str], is_numpys: bool) -> inspect.Signature:
 
 
 def refuse_out(out: Any, name: str, where: Any = True) -> None:
-    """TraceError for an `out` that is not None, and for a mask `where`, which leaves elements of `out` as they were."""
+    """Raises `TraceError` for an `out` that is not None, and for a mask `where`, which would leave elements of `out` unchanged."""
     if where is not True:
         remedy = f"rd.where(mask, rd.{name}(…), otherwise)"
         why = "the elements of no array stay where the mask does not hold: arrays are values, which do not change"
@@ -125,9 +125,9 @@ def refuse_out(out: Any, name: str, where: Any = True) -> None:
 
 
 def computed_as(dtype: DTypeLike, function: Function, values: Sequence[Any], **options: Any) -> Any:
-    """A function of numbers computed in one type, which operands are converted to and the result has.
+    """The result of `function` on operands converted to `dtype`, which is the dtype of the result, too.
 
-    DTypeError for an operand of a higher kind (a float for an integer type), or where the result has another type.
+    Raises `DTypeError` for an operand of a higher kind (a float for an integer dtype), or where the result has another dtype.
     """
     from raido.algo.language.moves import astype
 
@@ -268,7 +268,7 @@ def _reciprocal(a: Array) -> Array:
 
 
 def _scaled(numerator: float, denominator: float) -> One:
-    """A multiplication by a quotient taken in the type, f16 and bf16 in f32: NumPy's, to the last bit."""
+    """Returns a multiplication by a quotient that is computed in the type (f16 and bf16 in f32), to match NumPy's to the last bit."""
 
     def scale(a: Array) -> Array:
         dtype = scalars.float_type_for(a.dtype, a.weak)
@@ -339,9 +339,9 @@ def clip(
     max: Any = None,
     name: str | None = None,
 ) -> Array:
-    """`minimum(maximum(a, a_min), a_max)`; a bound that is None is left out. Shapes broadcast; the type is the common one.
+    """Limits elements to a range: `minimum(maximum(a, a_min), a_max)`; a bound that is None is left out.
 
-    The bounds may be called `min` and `max`, too.
+    Shapes broadcast; the type is the common one. The bounds may also be called `min` and `max`.
     """
     refuse_out(out, "clip")
     low, high = a_min if min is None else min, a_max if max is None else max
@@ -355,7 +355,7 @@ def clip(
 
 
 def round(a: Any, decimals: int = 0, out: None = None, *, name: str | None = None) -> Array:
-    """Rounded to that many decimals, ties to even (NumPy's: scaled, `rint`, scaled back)."""
+    """The elements rounded to that many decimals, ties to even (as in NumPy: scaled, `rint`, scaled back)."""
     refuse_out(out, "round")
     if is_complex(a):
         parts = map_leaves(lambda part: round(part, decimals), complex_constant(a))

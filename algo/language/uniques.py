@@ -1,4 +1,4 @@
-"""`rd.unique`: the distinct elements of an array, or its distinct slices along an axis, in order, from one stable sort and a filter."""
+"""`rd.unique`: the distinct elements of an array, or its distinct slices along an axis, in order, by one stable sort and a filter."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ def unique(
 ) -> Any:
     """The distinct elements in increasing order; with `axis`, the distinct slices along it, in the order of their elements, first to last.
 
-    How many there are is decided by the data. All NaN count as one, unless `equal_nan` is False; in slices they always differ, as in
-    NumPy. With flags, a tuple with, in this order: where each first occurs (in the flattened array, or along the axis), which one each
-    element is (in the shape of `ar`) or each slice is, how often each occurs; all i64. `sorted` is NumPy's: the order is always this one.
+    Their number depends on data. All NaN count as one, unless `equal_nan` is False; in slices they always differ, as in NumPy. With flags,
+    the result is a tuple with, in this order, all i64: the index of each first occurrence (in the flattened array, or along the axis), the
+    number of the distinct element for each element (in the shape of `ar`) or slice, and the number of occurrences of each. `sorted` is
+    NumPy's and has no effect: the order is always this one.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -105,7 +106,7 @@ def unique(
 
 
 def elements_differ(ordered: Any, equal_nan: bool = True) -> Array:
-    """Whether each element differs from the one before it: of tuples, in any part. With `equal_nan`, NaN is the same as NaN."""
+    """Whether each element differs from its predecessor: of tuples, in any part. With `equal_nan`, NaN equals NaN."""
     if isinstance(ordered, tuple) and not isinstance(ordered, Complex):
         first, *others = (elements_differ(part, equal_nan) for part in parts_of(ordered))
         return functools.reduce(logical_or, others, first)
@@ -117,7 +118,7 @@ def elements_differ(ordered: Any, equal_nan: bool = True) -> Array:
 
 
 def _ordered_slices(array: Any, axis: int) -> tuple[Any, Array]:
-    """The slices along an axis in order, as rows, and where each stood: sorted by the last column first, each sort being stable."""
+    """Returns the slices along an axis in order, as rows, and their former indices, by stable sorts from the last column to the first."""
     front = transpose(array, [axis, *(k for k in range(array.ndim) if k != axis)])
     count, width = array.shape[axis], 1
     for k, size in enumerate(array.shape):
@@ -133,7 +134,7 @@ def _slices_differ(ordered: Any) -> Array:
 
 
 def _previous(ordered: Any) -> Any:
-    """At every place the element, or row, before it."""
+    """Returns the array with, at every index, the preceding element, or row; the first is its own predecessor."""
     before = lambda leaf: moved(
         leaf.extents, lambda i, *p: load(leaf.node, (index.maximum(index.sub(i, 1), 0), *p)), weak=leaf.weak
     )
@@ -141,7 +142,7 @@ def _previous(ordered: Any) -> Any:
 
 
 def _as_slices(rows: Any, like: Any, axis: int, name: str | None) -> Any:
-    """Rows as slices of an array along an axis."""
+    """Returns rows as slices of an array along an axis."""
     rest = [size for k, size in enumerate(like.shape) if k != axis]
     order = list(range(1, like.ndim))
     order.insert(axis, 0)

@@ -1,10 +1,10 @@
-"""`a.at[key].set(v)` and its like: a new array that differs from `a` at `key`.
+"""`a.at[key].set(v)` and the other updates: a new array that differs from `a` at `key`.
 
-Integers and slices make one `Generate`; arrays of indices, masks, slices whose bounds data decides and, over whole arrays, indices known
-only at run time make one `Update`, which changes the places it names and no others.
+Integers and slices make one `Generate`; arrays of indices, masks, slices whose bounds depend on data and, over whole arrays, indices known
+only at run time make one `Update`, which writes only the selected elements.
 
-The body of a `Generate` asks, at every index, whether it is one of the places: a comparison for an index, a range test for a slice.
-An index that is not provably inside is read through a checked load of 0, 1, …, n − 1, so that it fails as `a[i]` does.
+The body of a `Generate` tests at every index whether it is selected: a comparison for an index, a range test for a slice. An index that is
+not provably in range is read through a checked load of 0, 1, …, n − 1, so that it fails as `a[i]` does.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NEUTRAL: dict[Any, Callable[[Any], Any]] = {
 
 
 class At(Unfinished):
-    """`a.at`, waiting for its key."""
+    """The form `a.at`, which a key completes to `a.at[key]`."""
 
     __slots__ = ("array",)
     _spoken = "a.at"
@@ -63,7 +63,7 @@ class At(Unfinished):
     def __getitem__(self, key: Any) -> Changed:
         return Changed(self.array, key)
 
-    if not TYPE_CHECKING:  # an assignment is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that an assignment is an error for type checkers, too
 
         def __setitem__(self, key: Any, value: Any) -> None:
             raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
@@ -71,7 +71,7 @@ class At(Unfinished):
 
 @bordered
 class Changed(Unfinished):
-    """`a.at[key]`, waiting for what to do there."""
+    """The form `a.at[key]`, which an update completes."""
 
     __slots__ = ("array", "key")
     _spoken = "a.at[key]"
@@ -81,23 +81,23 @@ class Changed(Unfinished):
         self.array, self.key = array, key
 
     def set(self, value: Any, *, name: str | None = None) -> Array:
-        """The array with `value` (broadcast, of the array's dtype) at the key."""
+        """Returns the array with `value` (broadcast, of the array's dtype) at the key."""
         return _updated(self.array, self.key, value, None, name)
 
     def add(self, value: Any, *, name: str | None = None) -> Array:
-        """The array with `value` added at the key."""
+        """Returns the array with `value` added at the key."""
         return _updated(self.array, self.key, value, ufuncs.add, name)
 
     def multiply(self, value: Any, *, name: str | None = None) -> Array:
-        """The array multiplied by `value` at the key."""
+        """Returns the array multiplied by `value` at the key."""
         return _updated(self.array, self.key, value, ufuncs.multiply, name)
 
     def min(self, value: Any, *, name: str | None = None) -> Array:
-        """The smaller of the array and `value` at the key."""
+        """Returns the array with the smaller of its element and `value` at the key."""
         return _updated(self.array, self.key, value, ufuncs.minimum, name)
 
     def max(self, value: Any, *, name: str | None = None) -> Array:
-        """The larger of the array and `value` at the key."""
+        """Returns the array with the larger of its element and `value` at the key."""
         return _updated(self.array, self.key, value, ufuncs.maximum, name)
 
 
@@ -176,7 +176,7 @@ def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] |
 
 
 def _is_small(parts: list[Chosen], array: Array) -> bool:
-    """Whether an index known only at run time chooses one of many places, and slices beside it are whole: then few elements change."""
+    """Whether the key selects few elements: an index known only at run time selects one of many, and slices beside it are whole."""
     single = [part for part in parts if part.extent is None]
     whole = all(
         part.extent is None or (part.extent is n and part.step == 1)
@@ -186,7 +186,7 @@ def _is_small(parts: list[Chosen], array: Array) -> bool:
 
 
 def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any] | None, name: str | None) -> Array:
-    """The update at every index of `array[key]`, checked; of several values set at one place, the last wins."""
+    """Returns the update at every index of `array[key]`, checked; where a place is set more than once, the last value wins."""
     axes, places, safe, _ = placed(array, key)
     fitted = _fitted(new, [axis.extent for axis in axes])
     if fitted is None:
@@ -194,7 +194,7 @@ def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any]
         raise ShapeError(complaint(f"{describe(new.dtype, new.extents)} does not fit into {shapes}"))
     axes = tuple(Axis(axis.var, extent) for axis, extent in zip(axes, fitted, strict=True))
     value = broadcast_element(new, [axis.var for axis in axes]).node
-    axes = axes or make_axes([index.as_index(1)])  # one element: one step
+    axes = axes or make_axes([index.as_index(1)])  # one element: one iteration
     dest, indices, check = (array.node,), tuple(places), not all(safe)
     if operation is None:
         form = Update(dest, axes, indices, (), (), (), (), (value,), "set", check, "")
@@ -206,7 +206,8 @@ def _scattered(array: Array, key: Any, new: Array, operation: Callable[..., Any]
 
 
 def _fitted(new: Array, extents: Sequence[Expr]) -> list[Expr] | None:
-    """The sizes of the places chosen, those that data decides there only once the value's are found to be the same; None: it does not fit."""
+    """Returns the sizes of the selected places, with checks against the value's sizes where these depend on data; None where the value
+    cannot fit."""
     if new.ndim > len(extents):
         return None
     sizes = list(extents)
@@ -226,7 +227,7 @@ def _fitted(new: Array, extents: Sequence[Expr]) -> list[Expr] | None:
 def _once_fitting(
     axes: tuple[Axis, ...], slices: Sequence[bool], extents: Sequence[Expr], fitted: Sequence[Expr]
 ) -> tuple[Axis, ...]:
-    """The axes of the array; where a slice of one waits for a check of its value's size, so does the axis."""
+    """Returns the axes of the array; an axis whose slice has a run-time check of the value's size carries the check too."""
     pairs = iter(zip(extents, fitted, strict=True))
     own: list[Axis] = []
     for axis, sliced in zip(axes, slices, strict=True):
@@ -239,14 +240,14 @@ def _once_fitting(
 
 
 def _checked(place: Expr, extent: Expr) -> Expr:
-    """The index, checked to be below `extent`."""
+    """Returns the index with a check that it is below `extent`."""
     counting = moved([extent], lambda i: i).node
     assert isinstance(counting, Result)
     return load(counting, (place,), True)
 
 
 def _value_at(value: Array, places: list[Expr]) -> Expr:
-    """The new value for an index of the array; anything where the index is not one of the chosen."""
+    """Returns the new value for an index of the array; any value where the index is not selected."""
     if is_scalar(value):
         return value.node
     chosen: list[Expr] = []

@@ -1,1 +1,1 @@
-"""NumPy's other names, and JAX's, composed of the language, a family a file."""
+"""NumPy's further functions, and some of JAX's, composed of the language; one family of functions per file."""

@@ -1,4 +1,4 @@
-"""Arrays put together from several, taken apart, resized and trimmed, by NumPy's names, over `rd.concat` and slices."""
+"""NumPy's functions that join, take apart, resize and trim arrays, over `rd.concat` and slices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from raido.algo.trace.value import Array, size_value
 
 
 def append(arr: Any, values: Any, axis: int | None = None, *, name: str | None = None) -> Array:
-    """`values` behind the array along `axis`, both flattened for None. ShapeError for ranks or other sizes that differ.
+    """The array followed by `values` along `axis`; both are flattened for None. ShapeError for different ranks or other sizes that differ.
 
     Example:
         >>> rd.algorithm(lambda a: rd.append(a, [7, 8])).interpret(np.array([3, 1]))
@@ -34,7 +34,7 @@ def append(arr: Any, values: Any, axis: int | None = None, *, name: str | None =
 
 
 def block(arrays: Any, *, name: str | None = None) -> Array:
-    """Blocks put together: the innermost lists along the last axis, those around them along the one before, and so on.
+    """Blocks joined: the innermost lists along the last axis, the lists around them along the one before, and so on.
 
     Blocks of lower rank get leading dimensions of size 1. ShapeError for lists of different depths, or an empty one.
 
@@ -70,7 +70,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def broadcast_shapes(*args: Any) -> tuple[Any, ...]:
-    """The shape that arrays of these shapes take together; a dimension broadcasts where its size is the literal 1.
+    """The shape to which arrays of the given shapes broadcast; a dimension broadcasts where its size is the literal 1.
 
     Example:
         >>> rd.algorithm(lambda a: a + rd.sum(rd.array(rd.broadcast_shapes((2, 1), 3)))).interpret(np.array([1]))
@@ -82,7 +82,7 @@ def broadcast_shapes(*args: Any) -> tuple[Any, ...]:
 
 
 def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
-    """The arrays repeated along dimensions whose size is the literal 1, to the shape that they take together.
+    """The arrays broadcast to their common shape; a dimension broadcasts where its size is the literal 1.
 
     Example:
         >>> f = rd.algorithm(lambda a, b: rd.broadcast_arrays(a, b), a="i64[2]", b="i64[2, 1]")
@@ -100,7 +100,7 @@ def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
 
 @leaf_by_leaf
 def resize(a: Any, new_shape: Any, *, name: str | None = None) -> Array:
-    """The elements, row-major and as often as it takes, in another shape; zeros of an array without elements of known size 0.
+    """The elements in another shape, in row-major order, repeated as often as needed; zeros where the array is known to be empty.
 
     Example:
         >>> rd.algorithm(lambda a: rd.resize(a, (2, 3))).interpret(np.array([3, 1]))
@@ -119,7 +119,7 @@ def resize(a: Any, new_shape: Any, *, name: str | None = None) -> Array:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", *, name: str | None = None) -> Array:
-    """The line without the zeros at its front ("f"), its back ("b"), or both. Data decides its size.
+    """The line without the zeros at its front ("f"), its back ("b"), or both. The size of the result is decided by the data.
 
     Example:
         >>> rd.algorithm(lambda a: rd.trim_zeros(a)).interpret(np.array([0, 0, 3, 0, 1, 0]))
@@ -141,7 +141,7 @@ def trim_zeros(filt: Any, trim: str = "fb", *, name: str | None = None) -> Array
 def delete(arr: Any, obj: Any, axis: int | None = None, *, name: str | None = None) -> Array:
     """The array without the elements (slices) at `obj` along `axis`, of the flattened array for None: an int, a slice, a list or constants.
 
-    Along an axis whose size is known while tracing. TraceError for indices that are not, IndexOutOfRange for one that is not inside.
+    The size of the axis must be known while tracing. TraceError for traced indices, IndexOutOfRange for an index out of range.
 
     Example:
         >>> rd.algorithm(lambda a: rd.delete(a, [0, -1]), a="i64[4]").interpret(np.array([3, 1, 2, 5]))
@@ -158,9 +158,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, name: str | None = No
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None, *, name: str | None = None) -> Array:
-    """The array with `values` put in before the index `obj` along `axis`, an int; of the flattened array for None.
+    """The array with `values` inserted before the index `obj` along `axis`, an int; into the flattened array for None.
 
-    `values` is a scalar, or broadcasts to what stands there: slices of the array. In the dtype of the array.
+    `values` is a scalar, or broadcasts to slices of the array. The result has the dtype of the array.
 
     Example:
         >>> rd.algorithm(lambda a: rd.insert(a, 1, [7, 8]), a="i64[2]").interpret(np.array([3, 1]))
@@ -182,7 +182,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None, *, name: st
 
 
 def unstack(x: Any, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices along an axis whose size is known while tracing, as a tuple.
+    """The slices along an axis as a tuple; the size of the axis must be known while tracing.
 
     Example:
         >>> rd.algorithm(lambda a: rd.unstack(a, axis=1), a="i64[2, 2]").interpret(np.array([[1, 2], [3, 4]]))
@@ -193,7 +193,7 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def _known_line(value: Any, axis: int | None, what: str) -> tuple[Any, int, int]:
-    """An operand, the axis, and its size, which is known while tracing."""
+    """The operand (flattened for `axis=None`), its axis, and the size of that axis; ShapeError for a size unknown while tracing."""
     given = numbers_of(value, what)
     if axis is None:
         given, axis = flatten(given), 0

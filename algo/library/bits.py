@@ -1,4 +1,4 @@
-"""Truth values as the bits of bytes, and back: NumPy's `packbits` and `unpackbits`."""
+"""Bits packed into bytes and unpacked: NumPy's `packbits` and `unpackbits`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from raido.algo.trace.value import Array
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big", *, name: str | None = None) -> Array:
-    """Whether elements are not 0, eight to a byte (u8) along `axis`, of the flattened array for None; the last byte is filled up with 0.
+    """The bits "element is nonzero", eight to a byte (u8) along `axis`, of the flattened array for None; the last byte is padded with 0.
 
-    `bitorder`: the first of eight is the highest bit ("big") or the lowest ("little"). DTypeError for floats.
+    `bitorder`: the first of eight bits is the highest one ("big") or the lowest one ("little"). DTypeError for floats.
 
     Example:
         >>> rd.algorithm(lambda a: rd.packbits(a)).interpret(np.array([True, False, True]))
@@ -48,7 +48,8 @@ def unpackbits(
 ) -> Array:
     """The bits of bytes (u8) as elements 0 and 1 (u8) along `axis`, of the flattened array for None.
 
-    `count`: how many, further ones being 0; negative, how many less than there are. DTypeError for another type.
+    `count`: the number of bits in the result, padded with 0; negative, the number of bits left out at the end. DTypeError for another
+    dtype.
 
     Example:
         >>> rd.algorithm(lambda a: rd.unpackbits(a, count=3)).interpret(np.array([160], np.uint8))
@@ -71,7 +72,7 @@ def unpackbits(
 
 
 def _last(a: Any, axis: int | None, what: str, order: str) -> tuple[Array, int]:
-    """The array with the axis of the bits last, and where it stood."""
+    """The array with `axis` moved to the end (flattened for None), and the position of the axis."""
     given = numbers_of(a, what)
     if isinstance(given, Complex):
         raise DTypeError(complaint(f"{what} of complex numbers"))

@@ -1,7 +1,7 @@
 """Elements chosen by masks and functions, and arrays with some elements changed, by NumPy's names.
 
-NumPy's `put_along_axis` and `fill_diagonal` change their argument; here they give a new array, which takes the old one's memory where
-nobody reads that again.
+NumPy's `put_along_axis` and `fill_diagonal` change their argument; here they return a new array, which reuses the memory of the old one
+where that is not read again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from raido.algo.trace.value import Array
 
 @without_out
 def compress(condition: Any, a: Any, axis: int | None = None, *, name: str | None = None) -> Array:
-    """The elements (slices) along `axis`, of the flattened array for None, where a line of conditions holds, which may be shorter.
+    """The elements (slices) along `axis`, of the flattened array for None, where `condition` holds, a line that may be shorter than the
+    axis.
 
-    Data decides their number. ShapeError for conditions of more than one dimension.
+    The size of the result is decided by the data. ShapeError for a condition of more than one dimension.
 
     Example:
         >>> rd.algorithm(lambda a: rd.compress([True, False, True], a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -48,7 +49,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, name: str | Non
 
 
 def extract(condition: Any, arr: Any, *, name: str | None = None) -> Array:
-    """The elements of the flattened array where the flattened conditions hold: `arr[condition]`. Data decides their number.
+    """The elements of the flattened array where the flattened condition holds: `arr[condition]`. Their number is decided by the data.
 
     Example:
         >>> rd.algorithm(lambda a: rd.extract(a > 1, a)).interpret(np.array([3, 1, 2]))
@@ -59,9 +60,10 @@ def extract(condition: Any, arr: Any, *, name: str | None = None) -> Array:
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, name: str | None = None, **kw: Any) -> Array:
-    """At every element, the function, or the scalar, of the last condition that holds there; the extra function, or 0, where none does.
+    """At every element, the function, or the scalar, of the last condition that holds there; the extra function, or 0, where none holds.
 
-    Functions take elements, then `args` and `kw`; all are evaluated. Of the dtype of `x`. ShapeError where the numbers differ.
+    Functions take elements, then `args` and `kw`; all are evaluated. The result has the dtype of `x`. ShapeError where the number of
+    functions is neither that of conditions nor one more.
 
     Example:
         >>> rd.algorithm(lambda a: rd.piecewise(a, [a < 0, a >= 0], [lambda v: -v, 2])).interpret(np.array([-3, 1]))
@@ -85,7 +87,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, name: str | None
 
 
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Lines of indices that broadcast to a grid: `a[rd.ix_(rows, columns)]` are the elements where these rows and columns meet.
+    """Index lines that broadcast to a grid: `a[rd.ix_(rows, columns)]` are the elements at the crossings of these rows and columns.
 
     Example:
         >>> rd.algorithm(lambda a: a[rd.ix_([1, 0], [0, 2])]).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -103,7 +105,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, name: str | None = None, **kwargs: Any
 ) -> Array:
-    """`func1d` of every line along `axis`, with `args` and `kwargs` behind it; what dimensions it returns stand in place of the axis.
+    """The array of `func1d` of every line along `axis`, with `args` and `kwargs` after it; the dimensions of its result replace the axis.
 
     Example:
         >>> rd.algorithm(lambda a: rd.apply_along_axis(rd.cumsum, 0, a)).interpret(np.array([[1, 2], [3, 4]]))
@@ -123,7 +125,7 @@ def apply_along_axis(
 
 
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any, *, name: str | None = None) -> Array:
-    """`func(a, axis)` for each of `axes` in turn; a dimension that it drops stays, of size 1.
+    """The result of `func(a, axis)` for each of `axes` in turn; a dimension that it drops is kept with size 1.
 
     Example:
         >>> rd.algorithm(lambda a: rd.apply_over_axes(rd.sum, a, [0, 1])).interpret(np.array([[1, 2], [3, 4]]))
@@ -141,9 +143,9 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any, *, name: str | 
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, name: str | None = None) -> Array:
-    """The array with `values` where `indices` says along `axis`, as `rd.take_along_axis` reads it; a new one, unlike NumPy's.
+    """The array with `values` at `indices` along `axis`, the elements that `rd.take_along_axis` reads; a new array, unlike NumPy's.
 
-    Dimensions of `indices` and `values` broadcast. ShapeError for another rank, IndexOutOfRange for an index that is not inside.
+    Dimensions of `indices` and `values` broadcast. ShapeError for another rank, IndexOutOfRange for an index out of range.
 
     Example:
         >>> rd.algorithm(lambda a: rd.put_along_axis(a, rd.argmax(a, 1, keepdims=True), 0, 1)).interpret(np.array([[3, 1], [4, 6]]))
@@ -165,10 +167,10 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, *, nam
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, name: str | None = None) -> Array:
-    """The array with `val`, a scalar or a line that repeats, on its main diagonal; a new one, unlike NumPy's.
+    """The array with `val`, a scalar or a line that repeats, on its main diagonal; a new array, unlike NumPy's.
 
-    Of a matrix, or an array of higher rank of equal sizes. `wrap`: the diagonal of a tall matrix begins again below its end, after an
-    empty row.
+    The array is a matrix, or of higher rank with equal sizes. `wrap`: the diagonal of a tall matrix restarts below its end, after one
+    row without it.
 
     Example:
         >>> rd.algorithm(lambda a: rd.fill_diagonal(a, 0)).interpret(np.array([[1, 2], [3, 4]]))
@@ -194,6 +196,6 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, name: str | None = No
 
 
 def _fitted(values: Any, like: Any) -> Any:
-    """Values in the dtype of the array that they are to stand in."""
+    """The values converted to the dtype of `like`."""
     given = numbers_of(values, "values")
     return given if isinstance(given, tuple) else astype(given, like.dtype)

@@ -1,4 +1,4 @@
-"""NumPy's comparisons within a tolerance, of whole arrays, and the replacement of what is not finite."""
+"""NumPy's comparisons within a tolerance and of whole arrays, and the replacement of values that are not finite."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from raido.algo.trace.weak import as_weak
 def isclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False, *, name: str | None = None
 ) -> Array:
-    """Whether `|a - b| <= atol + rtol * |b|`, element by element, with broadcasting: bool_. Infinities are close to themselves alone.
+    """Whether `|a - b| <= atol + rtol * |b|`, element by element, with broadcasting: bool_. An infinity is close only to itself.
 
     `equal_nan`: NaN is close to NaN.
 
@@ -46,7 +46,7 @@ def isclose(
 def allclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False, *, name: str | None = None
 ) -> Array:
-    """Whether all elements are close, as `rd.isclose` says: one bool_, True of empty arrays.
+    """Whether all elements are close in the sense of `rd.isclose`: one bool_, True for empty arrays.
 
     Example:
         >>> rd.algorithm(lambda a: rd.allclose(a, 1.0)).interpret(np.array([1.0, 1.0000001]))
@@ -56,7 +56,7 @@ def allclose(
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False, *, name: str | None = None) -> Array:
-    """Whether two arrays have one shape and equal elements: one bool_. Sizes may differ, and be known only at the call.
+    """Whether two arrays have one shape and equal elements: one bool_. Sizes may differ, and may be known only at the call.
 
     `equal_nan`: NaN equals NaN.
 
@@ -82,22 +82,22 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False, *, name: str | None =
     alike = lift(np.bool_(True))
     for m, n in zip(first.shape, second.shape, strict=True):
         alike = ufuncs.logical_and(alike, ufuncs.equal(m, n))
-    other = map_leaves(lambda leaf: _resized(leaf, first), y)  # whatever its sizes, and `alike` says whether they fit
+    other = map_leaves(lambda leaf: _resized(leaf, first), y)  # of any sizes; `alike` is whether they fit
     equal = all_of(elementwise(same, [x, other]))
     return elementwise(ufuncs.logical_and, [alike, equal], name=name)
 
 
 def _resized(array: Array, like: Array) -> Array:
-    """The array cut, or continued with zeros, to the shape of another."""
+    """The array cut, or padded with zeros, to the shape of `like`."""
     return tabulate(like.shape, lambda *p: gather(array, p, mode=constant(0)))
 
 
 def nan_to_num(
     x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, *, name: str | None = None
 ) -> Array:
-    """The elements with NaN replaced by `nan`, and infinities by `posinf` and `neginf`, which are the extremes of the dtype without them.
+    """The elements with NaN replaced by `nan`, and infinities by `posinf` and `neginf`, by default the extreme finite values of the dtype.
 
-    Shape and dtype stay; integers are as they were. `copy` is NumPy's: here nothing is ever changed in place.
+    Shape and dtype stay; integers are unchanged. `copy` is NumPy's and has no effect: arrays are immutable.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nan_to_num(a, posinf=9.0)).interpret(np.array([np.nan, np.inf, 1.0]))

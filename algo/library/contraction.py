@@ -34,7 +34,7 @@ Labels = tuple[str, ...]
 
 
 class Term(NamedTuple):
-    """An operand, `Array` or `Complex`, and a label for each of its dimensions."""
+    """An operand, an `Array` or `Complex`, with a label for each of its dimensions."""
 
     value: Any
     labels: Labels
@@ -44,13 +44,13 @@ class Term(NamedTuple):
 def einsum(
     subscripts: Any, *operands: Any, dtype: DTypeLike | None = None, optimize: Any = False, name: str | None = None
 ) -> Array:
-    """The sums of products that `subscripts` say: "ij,jk->ik" is the matrix product; NumPy's notation, "..." included.
+    """The sums of products given by `subscripts`: "ij,jk->ik" is the matrix product; NumPy's notation, "..." included.
 
-    A label that the result lacks is summed over; one that an operand repeats walks along its diagonal; without "->" the result has, in
-    order, the labels that occur once. Subscripts may also be lists of ints after each operand. The common dtype, or `dtype`, is never
-    widened; f16 and bf16 are summed in f32. Two operands are one reduce stage. More are contracted in pairs: from left to right, with
-    `optimize` True, "greedy" or "optimal" the cheapest pair first, or along a path as `np.einsum_path` gives it. TraceError for subscripts that
-    do not fit the operands, SizeMismatch or ShapeError where sizes of one label differ.
+    A label that the result lacks is summed over; a label repeated in one operand takes its diagonal; without "->" the result has, in order,
+    the labels that occur once. Subscripts may also be lists of ints after each operand. The common dtype, or `dtype`, is never widened; f16
+    and bf16 are summed in f32. Two operands are one reduce stage. More are contracted in pairs: from left to right, with `optimize` True,
+    "greedy" or "optimal" the cheapest pair first, or along a path as `np.einsum_path` gives it. TraceError for subscripts that do not fit
+    the operands, SizeMismatch or ShapeError where sizes of one label differ.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -80,7 +80,7 @@ def einsum(
 
 
 def _require_one_size(terms: Sequence[Term]) -> None:
-    """Sizes of one label agree, apart from the literal 1, which broadcasts, and from those that data decides, which are checked later."""
+    """Requires the sizes of a label to agree, except the literal 1, which broadcasts, and existential sizes, which are checked later."""
     sizes: dict[str, tuple[Any, str]] = {}
     for k, term in enumerate(terms, start=1):
         for label, extent in zip(term.labels, leaves(term.value)[0].extents, strict=True):
@@ -112,18 +112,19 @@ def contracted(terms: Sequence[Term], output: Labels, name: str | None = None) -
 
 
 def _aligned(term: Term, order: Sequence[str]) -> Any:
-    """The operand with a dimension for every label, of size 1 where it lacks the label."""
+    """The operand with a dimension for every label in `order`, of size 1 where it lacks the label; missing leading dimensions are left
+    out."""
     own = [label for label in order if label in term.labels]
     value = transpose(term.value, [term.labels.index(label) for label in own]) if own else term.value
     first = next((k for k, label in enumerate(order) if label in own), len(order))
     key = tuple(
         slice(None) if label in own else None for label in order[first:]
-    )  # leading ones broadcast by themselves
+    )  # missing leading dimensions broadcast anyway
     return value[key] if None in key else value
 
 
 def _diagonal(term: Term) -> Term:
-    """The operand with each label once."""
+    """The operand with one dimension for each distinct label: the diagonal over the dimensions of a repeated label."""
     labels = tuple(dict.fromkeys(term.labels))
     if labels == term.labels:
         return term
@@ -141,7 +142,7 @@ def _diagonal(term: Term) -> Term:
 
 
 def _text_and_operands(subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """The subscripts as text, and the operands: both forms of the call."""
+    """The subscripts as text, and the operands, from either form of the call."""
     if isinstance(subscripts, str):
         return subscripts, operands
     every = (subscripts, *operands)
@@ -166,7 +167,7 @@ def _letters(labels: Any) -> str:
 
 
 def read_subscripts(text: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
-    """The labels of each operand and of the result; those of "..." are numbers, counted from the last dimension."""
+    """The labels of each operand and of the result; a dimension of "..." has a number as label, counted from the last dimension."""
     inputs, arrow, result = "".join(text.split()).partition("->")
     parts = inputs.split(",")
     if len(parts) != len(ranks):
@@ -202,7 +203,8 @@ def _read(part: str, rank: int, position: int, text: str) -> Labels:
 
 
 def _path(terms: Sequence[Term], output: Labels, optimize: Any) -> list[tuple[int, int]]:
-    """Which two operands are contracted at each step: places among those left, to whose end the result goes."""
+    """The pair of operands to contract at each step, as positions in the list of remaining operands, to whose end the result is
+    appended."""
     steps = len(terms) - 1
     if isinstance(optimize, (list, tuple)) and any(isinstance(part, (list, tuple)) for part in optimize):
         return _given_path([part for part in optimize if part != "einsum_path"], len(terms))
@@ -225,7 +227,7 @@ def _path(terms: Sequence[Term], output: Labels, optimize: Any) -> list[tuple[in
 
 
 def _given_path(path: Sequence[Any], count: int) -> list[tuple[int, int]]:
-    """A path of NumPy's, whose steps may name one operand, or more than two, as pairs."""
+    """NumPy's path as pairs; its steps may name one operand, or more than two. TraceError for positions out of range."""
     pairs: list[tuple[int, int]] = []
     for step in path:
         places = [plain_int(k, "an operand in a path of rd.einsum") for k in step]
@@ -236,7 +238,7 @@ def _given_path(path: Sequence[Any], count: int) -> list[tuple[int, int]]:
         for taken in range(len(places) - 1):
             if taken == 0:
                 pair = (places[0], places[1])
-            else:  # what was made is last; what is left has moved up
+            else:  # the last result is at the end; the remaining operands have moved up
                 gone = places[: taken + 1]
                 pair = (count - 1, places[taken + 1] - sum(k < places[taken + 1] for k in gone))
             pairs.append(pair)
@@ -247,7 +249,7 @@ def _given_path(path: Sequence[Any], count: int) -> list[tuple[int, int]]:
 
 
 def _known_sizes(terms: Sequence[Term]) -> dict[str, int]:
-    """The sizes of the labels that are known while tracing."""
+    """The size of each label whose size is known while tracing."""
     sizes: dict[str, int] = {}
     for term in terms:
         for label, extent in zip(term.labels, leaves(structure(term.value))[0].extents, strict=True):
@@ -258,13 +260,14 @@ def _known_sizes(terms: Sequence[Term]) -> dict[str, int]:
 
 
 def _left_over(labels: Sequence[Labels], pair: tuple[int, int], output: Labels) -> Labels:
-    """The labels of a pair that something else still needs."""
+    """The labels that the contraction of a pair keeps: those in the result or in another operand."""
     needed = set(output).union(*(own for k, own in enumerate(labels) if k not in pair))
     return tuple(label for label in dict.fromkeys(labels[pair[0]] + labels[pair[1]]) if label in needed)
 
 
 def _cost(labels: Sequence[Labels], pair: tuple[int, int], output: Labels, sizes: dict[str, int]) -> tuple[int, ...]:
-    """The work and then the memory of a contraction: labels of unknown size, then the product of the known sizes."""
+    """The work of contracting a pair, then its memory, each as (number of labels of unknown size, product of the known sizes), for
+    comparison."""
     cost: list[int] = []
     for own in (set(labels[pair[0]] + labels[pair[1]]), _left_over(labels, pair, output)):
         work = 1

@@ -1,4 +1,4 @@
-"""NumPy's covariances and correlations of variables that are the rows, or the columns, of a matrix."""
+"""NumPy's covariances and correlations of variables given as the rows, or the columns, of a matrix."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ def cov(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Array:
-    """The covariances of the variables in the rows of `m` (in the columns where `rowvar` is False) and of `y`, a matrix; of one, a scalar.
+    """The covariance matrix of the variables in the rows of `m` (in the columns where `rowvar` is False) and of `y`; a scalar for one
+    variable.
 
-    Sums of products of distances from the means, over n − 1 of n observations (n with `bias`, n − `ddof` where that is given).
-    `fweights` says how often each observation counts, `aweights` how much. In f64 or complex128, or in `dtype`. ShapeError for more
-    than two dimensions.
+    Sums of products of deviations from the means, divided by n − 1 for n observations (by n with `bias`, by n − `ddof` where that is
+    given). `fweights` are repetition counts of the observations, `aweights` their relative weights. The dtype is f64 or complex128, or
+    `dtype`. ShapeError for more than two dimensions.
 
     Example:
         >>> rd.algorithm(lambda a: rd.cov(a)).interpret(np.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -71,7 +72,7 @@ def cov(
 def corrcoef(
     x: Any, y: Any = None, rowvar: bool = True, *, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Array:
-    """The correlations of variables: `rd.cov` divided by the standard deviations, each part within −1 … 1.
+    """The correlation coefficients of variables: `rd.cov` divided by the standard deviations, each part within −1 … 1.
 
     Example:
         >>> rd.algorithm(lambda a: rd.corrcoef(a)).interpret(np.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -95,7 +96,7 @@ def _complex(value: Any) -> bool:
 
 
 def _rows(value: Any, rowvar: bool, what: str) -> Any:
-    """Variables as the rows of a matrix."""
+    """The variables as the rows of a matrix."""
     given = numbers_of(value, what)
     if given.ndim > 2:
         raise ShapeError(complaint(f"{what} of an array of rank {given.ndim}: variables are rows or columns"))
@@ -105,7 +106,7 @@ def _rows(value: Any, rowvar: bool, what: str) -> Any:
 
 
 def _weights(counts: Any, sizes: Any) -> Any:
-    """The weight of each observation in f64; None where all are alike."""
+    """The weight of each observation in f64; None without weights."""
     given = [numbers_of(v, "rd.cov") for v in (counts, sizes) if v is not None]
     if any(isinstance(w, Complex) or w.ndim != 1 for w in given):
         raise TraceError(complaint("weights of rd.cov are real, one for each observation"))

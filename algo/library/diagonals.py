@@ -1,4 +1,4 @@
-"""Diagonals and triangles of matrices, by NumPy's names: `diag diagonal tri tril triu`. Index moves, and elements chosen in place."""
+"""NumPy's diagonals and triangles of matrices, `diag diagonal tri tril triu`, as index moves and selections."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """The matrix [N, M] with ones on its k-th diagonal and below, and zeros above; M is N where it is None, types are those of `rd.eye`.
+    """The matrix [N, M] with ones on its k-th diagonal and below, and zeros above; M is N where it is None, and dtypes are those of
+    `rd.eye`.
 
     Example:
         >>> rd.algorithm(lambda: rd.tri(2, 3, dtype=rd.i32)).interpret()
@@ -66,7 +67,7 @@ def _triangle(m: Any, inside: Any, what: str, name: str | None) -> Any:
 
 @leaf_by_leaf
 def diag(v: Any, k: int = 0, *, name: str | None = None) -> Array:
-    """Of an array [n], the square matrix with it on the k-th diagonal and zeros elsewhere; of a matrix, its k-th diagonal.
+    """The square matrix with an array [n] on its k-th diagonal and zeros elsewhere; of a matrix, its k-th diagonal.
 
     ShapeError for another rank.
 
@@ -89,9 +90,9 @@ def diag(v: Any, k: int = 0, *, name: str | None = None) -> Array:
 
 @leaf_by_leaf
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None) -> Array:
-    """The diagonal `offset` of the matrices along two axes, in their place a last one: a[..., i, i + offset].
+    """The diagonals `offset` of the matrices along two axes, which a last axis replaces: a[..., i, i + offset].
 
-    Its size is that of the part of the diagonal inside, 0 where there is none. ShapeError for axes that are one, or a rank below 2.
+    Its size is the length of the diagonal within the matrix, 0 where there is none. ShapeError for equal axes, or a rank below 2.
 
     Example:
         >>> rd.algorithm(lambda a: rd.diagonal(a, 1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))

@@ -1,9 +1,9 @@
-"""Factorisations of real matrices, as in `numpy.linalg`: `qr`, `eigh`, `svd`, and what follows from them.
+"""Factorisations of real matrices, as in `numpy.linalg`: `qr`, `eigh`, `svd`, and functions that follow from them.
 
 `qr` is by Householder reflections (Golub & Van Loan, *Matrix Computations*, section 5.2). `svd` is by one-sided Jacobi rotations (Hestenes
-1958; section 8.6.3 there), in the order of a tournament (Brent & Luk 1985): in a round each column meets one other, and all pairs are turned
-at once. `eigh` is the same of the matrix shifted until no eigenvalue is negative. Matrices are the last two axes. Those of a stack are turned
-together until the last has converged: data decides how many sweeps there are, at most `_SWEEPS`.
+1958; section 8.6.3 there), in tournament order (Brent & Luk 1985): in a round each column is paired with one other, and all pairs are
+rotated at once. `eigh` applies the same rotations to the matrix shifted until no eigenvalue is negative. Matrices are the last two axes.
+The matrices of a stack are rotated together until the last has converged: data decides the number of sweeps, at most `_SWEEPS`.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from raido.algo.library.taking import take_along_axis
 from raido.algo.trace.locations import complaint
 from raido.algo.trace.value import Array
 
-_SWEEPS = 40  # 6 to 10 are usual; only what does not converge, NaN say, ends here
+_SWEEPS = 40  # 6 to 10 are usual; the limit ends matrices that do not converge, such as those with NaN
 _TRIANGLES = ("L", "U")
 
 
 class QRResult(NamedTuple):
-    """An orthogonal matrix and an upper triangular one."""
+    """An orthogonal matrix and an upper triangular one, whose product is the matrix."""
 
     Q: Array
     R: Array
 
 
 class EighResult(NamedTuple):
-    """The eigenvalues of a symmetric matrix, increasing, and its eigenvectors as the columns of a matrix."""
+    """The eigenvalues of a symmetric matrix in increasing order, and its eigenvectors as the columns of a matrix."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class SVDResult(NamedTuple):
-    """The left singular vectors as columns, the singular values, decreasing, and the right singular vectors as rows."""
+    """The left singular vectors as columns, the singular values in decreasing order, and the right singular vectors as rows."""
 
     U: Array
     S: Array
@@ -64,7 +64,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """The matrices q, with orthonormal columns, and r, upper triangular, whose product is `a`, for matrices `[..., m, n]`.
 
     "reduced": q `[..., m, k]` and r `[..., k, n]` for k = min(m, n); "complete": `[..., m, m]` and `[..., m, n]`; "r": r alone, reduced. By
-    Householder reflections, with LAPACK's signs. Of f32 for f32 and narrower floats, else f64. TraceError for another mode, such as "raw".
+    Householder reflections, with LAPACK's signs. The dtype is f32 for f32 and narrower floats, else f64. TraceError for another mode, such
+    as "raw".
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.qr(a).R).interpret(np.array([[3.0, 1.0], [4.0, 2.0]]))
@@ -89,8 +90,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
     """The eigenvalues `[..., n]`, increasing, and eigenvectors, the columns of `[..., n, n]`, of symmetric matrices `[..., n, n]`.
 
-    Only the triangle `UPLO` is read, the lower one for "L". Of f32 for f32 and narrower floats, else f64; errors are some units in the last
-    place of the largest eigenvalue. An eigenvector has any sign. ShapeError for matrices that are not square, DTypeError for complex ones.
+    Only the triangle `UPLO` is read, the lower one for "L". The dtype is f32 for f32 and narrower floats, else f64; errors are some units
+    in the last place of the largest eigenvalue. The sign of an eigenvector is arbitrary. ShapeError for matrices that are not square,
+    DTypeError for complex ones.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.eigh(a).eigenvalues).interpret(np.array([[3.0, 0.0], [0.0, -1.0]]))
@@ -100,7 +102,7 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
 
 
 def eigvalsh(a: Any, UPLO: str = "L", *, name: str | None = None) -> Array:
-    """The eigenvalues `[..., n]`, increasing, of symmetric matrices `[..., n, n]`, with the types and errors of `rd.linalg.eigh`.
+    """The eigenvalues `[..., n]`, increasing, of symmetric matrices `[..., n, n]`, with the dtypes and errors of `rd.linalg.eigh`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.eigvalsh(a)).interpret(np.array([[3.0, 0.0], [0.0, -1.0]]))
@@ -115,11 +117,12 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: Literal[True] = True, he
 @overload
 def svd(a: Any, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False) -> Array: ...
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """The singular values `[..., k]`, decreasing, of matrices `[..., m, n]`, k = min(m, n), between their singular vectors.
+    """The singular values `[..., k]`, decreasing, of matrices `[..., m, n]`, k = min(m, n), between the matrices U and Vh of singular
+    vectors.
 
-    U is `[..., m, m]` and Vh `[..., n, n]`, or `[..., m, k]` and `[..., k, n]` without `full_matrices`; `compute_uv=False` gives the values
-    alone. Nothing depends on `hermitian`. Of f32 for f32 and narrower floats, else f64. A pair of vectors has any sign, and those of
-    the singular value 0 are any that complete the others. DTypeError for complex matrices.
+    U is `[..., m, m]` and Vh `[..., n, n]`, or `[..., m, k]` and `[..., k, n]` without `full_matrices`; `compute_uv=False` returns the
+    values alone. `hermitian` has no effect. The dtype is f32 for f32 and narrower floats, else f64. The common sign of a pair of vectors is
+    arbitrary; vectors of the singular value 0 are some orthonormal completion. DTypeError for complex matrices.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.svd(a).S).interpret(np.array([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]]))
@@ -132,7 +135,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
 
 
 def svdvals(x: Any, *, name: str | None = None) -> Array:
-    """The singular values `[..., min(m, n)]`, decreasing, of matrices `[..., m, n]`, with the types and errors of `rd.linalg.svd`.
+    """The singular values `[..., min(m, n)]`, decreasing, of matrices `[..., m, n]`, with the dtypes and errors of `rd.linalg.svd`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.svdvals(a)).interpret(np.array([[0.0, 2.0], [1.0, 0.0]]))
@@ -147,9 +150,10 @@ def svdvals(x: Any, *, name: str | None = None) -> Array:
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None, name: str | None = None) -> Array:
-    """The Moore–Penrose inverses `[..., n, m]` of matrices `[..., m, n]`: singular values up to `rcond` of the largest count as 0.
+    """The Moore–Penrose inverses `[..., n, m]` of matrices `[..., m, n]`: singular values up to `rcond` times the largest count as 0.
 
-    `rcond` and `rtol` are one number under two names, 1e-15 unless said. Nothing depends on `hermitian`. Types and errors of `rd.linalg.svd`.
+    `rcond` and `rtol` are two names of one number, 1e-15 by default. `hermitian` has no effect. Dtypes and errors are those of
+    `rd.linalg.svd`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.pinv(a)).interpret(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -166,9 +170,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None
 def matrix_rank(
     A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None, name: str | None = None
 ) -> Array:
-    """The number (i64) of singular values above `tol`, or above `rtol` of the largest, of matrices `[..., m, n]`.
+    """The number (i64) of singular values above `tol`, or above `rtol` times the largest, of matrices `[..., m, n]`.
 
-    Without both, above max(m, n) units in the last place of the largest. Nothing depends on `hermitian`. Errors of `rd.linalg.svd`.
+    Without both, above max(m, n) units in the last place of the largest. `hermitian` has no effect. Errors are those of `rd.linalg.svd`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.matrix_rank(a)).interpret(np.array([[1.0, 2.0], [2.0, 4.0]]))
@@ -183,11 +187,11 @@ def matrix_rank(
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, Array, Array]:
-    """The x of least length for which `a @ x - b` is shortest, for a matrix `[m, n]` and `b` `[m]` or `[m, k]`, as NumPy's tuple.
+    """The x of least norm that minimises the norm of `a @ x - b`, for a matrix `[m, n]` and `b` `[m]` or `[m, k]`, in NumPy's tuple.
 
-    It is x `[n]` or `[n, k]`; the sums of squares of what is left, `[1]` or `[k]`, empty where the rank is below n or m is at most n; the rank;
-    the singular values. Those up to `rcond` of the largest count as 0: max(m, n) units in the last place unless said. Types of `rd.linalg.svd`.
-    ShapeError for other ranks.
+    The tuple is x `[n]` or `[n, k]`; the sums of squared residuals, `[1]` or `[k]`, empty where the rank is below n or m is at most n; the
+    rank; the singular values. Singular values up to `rcond` times the largest count as 0, by default max(m, n) units in the last place.
+    Dtypes are those of `rd.linalg.svd`. ShapeError for other ranks.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.linalg.lstsq(a, b)[0]).interpret(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]))
@@ -237,25 +241,25 @@ def _fewer(m: Any, n: Any) -> Any:
 
 
 def _is_wide(m: Array) -> bool:
-    """Whether a matrix is known to have more columns than rows; rotations are for columns, of which there should be few."""
+    """Whether a matrix is known to have more columns than rows; rotations act on columns, of which there should be few."""
     rows, columns = m.shape[-2:]
     return isinstance(rows, int) and isinstance(columns, int) and rows < columns
 
 
 def _unit(m: Array) -> float:
-    """The unit in the last place of 1."""
+    """The unit in the last place of 1 in the matrix's dtype."""
     return float(np.finfo(m.dtype.numpy).eps)
 
 
 def _scaled(m: Array) -> tuple[Array, Array]:
-    """Matrices whose largest element is 1, so that no square overflows, and what they are to be multiplied by, `[..., 1, 1]`."""
+    """The matrices divided by their largest element, so that no square overflows, and these divisors, `[..., 1, 1]`."""
     largest = max(ufuncs.abs(m), axis=(-2, -1), keepdims=True, initial=0.0)
     scale = where(largest > 0, largest, 1.0)
     return m / scale, scale
 
 
 def _reflected(m: Array) -> tuple[Array, Array]:
-    """The complete q and r of a matrix: one reflection for each column takes what is below the diagonal to 0."""
+    """The complete q and r of a matrix: one Householder reflection per column clears the elements below the diagonal."""
     rows, _ = m.shape
     place = iota(rows)
 
@@ -276,21 +280,22 @@ def _reflected(m: Array) -> tuple[Array, Array]:
 
 
 def _orthogonal(vectors: Array) -> tuple[Array, Array]:
-    """The rows of `[..., n, m]` turned until each is orthogonal to the others, and the orthogonal `[..., n, n]` by which they were."""
+    """The rows of `[..., n, m]` rotated until they are orthogonal to each other, and the orthogonal matrix `[..., n, n]` of all
+    rotations."""
     *stack_of, n, m = vectors.shape
     half = (n + 1) // 2
     unit = _unit(vectors)
-    filling = zeros((*stack_of, 2 * half - n, m), dtype=vectors.dtype)  # a vector of zeros where the number is odd
+    filling = zeros((*stack_of, 2 * half - n, m), dtype=vectors.dtype)  # one vector of zeros for an odd number
     turned = reshape(concat([vectors, filling], axis=-2), (*stack_of, 2, half, m))
     turning = reshape(eye(2 * half, dtype=vectors.dtype)[:, :n], (2, half, n))
     turning = broadcast_to(turning, (*stack_of, 2, half, n))
     nothing = (
         sum(vectors * vectors, axis=(-2, -1))[..., None] * unit * unit
-    )  # the square of a length that is a rounding error
+    )  # squared lengths up to this are rounding errors
     before, after = ufuncs.maximum(iota(half) - 1, 0), ufuncs.minimum(iota(half) + 1, half - 1)
 
     def paired_anew(first: Array, second: Array) -> Array:
-        """The pairs of the next round: all but the first vector move on by one place, around both rows."""
+        """The pairs of the next round: all vectors but the first move on by one place, around both rows."""
         k = iota(half)[:, None]
         moved_on = where(k == 1, second[..., 0, None, :], first[..., before, :])
         last = where((k == half - 1) & (k > 0), first, second[..., after, :])
@@ -327,7 +332,7 @@ def _orthogonal(vectors: Array) -> tuple[Array, Array]:
 
 
 def _decomposed(a: Array, complete: bool) -> tuple[Array, Array, Array]:
-    """The singular vectors and values of matrices. The left vectors are those of a QR factorisation, which completes them."""
+    """The singular vectors and values of matrices. The left vectors are those of a QR factorisation, which completes them to a basis."""
     if _is_wide(a):
         u, s, vh = _decomposed(a.mT, complete)
         return vh.mT, s, u.mT

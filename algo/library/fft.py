@@ -1,7 +1,7 @@
-"""Discrete Fourier transforms, `rd.fft.fft` and its like, with NumPy's signatures: along one axis, or along several, one after the other.
+"""Discrete Fourier transforms, `rd.fft.fft` and the others, with NumPy's signatures: along one axis, or along several in turn.
 
-A size is known while tracing, as an int in the type or as `n`, or it is a power of two when the program runs. `fft_steps.py` has the
-transforms themselves; here axes are moved, cut, filled up, and results scaled.
+The size is known while tracing, from the type or as `n`, or is a power of two when the program runs. `fft_steps.py` has the
+transforms themselves; this module moves, cuts and pads axes, and scales results.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ __all__ = [
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
     """The Fourier transform along `axis`: X[k] = Σ x[j]·exp(−2πi·j·k / n), NumPy's `np.fft.fft`.
 
-    The numbers may be real or complex; those of f16, bf16, f32 and complex64 give complex64, others complex128. `n` cuts the axis to that
-    size, or fills it up with zeros. Without it, a size that is not known while tracing must be a power of two when the program runs: else
-    a SizeMismatch. `norm` is "backward" (None), "ortho" (times 1 / √n) or "forward" (times 1 / n). ShapeError for a size of 0; TraceError
+    The elements may be real or complex; f16, bf16, f32 and complex64 give complex64, others complex128. `n` cuts the axis to that
+    size, or pads it with zeros. Without `n`, a size that is not known while tracing must be a power of two when the program runs: else
+    SizeMismatch. `norm` is "backward" (None), "ortho" (times 1 / √n) or "forward" (times 1 / n). ShapeError for a size of 0; TraceError
     for another `norm`.
 
     Example:
@@ -80,7 +80,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, 
 
 @without_out
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
-    """The first n // 2 + 1 numbers of `fft` of real numbers; the others are their conjugates. DTypeError for complex numbers.
+    """The first n // 2 + 1 elements of `fft` of real numbers; the others are their conjugates. DTypeError for complex numbers.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.rfft(x, 4)).interpret(np.array([1.0, 2.0, 0.0, -2.0]))
@@ -94,7 +94,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, 
 
 @without_out
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
-    """The inverse of `rfft`: `n` real numbers, 2·(m − 1) of m complex ones unless said, of f32 or f64.
+    """The inverse of `rfft`: `n` real numbers, by default 2·(m − 1) for m complex ones, of f32 or f64.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.irfft(x, 4)).interpret(np.array([1, 1 - 4j, 1]))
@@ -108,9 +108,9 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None,
 
 @without_out
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
-    """The transform, `n` real numbers, of numbers whose second half is that of the first, conjugated and in reverse order, and not given.
+    """The transform, `n` real numbers, of a Hermitian-symmetric line of which only the first half is given.
 
-    `n` is 2·(m − 1) for m numbers unless said.
+    The missing elements are the conjugates of the given ones in reverse order. `n` is by default 2·(m − 1) for m elements.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.hfft(x, 4)).interpret(np.array([1, 1 - 4j, 1]))
@@ -121,7 +121,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, 
 
 @without_out
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, name: str | None = None) -> Array:
-    """The inverse of `hfft`: the first n // 2 + 1 numbers of `ifft` of real ones. DTypeError for complex numbers.
+    """The inverse of `hfft`: the first n // 2 + 1 elements of `ifft` of real ones. DTypeError for complex numbers.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.ihfft(x, 4)).interpret(np.array([4.0, -8.0, 0.0, 8.0]))
@@ -132,9 +132,9 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None,
 
 @without_out
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Array:
-    """`fft` along each of `axes` (all, or the last ones that `s` has sizes for), from the last one to the first.
+    """The transform `fft` along each of `axes` (all, or the last ones that `s` has sizes for), from the last one to the first.
 
-    `s` holds a size for each of them, −1 for the one that it has. ShapeError where these are not as many.
+    `s` holds a size for each axis, −1 to keep its size. ShapeError where `s` and `axes` have different lengths.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.fftn(x, (2, 2))).interpret(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -146,7 +146,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, na
 
 @without_out
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Array:
-    """`ifft` along each of `axes`, with the arguments of `fftn`.
+    """The transform `ifft` along each of `axes`, with the arguments of `fftn`.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.ifftn(x, (2, 2))).interpret(np.array([[10.0, -2.0], [-4.0, 0.0]]))
@@ -158,7 +158,7 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, n
 
 @without_out
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Array:
-    """`rfft` along the last of `axes`, then `fft` along the others; arguments are those of `fftn`.
+    """The transform `rfft` along the last of `axes`, then `fft` along the others; arguments are those of `fftn`.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.rfftn(x, (2, 2))).interpret(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -174,7 +174,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, n
 
 @without_out
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, name: str | None = None) -> Array:
-    """The inverse of `rfftn`: `ifft` along all of `axes` but the last, then `irfft` along that one.
+    """The inverse of `rfftn`: `ifft` along all of `axes` but the last, then `irfft` along the last.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.irfftn(x, (2, 2))).interpret(np.array([[10.0, -2.0], [-4.0, 0.0]]))
@@ -191,7 +191,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, *, 
 
 @without_out
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Array:
-    """`fft` along each of two axes; `s` holds the size for each of them.
+    """The transform `fft` along each of two axes; `s` holds the size for each of them.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.fft2(x, (2, 2))).interpret(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -203,7 +203,7 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *
 
 @without_out
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Array:
-    """`ifft` along each of two axes; `s` holds the size for each of them.
+    """The transform `ifft` along each of two axes; `s` holds the size for each of them.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.ifft2(x, (2, 2))).interpret(np.array([[10.0, -2.0], [-4.0, 0.0]]))
@@ -215,7 +215,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, 
 
 @without_out
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, *, name: str | None = None) -> Array:
-    """`rfft` along the last of two axes, `fft` along the other.
+    """The transform `rfft` along the last of two axes, `fft` along the other.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.rfft2(x, (2, 2))).interpret(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -238,9 +238,9 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None,
 
 
 def fftfreq(n: Any, d: Any = 1.0, *, name: str | None = None) -> Array:
-    """The frequencies of the `n` numbers of `fft`, for samples `d` apart: 0, 1, …, −2, −1 times 1 / (n·d); `n` an int or a size.
+    """The frequencies of the `n` elements of `fft`, for samples `d` apart: 0, 1, …, −2, −1 times 1 / (n·d); `n` is an int or a size.
 
-    Of the dtype of `d`: weak f64 where it is a Python number.
+    The dtype is that of `d`: weak f64 for a Python number.
 
     Example:
         >>> rd.algorithm(lambda n: rd.fft.fftfreq(n, 0.5), n="size").interpret(5)
@@ -251,9 +251,9 @@ def fftfreq(n: Any, d: Any = 1.0, *, name: str | None = None) -> Array:
 
 
 def rfftfreq(n: Any, d: Any = 1.0, *, name: str | None = None) -> Array:
-    """The frequencies of the n // 2 + 1 numbers of `rfft`, for samples `d` apart: 0, 1, … times 1 / (n·d); `n` an int or a size.
+    """The frequencies of the n // 2 + 1 elements of `rfft`, for samples `d` apart: 0, 1, … times 1 / (n·d); `n` is an int or a size.
 
-    Of the dtype of `d`: weak f64 where it is a Python number.
+    The dtype is that of `d`: weak f64 for a Python number.
 
     Example:
         >>> rd.algorithm(lambda n: rd.fft.rfftfreq(n, 0.5), n="size").interpret(5)
@@ -264,7 +264,7 @@ def rfftfreq(n: Any, d: Any = 1.0, *, name: str | None = None) -> Array:
 
 
 def fftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Array:
-    """The elements rolled by half the size of each of `axes` (an int or a tuple; None: all), so that frequency 0 stands in the middle.
+    """The elements rolled by half the size of each of `axes` (an int or a tuple; None: all), so that frequency 0 is in the middle.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.fftshift(x)).interpret(np.array([0, 1, 2, -2, -1]))
@@ -274,7 +274,7 @@ def fftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Array:
 
 
 def ifftshift(x: Any, axes: Any = None, *, name: str | None = None) -> Array:
-    """The inverse of `fftshift`, from which it differs for odd sizes.
+    """The inverse of `fftshift`; it differs from `fftshift` for odd sizes.
 
     Example:
         >>> rd.algorithm(lambda x: rd.fft.ifftshift(x)).interpret(np.array([-2, -1, 0, 1, 2]))
@@ -304,14 +304,14 @@ def _along_each(
 def _one_by_one(
     one: Callable[..., Any], value: Any, plan: list[tuple[Any, int]], norm: str | None, name: str | None
 ) -> Any:
-    """The transforms of a plan, one after the other; the last one has the name."""
+    """Applies the transforms of a plan in order; the last one has the name."""
     for k, (size, axis) in enumerate(plan):
         value = one(value, size, axis, norm, name=name if k == len(plan) - 1 else None)
     return value
 
 
 def _plan(a: Any, s: Any, axes: Any, what: str, at_least_one: bool = False) -> list[tuple[Any, int]]:
-    """The size, None for the whole, and the axis of each transform."""
+    """The size (None: the whole axis) and the axis of each transform."""
     rank = leaves(numbers_of(a, what))[0].ndim
     if s is not None and not is_sequence(s):
         raise ShapeError(complaint(f"the sizes `s` of {what} are a tuple of ints, not {s!r}"))
@@ -328,7 +328,7 @@ def _plan(a: Any, s: Any, axes: Any, what: str, at_least_one: bool = False) -> l
 
 
 def _size(a: Any, axis: int, what: str) -> Any:
-    """The size of an axis: an int, or a size that is not known while tracing."""
+    """The size of an axis: an int, or a traced size where it is not known while tracing."""
     first = leaves(numbers_of(a, what))[0]
     if first.ndim == 0:
         raise ShapeError(complaint(f"{what} needs an array of numbers"))
@@ -344,7 +344,7 @@ def _positive(n: Any, what: str) -> Any:
 
 
 def _along(a: Any, n: Any, axis: int, what: str) -> tuple[Any, Any]:
-    """The numbers in the float type of their transform, the axis last, cut or filled up to its size; and the size."""
+    """The elements in the float dtype of their transform, with `axis` moved to the end and cut or padded to its size; and that size."""
     known = _size(a, axis, what)
     if isinstance(n, Array) and isinstance(known, Array) and n.node is known.node:
         n = None  # the whole axis
@@ -364,7 +364,7 @@ def _along(a: Any, n: Any, axis: int, what: str) -> tuple[Any, Any]:
 
 
 def _resized(leaf: Array, count: int) -> Array:
-    """The elements along the last axis, cut or filled up with zeros."""
+    """The elements along the last axis, cut or padded with zeros to `count`."""
     known = index.constant_value(leaf.extents[-1])
     if known == count:
         return leaf
@@ -385,7 +385,7 @@ def _axis_last(numbers: Any, axis: int) -> Any:
 
 
 def _finished(numbers: Any, scale: Any, axis: int, name: str | None) -> Any:
-    """The numbers times a factor, the last axis back in its place."""
+    """The elements times `scale`, with the last axis moved back to `axis`."""
     if isinstance(scale, Array) or scale != 1.0:
         numbers = times(numbers, scale)
     rank = numbers.ndim

@@ -1,7 +1,7 @@
 """Fourier transforms along a last axis whose size is known only when the program runs, which must then be a power of two.
 
-Stockham's steps of radix 2 in a loop, as `fft_steps.py` has them for each radix of a known size; roots of unity are computed in f64, in
-the first octant, and rounded once. They belong to the state of the loop, which gives them back as they are: so they are made once, before it.
+Stockham's steps of radix 2 in a loop (`fft_steps.py` has a step for each radix of a known size); roots of unity are computed in f64, in
+the first octant, and rounded once. They are an unchanging part of the loop's state, so that they are computed once, before the loop.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from raido.algo.trace.value import Array, size_value
 
 
 def transformed_by_twos(numbers: Any, count: Array) -> Any:
-    """The transform of `count` complex numbers along the last axis. A count that is no power of two is a fault when the program runs."""
+    """The transform of `count` complex numbers along the last axis; a runtime fault for a count that is not a power of two."""
     lead = tuple(size_value(extent) for extent in numbers.real.extents[:-1])
     half, roots = count // 2, _roots(count, numbers.dtype)
 
     def step(level: Any, state: Any) -> Any:
-        """[2, m, done] to [m, 2, done], with `done` = 2**level, and the roots."""
+        """One Stockham step of radix 2, from [2, m, done] to [m, 2, done] with `done` = 2**level; returns the roots unchanged."""
         given, roots = state
         done = left_shift(lift(1), level)
 
@@ -47,13 +47,13 @@ def transformed_by_twos(numbers: Any, count: Array) -> Any:
 
 
 def half_of_whole(whole: Any, count: Array) -> Any:
-    """The first count // 2 + 1 of `count` numbers: a size that other arrays may have, too, where that of a slice may be less for 0 numbers."""
+    """The first count // 2 + 1 of `count` elements, in a size that other arrays can share (a slice's size could be smaller for count 0)."""
     lead = tuple(size_value(extent) for extent in whole.real.extents[:-1])
     return tabulate((*lead, count // 2 + 1), lambda *places: _at(whole, places))
 
 
 def whole_of_half(half: Any, count: Array) -> Any:
-    """The transform of `count` real numbers, of which the first count // 2 + 1 are given: the others are conjugates of these."""
+    """The `count` elements of the transform of real numbers, from the first count // 2 + 1: the others are conjugates of these."""
     lead = tuple(size_value(extent) for extent in half.real.extents[:-1])
 
     def at(*indices: Any) -> Complex:
@@ -66,14 +66,14 @@ def whole_of_half(half: Any, count: Array) -> Any:
 
 
 def _levels(count: Array) -> Array:
-    """The logarithm of a count to base 2."""
+    """The base-2 logarithm of a count, checked to be a power of two."""
     number = astype(count, i64)
     holds = (number > 0) & ((number & (number - 1)) == 0)
     return Array(checked(ctz(number).node, holds.node, "power_of_two", (number.node,)))
 
 
 def _roots(count: Array, dtype: Any) -> Any:
-    """exp(−2πi·k / count) for k below count / 2."""
+    """The roots of unity exp(−2πi·k / count) for 0 ≤ k < count / 2."""
 
     def root(k: Any) -> Complex:
         octant = 8 * k // count
@@ -88,7 +88,7 @@ def _roots(count: Array, dtype: Any) -> Any:
 
 
 def _at(numbers: Any, places: tuple[Any, ...]) -> Any:
-    """The number at indices that are known to be inside."""
+    """The element at indices that are known to be within bounds."""
     return map_leaves(lambda leaf: Array(load(leaf.node, tuple(structure(k).node for k in places))), numbers)
 
 

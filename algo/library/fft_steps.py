@@ -1,12 +1,12 @@
 """Fourier transforms along the last axis, of complex and of real numbers, for any size that is known while tracing;
-powers of two that are not are left to `fft_of_twos.py`.
+powers of two that are not known are left to `fft_of_twos.py`.
 
-Sizes of factors 2, 3 and 5 take Stockham's steps (T. G. Stockham, "High-speed convolution and correlation", AFIPS 1966, as C. Van Loan,
-"Computational Frameworks for the Fast Fourier Transform", 1992, section 1.7, has them): each step is one stage, which transforms along
-one radix and leaves the numbers in order, with no permutation before or after. Other sizes are convolutions with a chirp
+Sizes with factors 2, 3 and 5 alone take Stockham's steps (T. G. Stockham, "High-speed convolution and correlation", AFIPS 1966; C. Van
+Loan, "Computational Frameworks for the Fast Fourier Transform", 1992, section 1.7): each step is one stage, which transforms along
+one radix and leaves the elements in order, with no permutation before or after. Other sizes are convolutions with a chirp
 (L. Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970), through two transforms of the
-next size that has only these factors. The work is O(n log n) either way. An even number of real numbers is a complex transform of half
-the size (W. H. Press et al., "Numerical Recipes", section 12.3). Roots of unity are worked out in f64 and rounded once.
+next size that has only these factors. The work is O(n log n) either way. The transform of an even number of real numbers is a complex one
+of half the size (W. H. Press et al., "Numerical Recipes", section 12.3). Roots of unity are computed in f64 and rounded once.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from raido.algo.trace.value import Array, size_value
 _LARGEST_TABLE = (
     1 << 15
 )  # roots: half a megabyte of complex128, which leaves room for the numbers in a second-level cache
-_SMALLEST_HALVED = 4  # real numbers; fewer are not worth a step of their own
+_SMALLEST_HALVED = 4  # real numbers; for fewer, the additional step costs more than it saves
 
 
 def transformed(numbers: Any, count: Any) -> Any:
-    """The transform of `count` complex numbers along the last axis: an int, or a size that is a power of two."""
+    """The transform of `count` complex numbers along the last axis; `count` is an int, or a traced size that is a power of two."""
     if isinstance(count, Array):
         return transformed_by_twos(numbers, count)
     factors = radices(count)
@@ -48,17 +48,17 @@ def transformed(numbers: Any, count: Any) -> Any:
 
 
 def inverse(numbers: Any, count: Any) -> Any:
-    """The inverse transform along the last axis, times `count`."""
+    """The inverse transform along the last axis, times `count` (unscaled)."""
     return exchanged(transformed(exchanged(numbers), count))
 
 
 def exchanged(numbers: Any) -> Any:
-    """i·conj(z): the transform of this is that of the inverse transform."""
+    """The numbers i·conj(z), real and imaginary part exchanged; the transform of these is i·conj of the unscaled inverse transform."""
     return Complex._make((numbers.imag, numbers.real))
 
 
 def half_of_real(numbers: Array, count: Any) -> Any:
-    """The first count // 2 + 1 numbers of the transform of `count` real ones along the last axis.
+    """The first count // 2 + 1 elements of the transform of `count` real ones along the last axis.
 
     With z[j] = x[2j] + i·x[2j + 1] and its transform Z, of half the size m, X[k] = (Z[k] + conj(Z[m − k])) / 2 − i·exp(−2πi·k / n)·
     (Z[k] − conj(Z[m − k])) / 2.
@@ -81,9 +81,9 @@ def half_of_real(numbers: Array, count: Any) -> Any:
 
 
 def real_of_half(half: Any, count: Any) -> Array:
-    """The `count` real numbers, times `count`, whose transform begins with these count // 2 + 1, along the last axis.
+    """The `count` real numbers, times `count`, whose transform starts with the given count // 2 + 1 elements along the last axis.
 
-    The imaginary parts of the first number and, of an even count, of the last one do not take part.
+    The imaginary parts of the first element and, for an even count, of the last one are ignored.
     """
     if isinstance(count, Array):
         return inverse(whole_of_half(half, count), count).real
@@ -109,7 +109,7 @@ def real_of_half(half: Any, count: Any) -> Array:
 
 
 def _halved(count: Any) -> bool:
-    """Whether real numbers of that count are transformed as half as many complex ones."""
+    """Whether `count` real numbers are transformed as half as many complex ones."""
     return isinstance(count, int) and count % 2 == 0 and count >= _SMALLEST_HALVED
 
 
@@ -119,8 +119,8 @@ def _lead(numbers: Array) -> tuple[Any, ...]:
 
 
 def _step(numbers: Any, m: int, radix: int, done: int) -> Any:
-    """One of Stockham's steps: [radix, m, done] to [m, radix, done], where the j-th of the transform of each `radix` numbers is turned
-    by exp(−2πi·p·j / (m·radix)) at the index p of `m`.
+    """One Stockham step, from [radix, m, done] to [m, radix, done]: element j of each transform of `radix` numbers, at index p of `m`, is
+    multiplied by exp(−2πi·p·j / (m·radix)).
     """
     lead = _lead(numbers.real)
     given = numbers.reshape(*lead, radix, m, done)
@@ -143,7 +143,8 @@ def _parts(a: Complex, b: Complex) -> tuple[tuple[Array, Array], ...]:
 
 
 def _roots(n: int, count: int, dtype: Any) -> Any:
-    """exp(−2πi·k / n), a function of k, below `count`: from a table, or where that would be large, as a product out of two in f64."""
+    """The function k ↦ exp(−2πi·k / n) for k < count: from one table, or, where that would be large, as a product from two tables in
+    f64."""
     if count <= _LARGEST_TABLE:
         table = array(roots_at(np.arange(count), n).astype(dtype.numpy))
         return lambda k: table[k]
@@ -153,7 +154,7 @@ def _roots(n: int, count: int, dtype: Any) -> Any:
 
 
 def _turns(m: int, radix: int, dtype: Any) -> Any:
-    """exp(−2πi·p·j / (m·radix)), a function of p and j: from a table, or where that would be large, as a product out of two in f64."""
+    """The function p, j ↦ exp(−2πi·p·j / (m·radix)): from one table, or, where that would be large, as a product from two tables in f64."""
     if m * radix <= _LARGEST_TABLE:
         table = array(twiddles(m, radix).astype(dtype.numpy))
         return lambda p, j: table[p, j]
@@ -165,7 +166,7 @@ def _turns(m: int, radix: int, dtype: Any) -> Any:
 
 
 def butterfly(x: list[Any]) -> list[Any]:
-    """The Fourier transform of 2, 3, 4 or 5 numbers, with no more products than it takes."""
+    """The Fourier transform of 2, 3, 4 or 5 numbers; of 2 and 4 numbers without products."""
     if len(x) == 2:
         return [x[0] + x[1], x[0] - x[1]]
     if len(x) == 4:
@@ -175,7 +176,9 @@ def butterfly(x: list[Any]) -> list[Any]:
 
 
 def _odd_butterfly(x: list[Any]) -> list[Any]:
-    """By the symmetry of the roots: cosines of sums, sines of differences, of the numbers at k and at n − k."""
+    """The Fourier transform of 3 or 5 numbers by the symmetry of the roots: sums of the numbers at k and n − k times cosines, their
+    differences times sines.
+    """
     n = len(x)
     pairs = [(x[k] + x[n - k], x[k] - x[n - k]) for k in range(1, n // 2 + 1)]
     results = [sum((total for total, _ in pairs), x[0])] + [x[0]] * (n - 1)
@@ -191,12 +194,12 @@ def _odd_butterfly(x: list[Any]) -> list[Any]:
 
 
 def _quarter(z: Any) -> Any:
-    """i·z."""
+    """The number i·z."""
     return Complex._make((-z.imag, z.real))
 
 
 def times(z: Any, factor: Any) -> Any:
-    """Real or complex numbers times a real one."""
+    """Real or complex numbers multiplied by a real one."""
     return map_leaves(lambda part: part * factor, z)
 
 

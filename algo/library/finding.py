@@ -1,4 +1,4 @@
-"""The indices of elements that are not zero, by NumPy's names: `nonzero flatnonzero argwhere count_nonzero`. Data decides the sizes."""
+"""NumPy's indices of nonzero elements: `nonzero flatnonzero argwhere count_nonzero`. Sizes are decided by the data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def nonzero(a: Any) -> tuple[Array, ...]:
-    """The indices of the elements that are not zero, in row-major order: one i64 array for each dimension, all of one size.
+    """The indices of the nonzero elements, in row-major order: one i64 array for each dimension, all of one size.
 
     The size is decided by the data, as that of `rd.filter`; `a[rd.nonzero(a)]` are the elements. ShapeError for a scalar.
 
@@ -35,7 +35,7 @@ def nonzero(a: Any) -> tuple[Array, ...]:
 
 
 def flatnonzero(a: Any, *, name: str | None = None) -> Array:
-    """The indices, in the flattened array, of the elements that are not zero: i64, of a size that data decides.
+    """The indices, in the flattened array, of the nonzero elements: i64, of a size that is decided by the data.
 
     Example:
         >>> rd.algorithm(lambda a: rd.flatnonzero(a)).interpret(np.array([[1, 0, 3], [0, 5, 0]]))
@@ -46,7 +46,7 @@ def flatnonzero(a: Any, *, name: str | None = None) -> Array:
 
 
 def argwhere(a: Any, *, name: str | None = None) -> Array:
-    """The indices of the elements that are not zero, one row each: i64[n, rank], where data decides n. ShapeError for a scalar.
+    """The indices of the nonzero elements, one row each: i64[n, rank], where n is decided by the data. ShapeError for a scalar.
 
     Example:
         >>> rd.algorithm(lambda a: rd.argwhere(a)).interpret(np.array([[1, 0, 3], [0, 5, 0]]))
@@ -58,7 +58,7 @@ def argwhere(a: Any, *, name: str | None = None) -> Array:
 
 
 def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """How many elements along `axis` (all axes for None) are not zero: i64. NaN is not zero.
+    """The number of nonzero elements along `axis` (all axes for None): i64. NaN counts as nonzero.
 
     Example:
         >>> rd.algorithm(lambda a: rd.count_nonzero(a, axis=1)).interpret(np.array([[1, 0, 3], [0, 5, 0]]))
@@ -68,6 +68,6 @@ def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False, name: st
 
 
 def _mask(a: Any) -> Array:
-    """The mask of elements that are not zero."""
+    """The mask of nonzero elements."""
     given = structure(a)
     return given if isinstance(given, Array) and given.dtype is bool_ else not_equal(given, 0)

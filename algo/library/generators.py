@@ -41,19 +41,17 @@ _PHILOX_STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """A cipher that takes the number of a block (u64), under a key, into the words of the block (u32)."""
+    """A block cipher under a key, from the number of a block (u64) to the words of the block (u32)."""
 
     name: str
     key_words: int
     block_words: int
     block: Callable[[Words, Any], Words]
-    shares_blocks: (
-        bool  # whether elements that need part of a block share it, or fold one of their own into what they need
-    )
+    shares_blocks: bool  # whether elements that need part of a block share it; else each folds a block of its own to the needed size
 
 
 def threefry2x32(key: Words, counter: Words) -> Words:
-    """The two words into which Threefry-2x32, of 20 rounds, takes the two words of a counter, under a key of two words."""
+    """The two words of Threefry-2x32, with 20 rounds, for a counter of two words under a key of two words."""
     schedule = (*key, key[0] ^ key[1] ^ _THREEFRY_PARITY)
     x, y = counter[0] + schedule[0], counter[1] + schedule[1]
     for injection in range(1, 6):
@@ -66,7 +64,7 @@ def threefry2x32(key: Words, counter: Words) -> Words:
 
 
 def philox4x32(key: Words, counter: Words) -> Words:
-    """The four words into which Philox-4x32, of 10 rounds, takes the four words of a counter, under a key of two words."""
+    """The four words of Philox-4x32, with 10 rounds, for a counter of four words under a key of two words."""
     (a, b), (c0, c1, c2, c3) = key, counter
     for _ in range(10):
         high0, low0 = _product(_PHILOX_FACTORS[0], c0)
@@ -77,18 +75,18 @@ def philox4x32(key: Words, counter: Words) -> Words:
 
 
 def _product(factor: int, x: Any) -> tuple[Any, Any]:
-    """The upper and the lower word of a product of two words."""
+    """The upper and the lower word of the product of two words."""
     product = u64(x) * factor
     return u32(product >> 32), u32(product & 0xFFFFFFFF)
 
 
 def halves(number: Any) -> tuple[Any, Any]:
-    """The upper and the lower word of a number (u64)."""
+    """The upper and the lower word (u32) of a u64."""
     return u32(number >> 32), u32(number & 0xFFFFFFFF)
 
 
 def joined(high: Any, low: Any) -> Any:
-    """The u64 of two words."""
+    """The u64 of an upper and a lower word."""
     return (u64(high) << 32) | u64(low)
 
 
@@ -107,7 +105,7 @@ GENERATORS = {generator.name: generator for generator in (THREEFRY, PHILOX)}
 
 
 def draw(generator: Generator, key: Words, place: Any, count: int) -> Words:
-    """The `count` words, 1, 2 or 4, that belong to the element at `place` (u64) of an array under a key."""
+    """The `count` words (1, 2 or 4) of the element at index `place` (u64) of an array drawn with a key."""
     per_block = generator.block_words
     if count >= per_block:
         blocks = count // per_block
@@ -116,7 +114,7 @@ def draw(generator: Generator, key: Words, place: Any, count: int) -> Words:
     if not generator.shares_blocks:
         return (functools.reduce(operator.xor, generator.block(key, place)),)
     words, sharing = generator.block(key, place // (per_block // count)), per_block // count
-    while sharing > 1:  # the half of the words in which those of the element are
+    while sharing > 1:  # selects the half that has the element's words
         sharing //= 2
         upper = (place & sharing) != 0
         middle = len(words) // 2
@@ -125,9 +123,9 @@ def draw(generator: Generator, key: Words, place: Any, count: int) -> Words:
 
 
 def opened(key: Any, what: str) -> tuple[Generator, Words]:
-    """The generator to which a key belongs, and the words of the key; DTypeError or ShapeError for an array that is no key.
+    """The generator of a key, and the words of the key; DTypeError or ShapeError for an array that is not a key.
 
-    A key whose length is not known while tracing is the default generator's, which the call checks.
+    A key whose length is not known while tracing is taken as the default generator's; its length is checked at the call.
     """
     if not isinstance(key, (Array, tuple, list, int, np.ndarray, np.generic)):
         raise DTypeError(complaint(f"{what} needs a key, not {type(key).__name__}", remedy="rd.random.key(seed)"))
@@ -149,6 +147,6 @@ def opened(key: Any, what: str) -> tuple[Generator, Words]:
 
 
 def seeded(generator: Generator, seed: Sequence[Any]) -> list[Any]:
-    """The words of the key for the upper and the lower word of a seed."""
+    """The words of the key for a seed, given as its upper and its lower word."""
     high, low = seed
     return [high, low] if generator.key_words == 2 else [low, high, 0, 0]

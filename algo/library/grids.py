@@ -1,4 +1,4 @@
-"""Indices of grids, by NumPy's names: `meshgrid indices unravel_index ravel_multi_index`."""
+"""NumPy's indices of grids: `meshgrid indices unravel_index ravel_multi_index`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy", name: str | None = None
 ) -> tuple[Array, ...]:
-    """The coordinates of a grid: of arrays [n], [m] …, as many arrays of one shape, each constant along the axes of the others.
+    """The coordinate arrays of a grid: for arrays [n], [m] …, as many arrays of one shape, each constant along the axes of the others.
 
-    For `indexing="xy"` the first array runs along axis 1 and the second along axis 0; for "ij" each along its own. `sparse` leaves the
-    other dimensions 1; nothing depends on `copy`. Scalars count as arrays of one element. TraceError for another `indexing`.
+    For `indexing="xy"` the first array runs along axis 1 and the second along axis 0; for "ij" each along its own. `sparse` keeps the
+    other dimensions at size 1; `copy` has no effect. Scalars count as arrays of one element. TraceError for another `indexing`.
 
     Example:
         >>> rd.algorithm(lambda x, y: rd.meshgrid(x, y)).interpret(np.array([1, 2, 3]), np.array([7, 8]))
@@ -56,9 +56,9 @@ def indices(
     dimensions: Any, dtype: DTypeLike | None = None, *, sparse: Literal[True], name: str | None = None
 ) -> tuple[Array, ...]: ...
 def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = False, *, name: str | None = None) -> Any:
-    """The indices of an array of that shape: `rd.indices((n, m))[k, i, j]` is the k-th of i, j. i64, or `dtype`.
+    """The indices of an array of the given shape: `rd.indices((n, m))[k, i, j]` is the k-th of i, j. The dtype is i64, or `dtype`.
 
-    `sparse`: a tuple of arrays with one dimension that is not 1 each, which broadcast to the shape.
+    `sparse`: a tuple of arrays, each with size 1 in all dimensions but its own, which broadcast to the shape.
 
     Example:
         >>> rd.algorithm(lambda: rd.indices((2, 3))).interpret()
@@ -77,9 +77,9 @@ def indices(dimensions: Any, dtype: DTypeLike | None = None, sparse: bool = Fals
 
 
 def unravel_index(indices: Any, shape: Shape, order: str = "C", *, name: str | None = None) -> tuple[Array, ...]:
-    """The indices in an array of `shape` of the elements that stand at `indices` when it is flattened: one i64 array for each dimension.
+    """The indices in an array of `shape` of the elements at `indices` in the flattened array: one i64 array for each dimension.
 
-    `order` is that of the flattened elements: "C", row-major, or "F". IndexOutOfRange for an index that is not inside.
+    `order` is that of the flattened elements: "C", row-major, or "F", column-major. IndexOutOfRange for an index out of range.
 
     Example:
         >>> rd.algorithm(lambda i: rd.unravel_index(i, (2, 3))).interpret(np.array([0, 4, 5]))
@@ -103,8 +103,9 @@ def ravel_multi_index(
 ) -> Array:
     """The indices in the flattened array, i64, of the elements at `multi_index`, one integer array for each dimension of `dims`.
 
-    `mode`, one for all or one for each dimension, says what is done with indices out of range: "raise" checks them (IndexOutOfRange),
-    "wrap" counts round, "clip" takes the nearest. `order` is that of the flattened elements. ShapeError where the numbers differ.
+    `mode`, one for all or one for each dimension, is the rule for indices out of range: "raise" checks them (IndexOutOfRange),
+    "wrap" wraps around, "clip" takes the nearest. `order` is that of the flattened elements. ShapeError where the numbers of dimensions
+    differ.
 
     Example:
         >>> rd.algorithm(lambda i, j: rd.ravel_multi_index((i, j), (2, 3))).interpret(np.array([0, 1]), np.array([2, 1]))

@@ -1,7 +1,7 @@
 """NumPy's histograms: counts of elements, or sums of weights, in bins of one or of several dimensions.
 
-The bin of an element is found by a binary search in its edges; where bins have one width, by a product, as NumPy does, and steps from
-bin to bin where rounding of the product has led to another one.
+The bin of an element is found by a binary search in the edges; for bins of equal width, by a multiplication, as in NumPy, followed by steps
+to a neighbouring bin where the product was rounded across an edge.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ def histogram(
     *,
     name: str | None = None,
 ) -> tuple[Array, Array]:
-    """`(counts, edges)`: how many elements of `a` fall into each bin, as i64 or in the dtype of the `weights`, and the edges of the bins.
+    """The pair `(counts, edges)`: the number of elements of `a` in each bin, as i64 or in the dtype of the `weights`, and the edges of the
+    bins.
 
     `bins` is a number of bins of equal width, an int or a size, over `range`, a pair, or over all elements; or an increasing array of
-    edges. A bin holds its lower edge, the last one its upper edge too; what lies outside, and NaN, is not counted. `density`: in f64,
+    edges. A bin includes its lower edge, the last one its upper edge too; elements outside, and NaN, are not counted. `density`: in f64,
     divided by the sum and the width of the bin, so that the integral is 1. `weights` have the shape of `a`.
 
     Example:
@@ -80,7 +81,7 @@ def histogram2d(
     *,
     name: str | None = None,
 ) -> tuple[Array, Array, Array]:
-    """`(counts, x edges, y edges)` of points in the plane: `rd.histogramdd` of two coordinates.
+    """The triple `(counts, x edges, y edges)` for points in the plane: `rd.histogramdd` of two coordinates.
 
     `bins` is a number of bins, or edges, for both coordinates, or a list of two of these.
 
@@ -107,11 +108,12 @@ def histogramdd(
     *,
     name: str | None = None,
 ) -> tuple[Array, tuple[Array, ...]]:
-    """`(counts, edges)` of points in space: in f64, how many fall into each bin, or the sums of their `weights`; and a tuple of edges.
+    """The pair `(counts, edges)` for points in space: the number of points, or the sum of their `weights`, in each bin, in f64; a tuple of
+    edges.
 
     `sample` is a matrix with a row for each point, or a tuple of lines, one for each coordinate. `bins` is a number of bins for all
-    coordinates, or a list with a number or edges for each; `range` a list of pairs, or None for the extremes. `density` divides by the
-    sum and the volumes of bins. ShapeError where the numbers differ.
+    coordinates, or a list with a number or edges for each; `range` is a list of pairs, or None for the extremes. `density` divides by the
+    sum and the volumes of bins. ShapeError where the numbers of coordinates differ.
 
     Example:
         >>> f = rd.algorithm(lambda a: rd.histogramdd(a, 2)[0], a="f64[n, 2]")
@@ -162,7 +164,7 @@ def _flat(value: Any, what: str) -> Array:
 
 
 def _edges(line: Array, bins: Any, limits: Any, what: str) -> tuple[Any, Array, bool]:
-    """The number of bins, their edges, and whether all have one width."""
+    """The number of bins, their edges, and whether all bins have one width."""
     if isinstance(bins, str):
         raise TraceError(complaint(f"{what} with bins {bins!r}", remedy="a number of bins, or their edges"))
     given = bins if isinstance(bins, (int, np.integer)) else real_of(bins, what)
@@ -178,7 +180,7 @@ def _edges(line: Array, bins: Any, limits: Any, what: str) -> tuple[Any, Array, 
 
 
 def _bins_of(line: Array, edges: Array, count: Any, even: bool) -> Array:
-    """The number of the bin of each element, -1 for those that lie in none."""
+    """The index of the bin of each element, −1 for elements outside of all bins."""
     own, borders = together(line, edges)
 
     def bin_of(x: Array) -> Array:
@@ -206,7 +208,7 @@ def _bins_of(line: Array, edges: Array, count: Any, even: bool) -> Array:
 
 
 def _even_edges(line: Array, count: Any, limits: Any) -> Array:
-    """Edges of bins of one width: f64, or of the type of a float array."""
+    """The edges of bins of equal width: in f64, or in the dtype of a float array."""
     dtype = line.dtype if line.dtype.is_float else f64
     if limits is None:
         nothing = line.shape[0] == 0

@@ -1,4 +1,4 @@
-"""NumPy's functions of neighbours along a line: integrals by trapezia, differences with ends, and phases without jumps."""
+"""NumPy's functions of neighbouring elements and running sums: `trapezoid ediff1d unwrap cumulative_sum cumulative_prod`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, *, name: str | None = None) -> Array:
-    """The integral along `axis` by the trapezium rule, over samples `dx` apart, or at the places `x`: of a line, or of the shape of `y`.
+    """The integral along `axis` by the trapezium rule, over samples `dx` apart, or at the coordinates `x`: a line, or of the shape of `y`.
 
     Example:
         >>> rd.algorithm(lambda y: rd.trapezoid(y)).interpret(np.array([1, 2, 3]))
@@ -57,9 +57,9 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None, *, name: str | N
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi, name: str | None = None) -> Array:
-    """Phases without jumps: multiples of `period` are added so that no neighbours along `axis` differ by more than half of it.
+    """The phases without jumps: multiples of `period` are added so that no neighbours along `axis` differ by more than half of it.
 
-    Smaller jumps than `discont` stay. Of the dtype of floats; integers stay integers where the period is an int, else they are f64.
+    Jumps smaller than `discont` stay. Floats keep their dtype; integers stay integers where the period is an int, else they become f64.
 
     Example:
         >>> rd.algorithm(lambda a: rd.unwrap(a, period=4)).interpret(np.array([0, 1, 2, -1, 0]))
@@ -99,7 +99,7 @@ def cumulative_sum(
     *,
     name: str | None = None,
 ) -> Array:
-    """`rd.cumsum` along `axis`, which a line needs not; with `include_initial`, a 0 stands before the sums.
+    """The running sums `rd.cumsum` along `axis`, which may be omitted for a line; `include_initial` puts a 0 before them.
 
     Example:
         >>> rd.algorithm(lambda a: rd.cumulative_sum(a, include_initial=True)).interpret(np.array([1, 2, 3]))
@@ -117,7 +117,7 @@ def cumulative_prod(
     *,
     name: str | None = None,
 ) -> Array:
-    """`rd.cumprod` along `axis`, which a line needs not; with `include_initial`, a 1 stands before the products.
+    """The running products `rd.cumprod` along `axis`, which may be omitted for a line; `include_initial` puts a 1 before them.
 
     Example:
         >>> rd.algorithm(lambda a: rd.cumulative_prod(a)).interpret(np.array([1, 2, 3]))

@@ -1,4 +1,4 @@
-"""Arrays put together by NumPy's names: `concatenate vstack hstack dstack column_stack`. Index moves over `rd.concat`."""
+"""NumPy's joins of arrays, `concatenate vstack hstack dstack column_stack`, as index moves over `rd.concat`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ concatenate = concat
 
 
 def vstack(tup: Any, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
-    """Arrays one below the other: along axis 0, those of rank 1 as rows.
+    """The arrays joined along axis 0, those of rank 1 as rows.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.vstack([a, b])).interpret(np.array([3, 1]), np.array([[5, 6], [7, 8]]))
@@ -33,7 +33,7 @@ row_stack = vstack
 
 
 def hstack(tup: Any, *, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
-    """Arrays side by side: along axis 1, those of rank 1 along their only axis.
+    """The arrays joined along axis 1, those of rank 1 along their only axis.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.hstack([a, b])).interpret(np.array([3, 1]), np.array([5, 6]))
@@ -44,7 +44,7 @@ def hstack(tup: Any, *, dtype: DTypeLike | None = None, name: str | None = None)
 
 
 def dstack(tup: Any, *, name: str | None = None) -> Array:
-    """Arrays one behind the other: along axis 2, those of rank 1 and 2 with new dimensions of size 1 (`rd.atleast_3d`).
+    """The arrays joined along axis 2, those of rank 1 and 2 with new dimensions of size 1 (`rd.atleast_3d`).
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.dstack([a, b])).interpret(np.array([3, 1]), np.array([5, 6]))
@@ -55,7 +55,7 @@ def dstack(tup: Any, *, name: str | None = None) -> Array:
 
 
 def column_stack(tup: Any, *, name: str | None = None) -> Array:
-    """Arrays of rank 1 as the columns of a matrix, and matrices, side by side.
+    """The matrix whose columns are arrays of rank 1, and those of matrices, side by side.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.column_stack([a, b])).interpret(np.array([3, 1]), np.array([5, 6]))
@@ -67,5 +67,5 @@ def column_stack(tup: Any, *, name: str | None = None) -> Array:
 
 
 def _parts(arrays: Any) -> Any:
-    """A sequence of arrays, lists among them as arrays; an array as its rows."""
+    """The arrays to join, with lists among them made arrays; the rows of a single array."""
     return [array(part) if isinstance(part, list) else part for part in sequence(arrays, "a function that joins")]

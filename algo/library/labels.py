@@ -1,4 +1,4 @@
-"""JAX's names for classes and segments: `one_hot segment_sum`."""
+"""JAX's functions of class labels and segment numbers: `one_hot segment_sum`."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 def one_hot(
     x: Any, num_classes: Any, *, dtype: DTypeLike | None = None, axis: int = -1, name: str | None = None
 ) -> Array:
-    """For each class in an integer array, `num_classes` numbers along a new dimension `axis`: one at the class and zeros elsewhere.
+    """The one-hot encoding of an integer array: `num_classes` numbers along a new dimension `axis`, one at the class and zeros elsewhere.
 
-    A class that is negative or too large gives zeros alone. The type is `dtype`, or, without it, that of `rd.zeros`. DTypeError for
-    classes that are no integers.
+    A class that is negative or too large gives zeros alone. The dtype is `dtype`, or, without it, that of `rd.zeros`. DTypeError for
+    classes that are not integers.
 
     Example:
         >>> rd.algorithm(lambda a: rd.one_hot(a, 3, dtype=rd.i32)).interpret(np.array([1, 0, -1]))
@@ -46,10 +46,10 @@ def one_hot(
 
 
 def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None, *, name: str | None = None) -> Array:
-    """The sums of the elements (rows) of `data` with the same number in `segment_ids`: [num_segments, …], in the type of `data`.
+    """The sums of the elements (rows) of `data` with equal numbers in `segment_ids`: [num_segments, …], in the dtype of `data`.
 
-    `segment_ids` is an integer array with one number for each; those that are negative or too large are left out. Without `num_segments`
-    there is one more segment than the largest number says, which data decides. ShapeError for a scalar.
+    `segment_ids` is an integer array with one number for each element; elements with a negative or too large number are left out. Without
+    `num_segments`, data decides it: one more than the largest number. ShapeError for a scalar.
 
     Example:
         >>> rd.algorithm(lambda x, s: rd.segment_sum(x, s, 3)).interpret(np.array([5, 6, 7]), np.array([2, 0, 2]))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def matrix_transpose(x: Any, *, name: str | None = None) -> Array:
-    """The last two axes exchanged. ShapeError for an array of rank below 2.
+    """The array with its last two axes exchanged. ShapeError for an array of rank below 2.
 
     Example:
         >>> rd.algorithm(lambda a: rd.matrix_transpose(a)).interpret(np.array([[1, 2], [3, 4]]))
@@ -34,7 +34,7 @@ def matrix_transpose(x: Any, *, name: str | None = None) -> Array:
 
 
 def diagonal(x: Any, *, offset: int = 0, name: str | None = None) -> Array:
-    """The diagonals of matrices, the last two axes: `offset` above the main one.
+    """The diagonals, `offset` above the main one, of matrices, which are the last two axes.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.diagonal(a)).interpret(np.array([[1, 2], [3, 4]]))
@@ -44,7 +44,7 @@ def diagonal(x: Any, *, offset: int = 0, name: str | None = None) -> Array:
 
 
 def trace(x: Any, *, offset: int = 0, dtype: DTypeLike | None = None, name: str | None = None) -> Array:
-    """The sums along the diagonals of matrices, the last two axes, with the types of `rd.sum`.
+    """The sums along the diagonals of matrices, which are the last two axes, with the dtypes of `rd.sum`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.trace(a)).interpret(np.array([[1, 2], [3, 4]]))
@@ -54,7 +54,7 @@ def trace(x: Any, *, offset: int = 0, dtype: DTypeLike | None = None, name: str 
 
 
 def vector_norm(x: Any, *, axis: Axes = None, keepdims: bool = False, ord: Any = 2, name: str | None = None) -> Array:
-    """The norm of vectors along `axis`, an int or a tuple (None: of all elements as one vector); orders as of `rd.linalg.norm`.
+    """The norm of vectors along `axis`, an int or a tuple (None: of all elements as one vector); `ord` is that of `rd.linalg.norm`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.vector_norm(a)).interpret(np.array([[1.0, 1.0], [1.0, 1.0]]))
@@ -77,7 +77,7 @@ def vector_norm(x: Any, *, axis: Axes = None, keepdims: bool = False, ord: Any =
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro", name: str | None = None) -> Array:
-    """The norm of matrices, the last two axes; orders as of `rd.linalg.norm`.
+    """The norm of matrices, which are the last two axes; `ord` is that of `rd.linalg.norm`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.matrix_norm(a, ord=1)).interpret(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -113,7 +113,8 @@ def matrix_power(a: Any, n: int, *, name: str | None = None) -> Array:
 
 @without_out
 def multi_dot(arrays: Any, *, name: str | None = None) -> Array:
-    """The product of matrices, of which the first and the last may be vectors, the cheapest pair first where all sizes are known.
+    """The product of matrices, of which the first and the last may be vectors; the cheapest pair is multiplied first where all sizes are
+    known.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.multi_dot([a, a, a])).interpret(np.array([[1, 1], [1, 0]]))

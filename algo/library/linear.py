@@ -1,4 +1,4 @@
-"""NumPy's products and sums of vectors and matrices: each is a contraction (`rd.einsum`), or a product that broadcasts."""
+"""NumPy's products and sums of vectors and matrices, each a contraction (`rd.einsum`) or a broadcast product."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def rank_of(value: Any) -> int:
-    """The number of dimensions of an operand."""
+    """The rank of an operand."""
     return leaves(value)[0].ndim
 
 
 def shape_of(value: Any) -> tuple[Any, ...]:
-    """The sizes of an operand."""
+    """The shape of an operand."""
     return leaves(value)[0].shape
 
 
@@ -50,9 +50,9 @@ def _last(value: Any, axis: int) -> Any:
 
 
 def inner(a: Any, b: Any, *, name: str | None = None) -> Array:
-    """The sums of products over the last dimensions of both: of vectors, their inner product; with a scalar, the product.
+    """The sums of products over the last dimensions of both operands: of vectors, their inner product; with a scalar, the product.
 
-    The shape is that of `a` without its last dimension, then that of `b` without its own. SizeMismatch or ShapeError where they differ.
+    The shape is that of `a` without its last dimension, then that of `b` without its own. SizeMismatch or ShapeError where these differ.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.inner(a, b)).interpret(np.array([[1, 2], [3, 4]]), np.array([10, 1]))
@@ -66,7 +66,7 @@ def inner(a: Any, b: Any, *, name: str | None = None) -> Array:
 
 @without_out
 def outer(a: Any, b: Any, *, name: str | None = None) -> Array:
-    """All products of an element of `a` and one of `b`, both flattened: a matrix of the common dtype.
+    """The outer product: all products of an element of `a` and one of `b`, both flattened, as a matrix of the common dtype.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.outer(a, b)).interpret(np.array([1, 2]), np.array([3, 4, 5]))
@@ -78,7 +78,7 @@ def outer(a: Any, b: Any, *, name: str | None = None) -> Array:
 
 
 def vdot(a: Any, b: Any, *, name: str | None = None) -> Array:
-    """The sum of the products of the elements of `a`, conjugated, and of `b`, both flattened: a scalar.
+    """The sum of the products of the conjugated elements of `a` and those of `b`, both flattened: a scalar.
 
     Example:
         >>> rd.algorithm(lambda a: rd.vdot(a, a)).interpret(np.array([1j, 2.0]))
@@ -93,10 +93,10 @@ def _conjugate(value: Any) -> Any:
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2, *, name: str | None = None) -> Array:
-    """The sums of products over `axes`: the last n of `a` and first n of `b`, or a pair, of ints or tuples, of the axes of each.
+    """The sums of products over `axes`: an int n for the last n of `a` and the first n of `b`, or a pair of ints or tuples of axes of each.
 
     The shape is that of `a` without its axes, then that of `b` without its own; the common dtype is not widened. One reduce stage.
-    ShapeError for axes that there are not, or not as many of one as of the other.
+    ShapeError for axes out of range, or different numbers of them.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.tensordot(a, b, 1)).interpret(np.array([[1, 2], [3, 4]]), np.array([10, 1]))
@@ -131,7 +131,7 @@ def _axes(axes: Any, rank: int) -> tuple[int, ...]:
 
 @universal
 def vecdot(x1: Any, x2: Any, *, axis: int = -1, name: str | None = None) -> Array:
-    """The sums of products along `axis` of both, x1 conjugated; the other dimensions broadcast.
+    """The sums of products along `axis` of both operands, x1 conjugated; the other dimensions broadcast.
 
     Example:
         >>> rd.algorithm(lambda a: rd.vecdot(a, a)).interpret(np.array([[1, 2], [3, 4]]))
@@ -182,7 +182,7 @@ def _at_least(value: Any, rank: int, what: str) -> None:
 def trace(
     a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, *, name: str | None = None
 ) -> Array:
-    """The sums along the diagonal of the axes `axis1` and `axis2`, `offset` above it, with the types of `rd.sum`; 0 where it is empty.
+    """The sums along the diagonal `offset` of the axes `axis1` and `axis2`, with the dtypes of `rd.sum`; 0 where the diagonal is empty.
 
     Example:
         >>> rd.algorithm(lambda a: rd.trace(a, 1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -217,9 +217,9 @@ def cross(
     *,
     name: str | None = None,
 ) -> Array:
-    """The cross products of the vectors of 3 elements along `axisa` of `a` and `axisb` of `b`, put along `axisc`.
+    """The cross products of the 3-element vectors along `axisa` of `a` and `axisb` of `b`, along `axisc` of the result.
 
-    The other dimensions broadcast; `axis` stands for all three. ShapeError for a size other than the literal 3.
+    The other dimensions broadcast; `axis` replaces all three. ShapeError for a size other than the literal 3.
 
     Example:
         >>> rd.algorithm(lambda a: rd.cross(a, [0, 0, 1])).interpret(np.array([[1, 0, 0], [0, 1, 0]]))
@@ -249,7 +249,8 @@ def _components(value: Any) -> list[Any]:
 
 
 def kron(a: Any, b: Any, *, name: str | None = None) -> Array:
-    """The Kronecker product: every element of `a` times the whole of `b`, in blocks; an array of lower rank is one of leading sizes 1.
+    """The Kronecker product: every element of `a` times the whole of `b`, in blocks; an operand of lower rank gets leading dimensions of
+    size 1.
 
     Example:
         >>> rd.algorithm(lambda a: rd.kron(a, [[1, 1]])).interpret(np.array([[1, 2], [3, 4]]))
@@ -270,11 +271,11 @@ def kron(a: Any, b: Any, *, name: str | None = None) -> Array:
 def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False, *, name: str | None = None) -> Array:
     """The norm of vectors along the axis `axis`, or of matrices in its two axes; without it, of a whole vector or matrix.
 
-    `ord` of vectors: None or 2, the root of the sum of squares; inf and -inf, the largest and smallest size; 0, how many are not zero;
-    p, `sum(abs(x)**p)**(1/p)`. Of matrices: None or "fro", the root of the sum of squares; 1 and -1, the largest and smallest sum of
-    sizes of a column; inf and -inf, of a row. None without `axis` takes any rank. Of the dtype of floats, the real one of complex
-    numbers, f64 of integers. 2 and -2 are the largest and smallest singular value of a matrix, "nuc" the sum of all, with the types and errors
-    of `rd.linalg.svdvals`.
+    `ord` for vectors: None or 2, the root of the sum of squares; inf and -inf, the largest and smallest magnitude; 0, the number of nonzero
+    elements; p, `sum(abs(x)**p)**(1/p)`. For matrices: None or "fro", the root of the sum of squares; 1 and -1, the largest and smallest
+    sum of magnitudes of a column; inf and -inf, of a row; 2 and -2, the largest and smallest singular value, and "nuc" the sum of all, with
+    the dtypes and errors of `rd.linalg.svdvals`. None without `axis` takes any rank. The dtype is that of floats, the real one of complex
+    numbers, f64 for integers.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.norm(a, axis=1)).interpret(np.array([[3.0, 4.0], [5.0, 12.0]]))

@@ -1,8 +1,8 @@
 """Systems of linear equations, as in `numpy.linalg`: elimination with partial pivoting, and Cholesky's factorisation (Golub & Van Loan,
 *Matrix Computations*, sections 3.4 and 4.2).
 
-Matrices are the last two axes; over leading axes the functions are mapped. Nothing is raised for a singular matrix, whose result has
-infinities and NaN, as in JAX: which matrix it is, data decides.
+Matrices are the last two axes; over leading axes the functions are mapped. A singular matrix is no error, because data decides which
+matrix is singular; its result has infinities and NaN, as in JAX.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from raido.algo.trace.value import Array, size_value
 
 
 def solve(a: Any, b: Any, *, name: str | None = None) -> Array:
-    """The x for which `a @ x` is `b`: a vector for a `b` of rank 1, else a matrix with a column for each column of `b`.
+    """The solution x of `a @ x = b`: a vector for a `b` of rank 1, else a matrix with a column for each column of `b`.
 
-    Shapes: `[..., n, n]` and `[n]` or `[..., n, k]`; the leading axes broadcast. Of f32 where both are of f32 or narrower floats, else f64.
-    By elimination with partial pivoting; infinities or NaN for a singular matrix. ShapeError for matrices that are not square.
+    Shapes: `[..., n, n]` and `[n]` or `[..., n, k]`; the leading axes broadcast. The dtype is f32 where both are f32 or narrower floats,
+    else f64. By elimination with partial pivoting; infinities or NaN for a singular matrix. ShapeError for matrices that are not square.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.linalg.solve(a, b)).interpret(np.array([[0.0, 2.0], [1.0, 1.0]]), np.array([4.0, 5.0]))
@@ -59,7 +59,7 @@ def solve(a: Any, b: Any, *, name: str | None = None) -> Array:
 
 
 def inv(a: Any, *, name: str | None = None) -> Array:
-    """The inverses of matrices `[..., n, n]`: the solutions of `a @ x = eye(n)`, with the dtypes and the failures of `rd.linalg.solve`.
+    """The inverses of matrices `[..., n, n]`: the solutions of `a @ x = eye(n)`, with the dtypes and errors of `rd.linalg.solve`.
 
     To solve a system, `rd.linalg.solve` takes a third of the time, and is more accurate.
 
@@ -75,9 +75,9 @@ def inv(a: Any, *, name: str | None = None) -> Array:
 
 
 def det(a: Any, *, name: str | None = None) -> Array:
-    """The determinants of matrices `[..., n, n]`, from the pivots of an elimination; 0 or a rounding error of it for a singular matrix.
+    """The determinants of matrices `[..., n, n]`, from the pivots of an elimination; 0 or a rounding error of 0 for a singular matrix.
 
-    Of f32 for f32 and narrower floats, else f64; 1 for n = 0. ShapeError for matrices that are not square.
+    The dtype is f32 for f32 and narrower floats, else f64; the determinant is 1 for n = 0. ShapeError for matrices that are not square.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.det(a)).interpret(np.array([[0.0, 2.0], [1.0, 1.0]]))
@@ -93,7 +93,7 @@ def det(a: Any, *, name: str | None = None) -> Array:
     return found if name is None else named(found, name)
 
 
-SHORT = 32  # rows: a column of a known number of them stays in registers, which it does not where each is shorter than the one before
+SHORT = 32  # rows: a column of a known number of them stays in registers, unlike columns of decreasing length
 
 
 class SlogdetResult(NamedTuple):
@@ -106,8 +106,8 @@ class SlogdetResult(NamedTuple):
 def slogdet(a: Any) -> SlogdetResult:
     """The determinants of matrices `[..., n, n]` as `sign * exp(logabsdet)`, a named tuple, which neither overflows nor underflows.
 
-    Of the dtypes of `rd.linalg.det`. The sign 0 and -inf for a singular matrix whose elimination finds a pivot of 0; 1 and 0 for n = 0.
-    ShapeError for matrices that are not square.
+    Dtypes are those of `rd.linalg.det`. The sign is 0 and the logarithm -inf for a singular matrix whose elimination meets a pivot of 0; 1
+    and 0 for n = 0. ShapeError for matrices that are not square.
 
     Example:
         >>> rd.algorithm(lambda a: rd.linalg.slogdet(a).sign).interpret(np.array([[0.0, 2.0], [1.0, 1.0]]))
@@ -124,10 +124,10 @@ def slogdet(a: Any) -> SlogdetResult:
 
 
 def cholesky(a: Any, *, upper: bool = False, name: str | None = None) -> Array:
-    """The lower triangular l of symmetric positive definite matrices `[..., n, n]` for which `l @ l.mT` is `a`; above its diagonal are zeros.
+    """The lower triangular l of symmetric positive definite matrices `[..., n, n]` for which `l @ l.mT` is `a`; zeros above its diagonal.
 
-    With `upper` it is the upper triangular u for which `u.mT @ u` is `a`. Only that triangle of `a` is read.
-    Of f32 for f32 and narrower floats, else f64. NaN from the first column on whose pivot is negative. ShapeError for
+    With `upper`, the upper triangular u for which `u.mT @ u` is `a`. Only that triangle of `a` is read.
+    The dtype is f32 for f32 and narrower floats, else f64. NaN from the first column with a negative pivot on. ShapeError for
     matrices that are not square.
 
     Example:
@@ -158,7 +158,7 @@ def cholesky(a: Any, *, upper: bool = False, name: str | None = None) -> Array:
 
 
 def _solved(a: Array, b: Array) -> Array:
-    """The solution for one matrix and its right-hand sides, the columns of another."""
+    """The solutions for one matrix and several right-hand sides, the columns of `b`."""
     n = a.shape[0]
     upper, _ = _eliminated(concat([a, b], axis=1))
     factors, right = upper[:, :n], upper[:, n:]
@@ -172,7 +172,7 @@ def _solved(a: Array, b: Array) -> Array:
 
 
 def _solved_vector(a: Array, b: Array) -> Array:
-    """The solution for one matrix and one right-hand side: each element found is taken out of the rows above it at once."""
+    """The solution for one matrix and one right-hand side, by column-oriented back substitution."""
     n = a.shape[0]
     upper, _ = _eliminated(concat([a, b[:, None]], axis=1))
     columns = upper[:, :n].T.copy()
@@ -186,10 +186,11 @@ def _solved_vector(a: Array, b: Array) -> Array:
 
 
 def _eliminated(m: Array) -> tuple[Array, Array]:
-    """Rows combined so that all below the diagonal is 0 or not to be read, and the sign of the permutation of rows by partial pivoting.
+    """The matrix after Gaussian elimination with partial pivoting, and the sign of the permutation of its rows.
 
-    The column of the next pivot is a state of its own, so that the matrix changes where it is: the changes of an iteration read none of it
-    but the two rows that change places. Only the part below and right of the pivot is combined.
+    Elements below the diagonal are 0 or not meant to be read. The column of the next pivot is a loop state of its own, so that the matrix
+    is updated in place: an iteration's updates read only the two rows that it exchanges. Only the part below and right of the pivot is
+    combined.
     """
     n = m.shape[0]
 
@@ -209,18 +210,18 @@ def _eliminated(m: Array) -> tuple[Array, Array]:
 
 
 def _larger(x: tuple[Array, Array], y: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Of two elements with their indices the larger one, the first of equal ones. Unlike `rd.argmax`, it folds no elements, too."""
+    """The larger of two (element, index) pairs, the first of equal ones. Unlike `rd.argmax`, it reduces zero elements, too."""
     first = x[0] >= y[0]
     return ufuncs.where(first, x[0], y[0]), ufuncs.where(first, x[1], y[1])
 
 
 def over_stacks(function: Callable[..., Value], *stacks: Array) -> Value:
-    """A function of matrices over the leading axes of stacks of them."""
+    """Maps a function of matrices over the leading axes of stacks of matrices."""
     return function(*stacks) if stacks[0].ndim == 2 else map_over(lambda *inner: over_stacks(function, *inner), *stacks)
 
 
 def solving_type(*values: Array) -> DType:
-    """The type in which systems are solved: f32 or f64."""
+    """The dtype in which systems are solved: f32 or f64."""
     dtype, _ = float_type(values)
     return f32 if dtype.bits < 32 else dtype
 
@@ -233,7 +234,7 @@ def real_numbers(value: Any, what: str) -> Array:
 
 
 def square_matrices(value: Any, what: str) -> Array:
-    """The operand as square matrices; sizes that are not known to agree are checked at the call."""
+    """The operand as square matrices; sizes not known to agree are checked at the call."""
     given = real_numbers(value, what)
     if given.ndim < 2:
         raise ShapeError(complaint(f"{what} takes matrices, not an array of rank {given.ndim}"))
@@ -241,7 +242,7 @@ def square_matrices(value: Any, what: str) -> Array:
 
 
 def _with_size(array: Array, axis: int, size: Expr, what: str) -> Array:
-    """The array, whose size along an axis is another one: provably, or by a check at the call."""
+    """The array with its size along an axis written as `size`: the two are proved equal, or checked at the call."""
     extents = list(array.extents)
     current().equal_sizes(size, extents[axis], f"the number of rows in {what}", "the other dimension")
     extents[axis] = size

@@ -1,4 +1,4 @@
-"""JAX's loop with a first index, `fori_loop`, as `rd.loop`."""
+"""JAX's loop with a lower bound, `fori_loop`, as `rd.loop`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fori_loop(
 ) -> Any:
     """The state after `state = body_fun(i, state)` for i = lower … upper − 1, from `init_val`, as in `jax.lax.fori_loop`.
 
-    The bounds are ints, sizes or traced integers; where `upper` is not above `lower` the state is `init_val`. The state and its dtypes
+    The bounds are ints, sizes or traced integers; where `upper <= lower` the result is `init_val`. The state and its dtypes
     are those of `rd.loop`.
 
     Example:

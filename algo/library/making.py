@@ -1,6 +1,7 @@
-"""Arrays made of sizes and scalars, by NumPy's names: `zeros ones full`, their `_like`, `arange linspace eye identity`.
+"""NumPy's arrays made from sizes and scalars: `zeros ones full`, their `_like`, `arange linspace eye identity`.
 
-None is a stage unless it is named: each is computed where it is read. Without `dtype`, an array of Python scalars is as weak as they are.
+None is a stage unless it is named: elements are computed where they are read. Without `dtype`, an array of Python scalars is as weak in
+promotion as they are.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def zeros(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """An array of zeros: of `dtype`, or, without one, weak ones that take the type they meet and are f64 as a result.
+    """An array of zeros in `dtype`; without one, weak zeros, which take the dtype they meet and are f64 as a result.
 
-    `shape` is an int, a size, or a tuple of them. A negative size is a ShapeError where it is an int, 0 where it is computed of sizes,
-    and a SizeMismatch of the call where it is a parameter or computed of data.
+    `shape` is an int, a size, or a tuple of them. A negative size is a ShapeError where it is an int, 0 where it is computed from sizes,
+    and a SizeMismatch of the call where it is a parameter or computed from data.
 
     Example:
         >>> @rd.algorithm
@@ -46,7 +47,7 @@ def zeros(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = No
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """An array of ones, with the types of `rd.zeros`.
+    """An array of ones, with the dtypes and errors of `rd.zeros`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.ones(a.shape) + a).interpret(np.float32([3, 1]))
@@ -56,7 +57,7 @@ def ones(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = Non
 
 
 def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """An array with `fill_value` everywhere: of its type, or of `dtype`.
+    """An array filled with `fill_value`, in its dtype, or in `dtype`.
 
     `shape` is an int, a size, or a tuple of them; an array `fill_value` is broadcast to it, a tuple gives a tuple of arrays.
     Negative sizes are as in `rd.zeros`. DTypeError for an integer literal that `dtype` cannot hold.
@@ -78,7 +79,7 @@ def full(shape: Shape, fill_value: Any, dtype: DTypeLike | None = None, *, name:
 
 
 def zeros_like(a: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name: str | None = None) -> Array:
-    """Zeros of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
+    """An array of zeros with the shape and the dtype of `a`, unless `dtype` or `shape` is given.
 
     Example:
         >>> rd.algorithm(lambda a: rd.zeros_like(a)).interpret(np.float32([[3, 1]]))
@@ -88,7 +89,7 @@ def zeros_like(a: Any, dtype: DTypeLike | None = None, *, shape: Any = None, nam
 
 
 def ones_like(a: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name: str | None = None) -> Array:
-    """Ones of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
+    """An array of ones with the shape and the dtype of `a`, unless `dtype` or `shape` is given.
 
     Example:
         >>> rd.algorithm(lambda a: rd.ones_like(a, rd.bool_)).interpret(np.array([3, 1]))
@@ -100,10 +101,10 @@ def ones_like(a: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name
 def full_like(
     a: Any, fill_value: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name: str | None = None
 ) -> Array:
-    """`fill_value` everywhere, in an array of the shape and the type of `a`, unless `dtype` or `shape` says otherwise.
+    """An array filled with `fill_value`, with the shape and the dtype of `a`, unless `dtype` or `shape` is given.
 
-    The value is converted as by `.astype`, and as weak as `a` is; a tuple or a record of arrays gives one. DTypeError for an integer
-    literal that the type cannot hold.
+    The value is converted as by `.astype`, and as weak as `a` is; a tuple or a record of arrays gives the same structure. DTypeError for an
+    integer literal that the dtype cannot hold.
 
     Example:
         >>> rd.algorithm(lambda a: rd.full_like(a, 2.9)).interpret(np.array([3, 1]))
@@ -123,7 +124,7 @@ def full_like(
 
 
 def typed(value: Any, dtype: DTypeLike) -> Any:
-    """A scalar or an array of that type, where an integer literal must fit."""
+    """A scalar or an array converted to `dtype`; a scalar integer literal must fit."""
     dtype = read_dtype(dtype)
     if isinstance(dtype, DType) and isinstance(value, Array) and value.ndim == 0:
         return convert(dtype, value)
@@ -131,7 +132,7 @@ def typed(value: Any, dtype: DTypeLike) -> Any:
 
 
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """The matrix [N, M] with ones on its k-th diagonal and zeros elsewhere; M is N where it is None, types are those of `rd.zeros`.
+    """The matrix [N, M] with ones on its k-th diagonal and zeros elsewhere; M is N where it is None, and dtypes are those of `rd.zeros`.
 
     `k` may be traced; it is negative for diagonals below the main one.
 
@@ -158,11 +159,11 @@ def identity(n: Any, dtype: DTypeLike | None = None, *, name: str | None = None)
 def arange(
     start: Any = None, stop: Any = None, step: Any = 1, dtype: DTypeLike | None = None, *, name: str | None = None
 ) -> Array:
-    """start, start + step, … below `stop` (above it for a negative step); `rd.arange(n)` counts from 0.
+    """The numbers start, start + step, … below `stop` (above it for a negative step); `rd.arange(n)` counts from 0.
 
-    Bounds are ints, floats, sizes or traced scalars; of traced ones that are no sizes, data decides how many elements there are. Without
+    Bounds are ints, floats, sizes or traced scalars; for traced scalars that are not sizes, data decides the number of elements. Without
     `dtype`, Python numbers and sizes give weak i64 or f64, traced scalars i64 or f64. As in NumPy, the step is the difference of the first
-    two elements in the type of the result. ShapeError for a step of 0, DTypeError for bounds that are no real numbers.
+    two elements in the dtype of the result. ShapeError for a step of 0, DTypeError for bounds that are not real numbers.
 
     Example:
         >>> @rd.algorithm
@@ -187,7 +188,7 @@ def arange(
 
 
 def _number(value: Any, default: int | None) -> Array:
-    """A bound of rd.arange: traced scalars as f64, i64 or u64, as NumPy counts in no smaller type."""
+    """A bound of rd.arange; traced scalars as f64, i64 or u64, as NumPy counts in no narrower dtype."""
     number = structure(default if value is None and default is not None else value)
     if isinstance(number, tuple) or number.ndim:
         raise DTypeError(complaint("rd.arange takes real numbers as its bounds"))
@@ -197,12 +198,14 @@ def _number(value: Any, default: int | None) -> Array:
 
 
 def _literal(value: Any) -> Any:
-    """The Python number that a traced one was made of; None for any other."""
+    """The Python number of a literal; None for any other value."""
     return getattr(value.node, "value", None) if isinstance(value, Array) and value.weak == LITERAL else None
 
 
 def _spaced(along: Array, first: Array, second: Array, dtype: Any) -> Array:
-    """The elements at the indices `along` of the sequence that begins with those two; f16 and bf16 are computed in f32, as f16 in NumPy."""
+    """The elements at the indices `along` of the arithmetic sequence that starts with `first` and `second`; f16 (as in NumPy) and bf16 are
+    computed in f32.
+    """
     if dtype is None:
         return _multiples(along, second - first) + first
     first, second = typed(first, dtype), typed(second, dtype)
@@ -212,12 +215,13 @@ def _spaced(along: Array, first: Array, second: Array, dtype: Any) -> Array:
 
 
 def _multiples(along: Array, step: Any) -> Any:
-    """`step`, a number or an array of them, by each of the numbers `along`. A sum with these rounds twice, as in NumPy: none is fused."""
+    """The products of `step`, a number or an array, and each of the numbers `along`; an array of its own, so that a sum with them is not
+    fused."""
     return tabulate((*along.shape, *step.shape), lambda *p: along[p[0]] * step[p[1:]])
 
 
 def _steps(start: Array, stop: Array, step: Array) -> Any:
-    """How many steps there are from `start` to `stop`."""
+    """The number of steps from `start` to `stop`, which is excluded."""
     values = [_literal(v) for v in (start, stop, step)]
     if values[2] == 0:
         raise ShapeError(complaint("the step of rd.arange is 0"))
@@ -272,11 +276,11 @@ def linspace(
     *,
     name: str | None = None,
 ) -> Any:
-    """`num` numbers from `start` to `stop`, equally far apart, `stop` among them if `endpoint`; with `retstep`, the step as well.
+    """An array of `num` evenly spaced numbers from `start` to `stop`, which is included with `endpoint`; with `retstep`, the step as well.
 
-    `num` is an int or a size; bounds are scalars or arrays that broadcast, along whose new dimension `axis` the numbers stand. Of Python
-    numbers they are weak f64, of f32 they are f32, of integers f64; to an integer `dtype` they are rounded down. A
-    negative `num` is as a size in `rd.zeros`.
+    `num` is an int or a size; bounds are scalars or arrays that broadcast, and `axis` is the position of the new dimension. For Python
+    numbers the dtype is weak f64, for f32 f32, for integers f64; an integer `dtype` rounds down. A
+    negative `num` is treated as a size in `rd.zeros`.
 
     Example:
         >>> rd.algorithm(lambda: rd.linspace(0, 1, 5)).interpret()

@@ -1,6 +1,6 @@
-"""Elements moved, repeated and regrouped along axes, by NumPy's names: `moveaxis squeeze ravel flip fliplr flipud rot90 tile`.
+"""NumPy's index moves: `moveaxis squeeze ravel flip fliplr flipud rot90 tile`, and `atleast_1d` and the others.
 
-All are index moves: none copies an element unless it is named. `rd.swapaxes`, `rd.expand_dims` and their like are in the language.
+None copies an element unless it is named. `rd.swapaxes`, `rd.expand_dims` and similar moves are in the language.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 @leaf_by_leaf
 def moveaxis(a: Any, source: Any, destination: Any, *, name: str | None = None) -> Array:
-    """The axes `source` (an int or a tuple) at the places `destination`; the others keep their order.
+    """The array with the axes `source` (an int or a tuple) moved to the positions `destination`; the others keep their order.
 
-    ShapeError for axes there are not, that repeat, or that are not as many as the places.
+    ShapeError for axes out of range or repeated, or different numbers of axes and positions.
 
     Example:
         >>> rd.algorithm(lambda a: rd.moveaxis(a, 0, -1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -63,7 +63,7 @@ def _places(axes: Any, rank: int) -> list[int]:
 
 @leaf_by_leaf
 def squeeze(a: Any, axis: Axes = None, *, name: str | None = None) -> Array:
-    """The array without the dimensions of size 1: those that `axis` (an int or a tuple) names, or all whose size is the literal 1.
+    """The array without the dimensions of size 1: those in `axis` (an int or a tuple), or all whose size is the literal 1.
 
     ShapeError for a dimension of another literal size; a symbolic size is checked to be 1 at the call.
 
@@ -85,7 +85,7 @@ def squeeze(a: Any, axis: Axes = None, *, name: str | None = None) -> Array:
 
 
 def ravel(a: Any, order: str = "C", *, name: str | None = None) -> Array:
-    """All elements in one dimension: row-major, or, for `order="F"`, column-major. TraceError for another order.
+    """The elements in one dimension: row-major, or, for `order="F"`, column-major. TraceError for another order.
 
     Example:
         >>> rd.algorithm(lambda a: rd.ravel(a, order="F")).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -113,7 +113,7 @@ def flip(m: Any, axis: Axes = None, *, name: str | None = None) -> Array:
 
 
 def fliplr(m: Any, *, name: str | None = None) -> Array:
-    """The columns in reverse order, axis 1 of an array of rank 2 or more.
+    """The array with its columns, axis 1 of an array of rank 2 or more, in reverse order.
 
     Example:
         >>> rd.algorithm(lambda a: rd.fliplr(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -124,7 +124,7 @@ def fliplr(m: Any, *, name: str | None = None) -> Array:
 
 
 def flipud(m: Any, *, name: str | None = None) -> Array:
-    """The rows in reverse order, axis 0 of an array of rank 1 or more.
+    """The array with its rows, axis 0 of an array of rank 1 or more, in reverse order.
 
     Example:
         >>> rd.algorithm(lambda a: rd.flipud(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -136,7 +136,7 @@ def flipud(m: Any, *, name: str | None = None) -> Array:
 
 @leaf_by_leaf
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1), *, name: str | None = None) -> Array:
-    """The array turned k times by 90°, from the first of two `axes` towards the second. ShapeError for axes that are not two.
+    """The array rotated k times by 90°, from the first of two `axes` towards the second. ShapeError unless there are two different axes.
 
     Example:
         >>> rd.algorithm(lambda a: rd.rot90(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -163,7 +163,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1), *, name: str | None = None) ->
 
 @leaf_by_leaf
 def tile(A: Any, reps: Any, *, name: str | None = None) -> Array:
-    """The array `reps` times one after the other: an int or a size, or one for each axis, the last for the last.
+    """The array repeated `reps` times: an int or a size, or one for each axis, aligned at the last axis.
 
     Example:
         >>> rd.algorithm(lambda a: rd.tile(a, (2, 2))).interpret(np.array([3, 1, 2]))
@@ -189,7 +189,7 @@ def atleast_1d(ary: Any, /) -> Array: ...
 @overload
 def atleast_1d(ary: Any, other: Any, /, *arys: Any) -> tuple[Array, ...]: ...
 def atleast_1d(*arys: Any) -> Any:
-    """The array with rank 1 at least: of a scalar, its one element. Of several, a tuple.
+    """The array with rank 1 at least: a scalar becomes an array of one element. For several arrays, a tuple.
 
     Example:
         >>> rd.algorithm(lambda a: rd.atleast_1d(a)).interpret(np.array(3))
@@ -203,7 +203,7 @@ def atleast_2d(ary: Any, /) -> Array: ...
 @overload
 def atleast_2d(ary: Any, other: Any, /, *arys: Any) -> tuple[Array, ...]: ...
 def atleast_2d(*arys: Any) -> Any:
-    """The array with rank 2 at least, new dimensions of size 1 in front. Of several, a tuple.
+    """The array with rank 2 at least, by new dimensions of size 1 in front. For several arrays, a tuple.
 
     Example:
         >>> rd.algorithm(lambda a: rd.atleast_2d(a)).interpret(np.array([3, 1]))
@@ -217,7 +217,7 @@ def atleast_3d(ary: Any, /) -> Array: ...
 @overload
 def atleast_3d(ary: Any, other: Any, /, *arys: Any) -> tuple[Array, ...]: ...
 def atleast_3d(*arys: Any) -> Any:
-    """The array with rank 3 at least: [n] becomes [1, n, 1], [n, m] becomes [n, m, 1]. Of several, a tuple.
+    """The array with rank 3 at least: [n] becomes [1, n, 1], [n, m] becomes [n, m, 1]. For several arrays, a tuple.
 
     Example:
         >>> rd.algorithm(lambda a: rd.atleast_3d(a).shape).interpret(np.array([3, 1]))
@@ -233,7 +233,7 @@ def _each(values: tuple[Any, ...], change: Any) -> Any:
 
 
 def rollaxis(a: Any, axis: int, start: int = 0, *, name: str | None = None) -> Array:
-    """The axis `axis` before the one that stands at `start`. ShapeError for an axis there is not.
+    """The array with `axis` moved before the axis at `start`. ShapeError for an axis out of range.
 
     Example:
         >>> rd.algorithm(lambda a: rd.rollaxis(a, 1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))

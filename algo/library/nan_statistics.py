@@ -1,6 +1,6 @@
-"""NumPy's sums, means, deviations and extremes that leave NaN out, and running sums and products in which NaN counts as 0 or 1.
+"""NumPy's sums, means, deviations and extremes that leave out NaN, and running sums and products in which NaN counts as 0 or 1.
 
-`axis` is None (all), an int or a tuple, as in `rd.sum`; integers have no NaN, and are reduced as they are.
+`axis` is None (all), an int or a tuple, as in `rd.sum`; integers have no NaN and are reduced as by the ordinary functions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def nansum(
     where: Any = True,
     name: str | None = None,
 ) -> Array:
-    """The sum along `axis` of the elements that are not NaN, with the types of `rd.sum`; 0 where there is none.
+    """The sum along `axis` of the elements that are not NaN, with the dtypes of `rd.sum`; 0 where there is none.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nansum(a)).interpret(np.array([1.0, np.nan, 2.0]))
@@ -58,7 +58,7 @@ def nanmean(
     where: Any = True,
     name: str | None = None,
 ) -> Array:
-    """The mean along `axis` of the elements that are not NaN, with the types of `rd.mean`; NaN where there is none.
+    """The mean along `axis` of the elements that are not NaN, with the dtypes of `rd.mean`; NaN where there is none.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanmean(a)).interpret(np.array([1.0, np.nan, 2.0]))
@@ -85,7 +85,7 @@ def nanmean(
 
 
 def _without_nan(value: Any, instead: float = 0) -> Any:
-    """The elements, with a number in place of NaN."""
+    """The elements with NaN replaced by a number."""
     if not leaves(value)[0].dtype.is_float:
         return value
     number = lambda x: ufuncs.where(ufuncs.isnan(x), as_weak(x.dtype(instead), x), x)
@@ -102,7 +102,7 @@ def nanmin(
     where: Any = True,
     name: str | None = None,
 ) -> Array:
-    """The smallest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
+    """The smallest element along `axis` that is not NaN; NaN where there is none. An empty axis is an error unless `initial` is given.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanmin(a)).interpret(np.array([3.0, np.nan, 2.0]))
@@ -121,7 +121,7 @@ def nanmax(
     where: Any = True,
     name: str | None = None,
 ) -> Array:
-    """The largest element along `axis` that is not NaN; NaN where there is none. An empty axis is refused unless `initial` is given.
+    """The largest element along `axis` that is not NaN; NaN where there is none. An empty axis is an error unless `initial` is given.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanmax(a, axis=0)).interpret(np.array([[3.0, np.nan], [2.0, np.nan]]))
@@ -157,7 +157,7 @@ def nanprod(
     where: Any = True,
     name: str | None = None,
 ) -> Array:
-    """The product along `axis` of the elements that are not NaN, with the types of `rd.prod`; 1 where there is none.
+    """The product along `axis` of the elements that are not NaN, with the dtypes of `rd.prod`; 1 where there is none.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanprod(a)).interpret(np.array([3.0, np.nan, 2.0]))
@@ -180,7 +180,8 @@ def nanvar(
     where: Any = True,
     name: str | None = None,
 ) -> Array:
-    """The variance along `axis` of the elements that are not NaN, with the arguments of `rd.var`; NaN where these are at most `ddof`.
+    """The variance along `axis` of the elements that are not NaN, with the arguments of `rd.var`; NaN where there are at most `ddof` of
+    them.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanvar(a)).interpret(np.array([1.0, np.nan, 3.0]))
@@ -240,7 +241,7 @@ def _deviation(
 
 @without_out
 def nanargmin(a: Any, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """The index of the smallest element along `axis`, NaN counting as infinite: the first of equals, 0 where all are NaN.
+    """The index of the smallest element along `axis`, NaN counting as infinity: the first of equals, 0 where all are NaN.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanargmin(a)).interpret(np.array([np.nan, 3.0, 2.0]))
@@ -252,7 +253,7 @@ def nanargmin(a: Any, axis: Axis = None, *, keepdims: bool = False, name: str | 
 
 @without_out
 def nanargmax(a: Any, axis: Axis = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """The index of the largest element along `axis`, NaN counting as −infinite: the first of equals, 0 where all are NaN.
+    """The index of the largest element along `axis`, NaN counting as −infinity: the first of equals, 0 where all are NaN.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanargmax(a)).interpret(np.array([np.nan, 3.0, 2.0]))
@@ -264,7 +265,7 @@ def nanargmax(a: Any, axis: Axis = None, *, keepdims: bool = False, name: str | 
 
 @without_out
 def nancumsum(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """`rd.cumsum` with 0 in place of NaN.
+    """The running sums `rd.cumsum` with 0 in place of NaN.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nancumsum(a)).interpret(np.array([1.0, np.nan, 2.0]))
@@ -275,7 +276,7 @@ def nancumsum(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name
 
 @without_out
 def nancumprod(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """`rd.cumprod` with 1 in place of NaN.
+    """The running products `rd.cumprod` with 1 in place of NaN.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nancumprod(a)).interpret(np.array([3.0, np.nan, 2.0]))

@@ -1,6 +1,6 @@
-"""NumPy's functions of single numbers that are compositions: quotients with remainders, the parts of floats, common divisors.
+"""NumPy's functions of single numbers composed of the language's: quotients with remainders, the parts of floats, common divisors.
 
-Each applies to every element, with broadcasting. Results that are exact in NumPy have the same bits here; types are NumPy's.
+Each applies to every element, with broadcasting. Results that are exact in NumPy have the same bits here; dtypes are NumPy's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _reals(what: str, *values: Any) -> None:
 
 
 def _floats(what: str, values: tuple[Any, ...]) -> tuple[list[Any], DType]:
-    """Scalars in the float type that NumPy computes them in."""
+    """The scalars in the float dtype in which NumPy computes them, and that dtype."""
     _reals(what, *values)
     dtype, _ = float_type(values)
     return [astype(v, dtype) for v in values], dtype
@@ -53,7 +53,7 @@ def _floats(what: str, values: tuple[Any, ...]) -> tuple[list[Any], DType]:
 
 @universal
 def divmod(x1: Any, x2: Any, *, name: str | None = None) -> tuple[Array, Array]:
-    """`(x1 // x2, x1 % x2)`: the quotient rounded down, and the remainder, with the sign of x2; Python's `divmod`.
+    """The pair `(x1 // x2, x1 % x2)`: the quotient rounded down, and the remainder, with the sign of x2; Python's `divmod`.
 
     Both have the broadcast shape and the common dtype. An integer divisor of 0 raises `rd.ArithmeticFault`; DTypeError for
     complex numbers.
@@ -68,9 +68,9 @@ def divmod(x1: Any, x2: Any, *, name: str | None = None) -> tuple[Array, Array]:
 
 @universal
 def modf(x: Any, *, name: str | None = None) -> tuple[Array, Array]:
-    """The fractional and the integral part of each number, both with its sign and of its float type.
+    """The fractional and the integral part of each number, both with its sign and in its float dtype.
 
-    Of an infinity the fractional part is 0. DTypeError for complex numbers.
+    The fractional part of an infinity is 0. DTypeError for complex numbers.
 
     Example:
         >>> rd.algorithm(lambda a: rd.modf(a)).interpret(np.array([2.5, -0.75]))
@@ -88,7 +88,7 @@ def modf(x: Any, *, name: str | None = None) -> tuple[Array, Array]:
 
 @universal
 def frexp(x: Any, *, name: str | None = None) -> tuple[Array, Array]:
-    """`(m, e)` with `x = m * 2**e` and |m| in [0.5, 1), e of dtype i32; zeros, infinities and NaN are their own m, with e 0.
+    """The pair `(m, e)` with `x = m * 2**e` and |m| in [0.5, 1), e in i32; for zeros, infinities and NaN, m = x and e = 0.
 
     Example:
         >>> rd.algorithm(lambda a: rd.frexp(a)).interpret(np.array([6.0, -0.5]))
@@ -115,7 +115,7 @@ def frexp(x: Any, *, name: str | None = None) -> tuple[Array, Array]:
 
 @universal
 def ldexp(x1: Any, x2: Any, *, name: str | None = None) -> Array:
-    """`x1 * 2**x2`, rounded once, for integers x2; of the float type of x1. DTypeError for other exponents.
+    """The number `x1 * 2**x2`, rounded once, for integers x2; in the float dtype of x1. DTypeError for other exponents.
 
     Example:
         >>> rd.algorithm(lambda a: rd.ldexp(a, 4)).interpret(np.array([0.75, -1.0]))
@@ -138,12 +138,14 @@ def ldexp(x1: Any, x2: Any, *, name: str | None = None) -> Array:
 
 
 def _power_of_two(exponent: Array) -> Array:
-    """2**exponent in f64, for exponents of normal numbers."""
+    """The number 2**exponent in f64, for exponents of normal numbers."""
     return view((exponent + i64(1023)) << 52, f64)
 
 
 def _scaled_f64(value: Array, power: Array) -> Array:
-    """In three factors; those downwards keep 53 bits above the least normal number, so that only the last one rounds (musl's scalbn)."""
+    """The number value · 2**power, rounded once: by up to three factors, of which the downward ones keep 53 bits above the least normal
+    number (musl's scalbn).
+    """
     up, down = f64(2.0**1023), f64(2.0**-969)
     power = ufuncs.clip(power, i64(-4200), i64(4200))
     for _ in range(2):
@@ -155,7 +157,7 @@ def _scaled_f64(value: Array, power: Array) -> Array:
 
 @universal
 def float_power(x1: Any, x2: Any, *, name: str | None = None) -> Array:
-    """`x1 ** x2` in f64, or in complex128 where an operand is complex, whatever the dtypes.
+    """The power `x1 ** x2` in f64, or in complex128 where an operand is complex, whatever the dtypes.
 
     Example:
         >>> rd.algorithm(lambda a: rd.float_power(a, -1)).interpret(np.array([2, 4]))
@@ -171,7 +173,7 @@ def float_power(x1: Any, x2: Any, *, name: str | None = None) -> Array:
 
 @universal
 def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Array:
-    """The step function: 0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN; of the common float type.
+    """The step function: 0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where x1 is NaN; in the common float dtype.
 
     Example:
         >>> rd.algorithm(lambda a: rd.heaviside(a, 0.5)).interpret(np.array([-3.0, 0.0, 2.0]))
@@ -188,8 +190,8 @@ def heaviside(x1: Any, x2: Any, *, name: str | None = None) -> Array:
 
 @universal
 def nextafter(x1: Any, x2: Any, *, name: str | None = None) -> Array:
-    """The next float after x1 in the direction of x2, in their common float type; NaN if either is, and x2 if they are equal (for zeros of both
-    signs too, as C's function has it, and NumPy from 2.5 on for f16).
+    """The next float after x1 in the direction of x2, in their common float dtype; NaN if either is NaN, and x2 if they are equal (for
+    zeros of both signs too, as C's function, and NumPy's from 2.5 on for f16).
 
     Example:
         >>> rd.algorithm(lambda a: rd.nextafter(a, 2.0) - a).interpret(np.array([1.0]))
@@ -214,7 +216,7 @@ def _following(x: Array, y: Array, dtype: DType) -> Array:
 
 @universal
 def spacing(x: Any, *, name: str | None = None) -> Array:
-    """The distance from each number to the next one away from 0, with its sign (of f16: to the next one above); NaN of infinities.
+    """The distance from each number to the next one away from 0, with its sign (for f16: to the next one above); NaN for infinities.
 
     Example:
         >>> rd.algorithm(lambda a: rd.spacing(a)).interpret(np.array([1.0, -1.0]))
@@ -234,7 +236,7 @@ def spacing(x: Any, *, name: str | None = None) -> Array:
 
 @universal
 def logaddexp2(x1: Any, x2: Any, *, name: str | None = None) -> Array:
-    """`log2(2**x1 + 2**x2)` without overflow, in the common float type.
+    """The logarithm `log2(2**x1 + 2**x2)` without overflow, in the common float dtype.
 
     Example:
         >>> rd.algorithm(lambda a: rd.logaddexp2(a, a)).interpret(np.array([3.0, 2000.0]))
@@ -252,7 +254,7 @@ def logaddexp2(x1: Any, x2: Any, *, name: str | None = None) -> Array:
 
 @universal
 def gcd(x1: Any, x2: Any, *, name: str | None = None) -> Array:
-    """The greatest common divisor of |x1| and |x2|, integers, in their common dtype; 0 of two zeros.
+    """The greatest common divisor of the integers |x1| and |x2|, in their common dtype; 0 for two zeros.
 
     By Euclid's algorithm. DTypeError for other dtypes.
 
@@ -265,7 +267,7 @@ def gcd(x1: Any, x2: Any, *, name: str | None = None) -> Array:
 
 @universal
 def lcm(x1: Any, x2: Any, *, name: str | None = None) -> Array:
-    """The least common multiple of |x1| and |x2|, integers, in their common dtype, in which it wraps; 0 where either is 0.
+    """The least common multiple of the integers |x1| and |x2|, wrapping in their common dtype; 0 where either is 0.
 
     Example:
         >>> rd.algorithm(lambda a: rd.lcm(a, 20)).interpret(np.array([12, -15, 0]))
@@ -281,7 +283,7 @@ def lcm(x1: Any, x2: Any, *, name: str | None = None) -> Array:
 
 
 def _integers(what: str, a: Any, b: Any, function: Callable[[Array, Array], Array]) -> Array:
-    """A function of two sizes without sign, of integers of either kind."""
+    """A function of two unsigned magnitudes applied to integers of any signedness, in their common dtype."""
     _reals(what, a, b)
     dtype, _ = common_type((a, b))
     if not dtype.is_integer:

@@ -1,4 +1,4 @@
-"""Operands of NumPy's functions: arrays, scalars, and lists of them, which NumPy takes wherever it takes an array."""
+"""Operands of NumPy's functions: arrays, scalars, and lists, which NumPy accepts wherever it accepts an array."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raido.algo.trace.locations import complaint
 
 
 def numbers_of(value: Any, what: str) -> Any:
-    """An `Array` or `Complex` for an operand of the function `what`; TraceError for a tuple of arrays."""
+    """The operand of the function `what` as an `Array` or `Complex`; TraceError for a tuple of arrays."""
     given = array(value) if isinstance(value, list) else structure(value)
     if isinstance(value, Zipped) or (isinstance(given, tuple) and not isinstance(given, Complex)):
         raise TraceError(complaint(f"{what} of {kind_of(given)}", remedy="one array"))

@@ -1,7 +1,7 @@
-"""NumPy's statistics of sorted elements: `median quantile percentile`, those without NaN, and `lexsort`.
+"""NumPy's statistics of sorted elements: `median quantile percentile`, their variants without NaN, and `lexsort`.
 
-Elements are sorted along the reduced axes; a quantile lies at a place between two of them, which the method decides. Methods are those
-of Hyndman and Fan (Sample quantiles in statistical packages, 1996), by NumPy's names. A NaN among the elements makes the result NaN.
+Elements are sorted along the reduced axes; a quantile lies at a fractional index between two of them, which the method decides. Methods are
+those of Hyndman and Fan (Sample quantiles in statistical packages, 1996), by NumPy's names. A NaN among the elements makes the result NaN.
 """
 
 from __future__ import annotations
@@ -38,13 +38,11 @@ def _between(alpha: float, beta: float) -> Place:
 
 
 def _share(n: Any, q: Any) -> Any:
-    """n * q, which is at most n: the bound keeps the product from being fused with what is subtracted, which would miss ties."""
+    """The product n * q, bounded by n: the bound keeps it from being fused with a subtraction, which would miss ties."""
     return ufuncs.minimum(n * q, n)
 
 
-BETWEEN: dict[
-    str, Place
-] = {  # places in 0 … n - 1 of the quantile q of n elements, between two of which is interpolated
+BETWEEN: dict[str, Place] = {  # fractional indices in 0 … n - 1 of the quantile q of n elements, for interpolation
     "averaged_inverted_cdf": lambda n, q: _share(n, q) - 1,
     "hazen": _between(0.5, 0.5),
     "interpolated_inverted_cdf": _between(0, 1),
@@ -54,7 +52,7 @@ BETWEEN: dict[
     "normal_unbiased": _between(3 / 8.0, 3 / 8.0),
     "weibull": _between(0, 0),
 }
-AT: dict[str, Place] = {  # places of one element
+AT: dict[str, Place] = {  # indices of one element
     "closest_observation": lambda n, q: _closest(_share(n, q) - 1.5),
     "higher": lambda n, q: ufuncs.ceil((n - 1) * q),
     "inverted_cdf": lambda n, q: ufuncs.ceil(_share(n, q) - 1),
@@ -64,7 +62,7 @@ AT: dict[str, Place] = {  # places of one element
 
 
 def _closest(place: Any) -> Any:
-    """The nearest whole place above, but for ties the even one."""
+    """The smallest integer above `place`, or `place` itself where it is an odd integer."""
     down = ufuncs.floor(place)
     return ufuncs.where((place == down) & (down % 2.0 == 1.0), down, down + 1.0)
 
@@ -73,7 +71,7 @@ def _closest(place: Any) -> Any:
 def median(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None = None) -> Array:
     """The middle element along `axis` (None: of all; an int or a tuple), or the mean of the two middle ones.
 
-    Of the dtype of floats, f64 of integers. NaN where there is a NaN; an empty axis is refused.
+    Floats keep their dtype; integers give f64. NaN where there is a NaN; an empty axis is an error.
 
     Example:
         >>> rd.algorithm(lambda a: rd.median(a, axis=1)).interpret(np.array([[9, 1, 2], [4, 6, 5]]))
@@ -84,7 +82,7 @@ def median(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | Non
 
 @without_out
 def nanmedian(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """`rd.median` of the elements that are not NaN; NaN where there is none.
+    """The median `rd.median` of the elements that are not NaN; NaN where there is none.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanmedian(a)).interpret(np.array([9.0, np.nan, 1.0]))
@@ -112,12 +110,12 @@ def _median(a: Any, axis: Any, keepdims: bool, name: str | None, what: str, *, s
 def quantile(
     a: Any, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """The elements below which lies a part `q` of all along `axis` (None: of all; an int or a tuple), for q in 0 … 1.
+    """The quantiles `q`, in 0 … 1, of the elements along `axis` (None: of all; an int or a tuple).
 
-    `q` is a scalar or an array, whose dimensions stand in front. `method` says what lies between two elements: "linear", "lower",
-    "higher", "midpoint", "nearest", or another of NumPy's. Dtypes are NumPy's: of floats their own where `q` is a Python number,
-    f64 of integers, which only "lower", "higher" and "nearest" (and the other methods that choose) keep. NaN where there is a NaN;
-    an empty axis is refused. TraceError for another method or a `q` out of range; a traced `q` is brought into it.
+    `q` is a scalar or an array, whose dimensions come first in the result. `method` is the rule between two elements: "linear", "lower",
+    "higher", "midpoint", "nearest", or another of NumPy's. Dtypes are NumPy's: floats keep their own where `q` is a Python number; integers
+    give f64, except with "lower", "higher" and "nearest" (and the other methods that choose an element), which keep the dtype. NaN where
+    there is a NaN; an empty axis is an error. TraceError for another method or a `q` out of range; a traced `q` is clamped to the range.
 
     Example:
         >>> rd.algorithm(lambda a: rd.quantile(a, [0.0, 0.25, 1.0])).interpret(np.array([4.0, 1.0, 3.0, 2.0, 9.0]))
@@ -130,7 +128,7 @@ def quantile(
 def nanquantile(
     a: Any, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """`rd.quantile` of the elements that are not NaN; NaN where there is none.
+    """The quantiles `rd.quantile` of the elements that are not NaN; NaN where there is none.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanquantile(a, 0.5)).interpret(np.array([4.0, np.nan, 3.0]))
@@ -143,7 +141,7 @@ def nanquantile(
 def percentile(
     a: Any, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """`rd.quantile` of `q / 100`: the elements below which lie `q` per cent of all along `axis`, for q in 0 … 100.
+    """The percentiles `q`, in 0 … 100, along `axis`: `rd.quantile` of `q / 100`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.percentile(a, 50, method="lower")).interpret(np.array([4, 1, 3, 2]))
@@ -156,7 +154,7 @@ def percentile(
 def nanpercentile(
     a: Any, q: Any, axis: Axes = None, *, method: str = "linear", keepdims: bool = False, name: str | None = None
 ) -> Array:
-    """`rd.percentile` of the elements that are not NaN; NaN where there is none.
+    """The percentiles `rd.percentile` of the elements that are not NaN; NaN where there is none.
 
     Example:
         >>> rd.algorithm(lambda a: rd.nanpercentile(a, 50)).interpret(np.array([4.0, np.nan, 3.0]))
@@ -213,7 +211,7 @@ def _quantile(
 
 
 def _type_of(value: Array, parts: Array, weak: bool, method: str, what: str) -> Any:
-    """The type in which is interpolated, which the result has."""
+    """The dtype of the interpolation, and of the result."""
     if method in AT:
         return value.dtype
     if value.dtype is bool_:
@@ -224,7 +222,8 @@ def _type_of(value: Array, parts: Array, weak: bool, method: str, what: str) -> 
 
 
 def _sorted(value: Array, axis: Any, what: str) -> tuple[Array, Callable[[Array], Array]]:
-    """The elements along the reduced axes in order, in one last dimension; and a check that there are any."""
+    """The elements sorted along the reduced axes, in one last dimension; and a function that puts the check for emptiness before a
+    result."""
     after_check = not_empty(value, axis, what)
     axes = normal_axes(axis, value.ndim)
     if not axes:
@@ -240,7 +239,7 @@ def _sorted(value: Array, axis: Any, what: str) -> tuple[Array, Callable[[Array]
 
 
 def _number_in(row: Array, skips: bool) -> Any:
-    """The number of elements of a row in order, of those that are not NaN if these are left out."""
+    """The number of elements of a sorted row; of those that are not NaN with `skips`."""
     if not skips or not row.dtype.is_float:
         return row.shape[0]
     return reductions.sum(ufuncs.logical_not(ufuncs.isnan(row)))
@@ -251,7 +250,7 @@ def _at_least_zero(place: Any) -> Any:
 
 
 def _unless_nan(row: Array, value: Array, skips: bool) -> Array:
-    """A value, or NaN where the last element in order is NaN and counts."""
+    """The value, or NaN where the last element of the sorted row is NaN; the value always with `skips`."""
     if skips or not row.dtype.is_float:
         return value
     return ufuncs.where(ufuncs.isnan(row[-1]), value.dtype(math.nan), value)
@@ -266,7 +265,7 @@ def _finished(
     keepdims: bool,
     name: str | None,
 ) -> Any:
-    """`function` of each row of sorted elements; the dimensions that it adds are brought in front."""
+    """The array of `function` of each row of sorted elements; the dimensions `front` of its result are moved to the front."""
     from raido.algo.language.combinators import map
 
     call = function
@@ -283,9 +282,9 @@ def _finished(
 
 
 def lexsort(keys: Any, axis: int = -1, *, name: str | None = None) -> Array:
-    """The indices (i64) that sort by several keys, of which the last is the first to count: `argsort` of tuples, stable.
+    """The indices (i64) that sort by several keys, of which the last one is the primary: a stable `argsort` of tuples.
 
-    `keys` is a tuple or list of arrays of one shape, or an array, whose first dimension counts them; they are sorted along `axis`.
+    `keys` is a tuple or list of arrays of one shape, or an array with the keys along its first dimension; they are sorted along `axis`.
     The result has the shape of one key. ShapeError where there is none.
 
     Example:

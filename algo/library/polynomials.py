@@ -1,4 +1,4 @@
-"""NumPy's functions of polynomials, which are arrays of coefficients, the highest power first."""
+"""NumPy's functions of polynomials, given as arrays of coefficients, the highest power first."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from raido.algo.trace.value import Array
 
 
 def polyval(p: Any, x: Any, *, name: str | None = None) -> Array:
-    """The polynomial with the coefficients `p`, the highest power first, at each element of `x`: of their common dtype.
+    """The values of a polynomial at the elements of `x`, in the common dtype; `p` are the coefficients, the highest power first.
 
-    By W. G. Horner's rule. ShapeError for coefficients that are no line.
+    By W. G. Horner's rule. ShapeError for coefficients of rank above 1.
 
     Example:
         >>> rd.algorithm(lambda x: rd.polyval([3, 0, 1], x)).interpret(np.array([0, 5]))
@@ -68,9 +68,9 @@ def polysub(a1: Any, a2: Any, *, name: str | None = None) -> Array:
 
 
 def polymul(a1: Any, a2: Any, *, name: str | None = None) -> Array:
-    """The coefficients of the product of two polynomials: n + m − 1, of their common dtype.
+    """The coefficients of the product of two polynomials: n + m − 1, in their common dtype.
 
-    ShapeError for coefficients that are no line, or none.
+    ShapeError for coefficients of rank above 1, or none.
 
     Example:
         >>> rd.algorithm(lambda a: rd.polymul(a, [1, 1])).interpret(np.array([3, 0, 1]))
@@ -96,7 +96,7 @@ def polyder(p: Any, m: int = 1, *, name: str | None = None) -> Array:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None, *, name: str | None = None) -> Array:
-    """The coefficients of the m-th integral of a polynomial, with the constants `k`, one for all or one for each integration, or 0.
+    """The coefficients of the m-th integral of a polynomial; the integration constants `k` are one for all, one for each integration, or 0.
 
     Example:
         >>> rd.algorithm(lambda p: rd.polyint(p)).interpret(np.array([6.0, 2.0]))
@@ -117,9 +117,10 @@ def polyint(p: Any, m: int = 1, k: Any = None, *, name: str | None = None) -> Ar
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False, *, name: str | None = None) -> Array:
-    """The powers of the elements of a line as the columns of a matrix, N of them (as many as elements): falling, or `increasing`.
+    """The matrix whose columns are powers of the elements of a line, N of them (by default as many as elements): decreasing, or
+    `increasing`.
 
-    In i64, f64 or complex128.
+    The dtype is i64, f64 or complex128.
 
     Example:
         >>> rd.algorithm(lambda x: rd.vander(x, 3)).interpret(np.array([2, 3]))
@@ -138,14 +139,14 @@ def vander(x: Any, N: Any = None, increasing: bool = False, *, name: str | None 
 
 
 def _wide(dtype: Any) -> Any:
-    """The type of powers, NumPy's: i64, f64 or complex128."""
+    """The dtype of powers in NumPy: i64, f64 or complex128."""
     if isinstance(dtype, ComplexType):
         return complex128
     return f64 if dtype.is_float or dtype is u64 else i64
 
 
 def _line(value: Any, what: str) -> Any:
-    """Coefficients as an array of one dimension; of a scalar, its one element."""
+    """The coefficients as an array of one dimension; a scalar gives one element."""
     given = numbers_of(value, what)
     if given.ndim > 1:
         raise ShapeError(complaint(f"{what} of an array of rank {given.ndim}, where one dimension is due"))
@@ -160,7 +161,7 @@ def _order(m: Any, what: str) -> int:
 
 
 def _of_one_length(a1: Any, a2: Any, what: str) -> tuple[Any, Any]:
-    """Both lines, with zeros before the shorter one."""
+    """Both lines at the length of the longer one, with zeros before the shorter one."""
     lines = [_line(a, what) for a in (a1, a2)]
     longest = ufuncs.maximum(*(line.shape[0] for line in lines))
     sizes = [line.shape[0] for line in lines]

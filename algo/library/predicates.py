@@ -1,4 +1,4 @@
-"""NumPy's questions about kinds of numbers, and `fix`, the ufunc that it writes in Python."""
+"""NumPy's predicates on kinds of numbers, and `fix`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from raido.algo.trace.value import Array
 
 @without_out
 def fix(x: Any, *, name: str | None = None) -> Array:
-    """Each element rounded towards 0: integers as they are, floats by `rd.trunc`.
+    """The elements rounded towards 0: integers unchanged, floats by `rd.trunc`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.fix(a)).interpret(np.array([1.7, -1.7]))
@@ -47,7 +47,7 @@ def isposinf(x: Any, *, name: str | None = None) -> Array:
 
 
 def iscomplex(x: Any, *, name: str | None = None) -> Array:
-    """Whether the imaginary part of each element is not 0: bool_.
+    """Whether the imaginary part of each element is nonzero: bool_.
 
     Example:
         >>> rd.algorithm(lambda a: rd.iscomplex(a)).interpret(np.array([1 + 1j, 2]))
@@ -68,7 +68,7 @@ def isreal(x: Any, *, name: str | None = None) -> Array:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether an array is of a complex dtype: a Python bool, known while tracing.
+    """Whether an array has a complex dtype: a Python bool, known while tracing.
 
     Example:
         >>> rd.algorithm(lambda a: a * 2 if rd.iscomplexobj(a) else a).interpret(np.array([1, 2]))
@@ -78,7 +78,7 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether an array is of no complex dtype: a Python bool, known while tracing.
+    """Whether an array has a dtype that is not complex: a Python bool, known while tracing.
 
     Example:
         >>> rd.algorithm(lambda a: a * 2 if rd.isrealobj(a) else a).interpret(np.array([1, 2]))

@@ -1,4 +1,4 @@
-"""The decomposition of a Fourier transform of one size, computed in NumPy's f64 while tracing: radices, roots of unity, chirps.
+"""The plan of a Fourier transform of one size, computed in NumPy's f64 while tracing: radices, roots of unity, chirps.
 
 Only additions, subtractions and products of f64 are used beside `math.cos` and `math.sin` of angles in the first octant, so the tables do
 not depend on how NumPy was built.
@@ -16,7 +16,7 @@ RADICES = 4, 2, 3, 5
 
 
 def radices(n: int) -> tuple[int, ...] | None:
-    """Factors of `n` out of 4, 2, 3 and 5, in this order; None where it has others."""
+    """The factors of `n` out of 4, 2, 3 and 5, in this order; None where `n` has other prime factors."""
     found: list[int] = []
     for radix in RADICES:
         while n % radix == 0:
@@ -26,7 +26,7 @@ def radices(n: int) -> tuple[int, ...] | None:
 
 
 def good_size(least: int) -> int:
-    """The smallest size that is at least that and has no other prime factors than 2, 3 and 5."""
+    """The smallest size ≥ `least` whose prime factors are 2, 3 and 5 alone."""
     size = least
     while radices(size) is None:
         size += 1
@@ -35,14 +35,15 @@ def good_size(least: int) -> int:
 
 @functools.lru_cache(maxsize=64)
 def roots(n: int) -> Any:
-    """exp(−2πi·k / n) for k = 0 … n − 1, complex128, both parts within an ulp: exact on the axes, symmetric to them."""
+    """The roots of unity exp(−2πi·k / n) for k = 0 … n − 1, complex128, both parts within an ulp; exact on the axes, and symmetric to
+    them."""
     table = np.array([_root(k, n) for k in range(n)], np.complex128)
     table.flags.writeable = False
     return table
 
 
 def roots_at(exponents: np.ndarray, n: int) -> Any:
-    """exp(−2πi·k / n) for the k of an array."""
+    """The roots of unity exp(−2πi·k / n) for the k of an array."""
     return np.array([_root(int(k) % n, n) for k in exponents.ravel()], np.complex128).reshape(exponents.shape)
 
 
@@ -64,7 +65,8 @@ def twiddles(m: int, radix: int) -> Any:
 
 @functools.lru_cache(maxsize=16)
 def chirps(n: int, size: int) -> tuple[Any, Any]:
-    """For L. Bluestein's transform of n numbers through one of `size`: exp(−πi·k² / n), and the transform of its inverse around 0, / size."""
+    """The chirp exp(−πi·k² / n) of Bluestein's transform of n numbers, and the transform of its inverse around 0, of `size`, divided by
+    `size`."""
     squares = np.array([k * k % (2 * n) for k in range(n)])
     chirp = roots(2 * n)[squares]
     around = np.zeros(size, np.complex128)
@@ -74,7 +76,8 @@ def chirps(n: int, size: int) -> tuple[Any, Any]:
 
 
 def transform(values: Any) -> Any:
-    """The Fourier transform of numbers whose count has no prime factors but 2, 3 and 5, in f64: Stockham's, as in `fft.py`."""
+    """The Fourier transform, in f64, of numbers whose count has the prime factors 2, 3 and 5 alone: Stockham's algorithm, as in
+    `fft_steps.py`."""
     n, re, im = len(values), values.real.copy(), values.imag.copy()
     done = 1
     for radix in radices(n) or ():

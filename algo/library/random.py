@@ -1,8 +1,8 @@
 """Random numbers from keys: `rd.random.key`, `split`, `fold_in`, `bits`, `uniform`, `normal`, `integers`, `permutation`, `choice`.
 
-There is no hidden state: numbers are a function of a key, an array of u32 that travels through programs as any other, and a key serves
+There is no hidden state: numbers are a function of a key, an array of u32 that is passed through programs like any other; a key is used
 once, either for numbers or to derive further keys from. Every element depends on the key and its own index alone, by arithmetic on
-integers (`generators.py`); floats are made from its bits exactly, or by raido's own functions of mathematics, and nothing is summed in
+integers (`generators.py`); floats are made from its bits exactly, or by raido's own mathematical functions, and nothing is summed in
 floats: results have the same bits on every target, under every schedule. The names are those of `jax.random` and of NumPy's `Generator`.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bits", "choice", "fold_in", "integers", "key", "normal", "permutation", "split", "uniform"]
 
-_ANOTHER_TRY = (1 << 64) - 1  # the number of a block that no element has: arrays have fewer than 2**60 elements
+_ANOTHER_TRY = (1 << 64) - 1  # a block number of no element: arrays have fewer than 2**60 elements
 
 
 @overload
@@ -45,11 +45,11 @@ def key(seed: Array, generator: str = THREEFRY.name) -> Array: ...
 @overload
 def key(seed: SupportsIndex, generator: str = THREEFRY.name) -> np.ndarray[Any, np.dtype[np.uint32]]: ...
 def key(seed: Any, generator: str = THREEFRY.name) -> Any:
-    """The key of a seed: an int of 64 bits, signed or not, or a traced integer.
+    """The key for a seed: an int of 64 bits, signed or not, or a traced integer.
 
-    u32[2] for `generator="threefry"` (Threefry-2x32-20, the default, whose keys are JAX's), u32[4] for `"philox"` (Philox-4x32-10; both
-    of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC '11). Outside of an algorithm it is a NumPy array, to be passed
-    to one. DTypeError for a seed that is no such integer, TraceError for another generator.
+    The key is u32[2] for `generator="threefry"` (Threefry-2x32-20, the default, whose keys are JAX's), u32[4] for `"philox"`
+    (Philox-4x32-10; both of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC '11). Outside of an algorithm it is a NumPy
+    array, to be passed to one. DTypeError for a seed that is not such an integer, TraceError for another generator.
 
     Example:
         >>> rd.random.key(42)
@@ -79,7 +79,7 @@ def key(seed: Any, generator: str = THREEFRY.name) -> Any:
 
 
 def split(key: Any, n: Any = 2, *, name: str | None = None) -> Array:
-    """`n` new keys, the rows of an array of u32[n, 2] (or u32[n, 4]); `n` is an int or a size. The i-th is `fold_in(key, i)`.
+    """An array of `n` new keys as rows, u32[n, 2] (or u32[n, 4]); `n` is an int or a size. The i-th key is `fold_in(key, i)`.
 
     Example:
         >>> rd.algorithm(lambda k: rd.random.split(k)).interpret(rd.random.key(0))
@@ -91,7 +91,7 @@ def split(key: Any, n: Any = 2, *, name: str | None = None) -> Array:
 
 
 def fold_in(key: Any, data: Any) -> Array:
-    """The new key that belongs to `data`, an int or a traced integer, such as a loop's counter: a key for every step or element.
+    """The new key for `data`, an int or a traced integer, such as a loop's counter: a key for every iteration or element.
 
     Example:
         >>> @rd.algorithm
@@ -110,9 +110,9 @@ def fold_in(key: Any, data: Any) -> Array:
 
 
 def bits(key: Any, shape: Shape = (), dtype: DTypeLike = u32, *, name: str | None = None) -> Array:
-    """Random bits: integers of an unsigned `dtype`, each value equally likely, in an array of `shape`, whose sizes may be symbolic.
+    """Random bits: uniformly distributed integers of an unsigned `dtype`, in an array of `shape`, whose sizes may be symbolic.
 
-    With Threefry they are the bits of `jax.random.bits`; with Philox, the words of the stream one after the other, as cuRAND gives them.
+    With Threefry they are the bits of `jax.random.bits`; with Philox, the consecutive words of the stream, as in cuRAND.
 
     Example:
         >>> rd.algorithm(lambda k: rd.random.bits(k, 4, rd.u8)).interpret(rd.random.key(0))
@@ -125,9 +125,9 @@ def bits(key: Any, shape: Shape = (), dtype: DTypeLike = u32, *, name: str | Non
 def uniform(
     key: Any, shape: Shape = (), dtype: DTypeLike = f64, low: Any = 0.0, high: Any = 1.0, *, name: str | None = None
 ) -> Array:
-    """Floats of `dtype` (f16, bf16, f32 or f64), evenly distributed in `low <= x < high`.
+    """Floats of `dtype` (f16, bf16, f32 or f64), uniformly distributed in `low <= x < high`.
 
-    Between 0 and 1 they are all multiples of 2**-53 in f64, 2**-24 in f32, 2**-11 in f16, 2**-8 in bf16, equally likely. `low` and
+    Between 0 and 1 they are multiples of 2**-53 in f64, 2**-24 in f32, 2**-11 in f16, 2**-8 in bf16, all equally likely. `low` and
     `high` are numbers, or arrays that broadcast to `shape`; where rounding would give `high`, and where `low >= high`, the result is
     `low`.
 
@@ -149,7 +149,7 @@ def uniform(
 
 
 def normal(key: Any, shape: Shape = (), dtype: DTypeLike = f64, *, name: str | None = None) -> Array:
-    """Floats of `dtype` (f16, bf16, f32 or f64) of the normal distribution with mean 0 and variance 1.
+    """Floats of `dtype` (f16, bf16, f32 or f64) from the normal distribution with mean 0 and variance 1.
 
     By the cosine half of Box and Muller's transform ("A note on the generation of random normal deviates", 1958), from two words of 64
     bits in f64, of 32 bits otherwise; f16 and bf16 are computed in f32. No result is beyond ±9.5 in f64, ±6.7 in f32.
@@ -173,11 +173,11 @@ def normal(key: Any, shape: Shape = (), dtype: DTypeLike = f64, *, name: str | N
 def integers(
     key: Any, shape: Shape = (), low: Any = 0, high: Any = None, dtype: DTypeLike = i64, *, name: str | None = None
 ) -> Array:
-    """Integers of `dtype` in `low <= x < high`, or below `low` from 0 on without `high`: each exactly equally likely.
+    """Integers of `dtype`, exactly uniformly distributed in `low <= x < high`; without `high`, in `0 <= x < low`.
 
-    By D. Lemire's multiplication and rejection ("Fast random integer generation in an interval", TOMACS 2019); words that are rejected
-    are drawn anew from a derived key. `low` and `high` are integers, or arrays of them that broadcast to `shape`. ShapeError where
-    numbers known while tracing leave no integer, DTypeError where they do not fit `dtype`; ArithmeticFault where traced ones leave none.
+    By D. Lemire's multiplication and rejection ("Fast random integer generation in an interval", TOMACS 2019); rejected words are drawn
+    again from a derived key. `low` and `high` are integers, or integer arrays that broadcast to `shape`. ShapeError for an interval known
+    to be empty while tracing, DTypeError for bounds that do not fit `dtype`; ArithmeticFault for traced bounds that leave no integer.
 
     Example:
         >>> rd.algorithm(lambda k: rd.random.integers(k, 8, 1, 7)).interpret(rd.random.key(1))
@@ -219,10 +219,10 @@ def _known_interval(key: Any, shape: Any, low: int, high: int, kind: DType, widt
 
 
 def permutation(key: Any, x: Any, axis: int = 0, *, name: str | None = None) -> Array:
-    """0 … x − 1 in random order (i64) for an int or a size `x`; for an array or a tuple of arrays, its slices along `axis` in random order.
+    """The numbers 0 … x − 1 in random order (i64) for an int or a size `x`; for an array or a tuple of arrays, its slices along `axis`.
 
-    The order is that of one word of 64 bits for each slice: among n slices two have the same with a probability below n² / 2**65, and
-    keep their order then.
+    The order is that of one word of 64 bits for each slice: among n slices two have equal words with a probability below n² / 2**65, and
+    then keep their order.
 
     Example:
         >>> rd.algorithm(lambda k: rd.random.permutation(k, 5)).interpret(rd.random.key(0))
@@ -246,11 +246,11 @@ def choice(
     *,
     name: str | None = None,
 ) -> Array:
-    """Slices of an array `a` along `axis`, chosen at random, in an array of `shape` of them; of an int or size `a`, of 0 … a − 1.
+    """An array of `shape` of random slices of an array `a` along `axis`; for an int or size `a`, of random numbers in 0 … a − 1.
 
-    `p` holds the probability of each slice, floats of sum 1; they are rounded to multiples of 2**-62 and drawn exactly as they
-    then are. Without `replace`, no slice is chosen twice: the first of a random order or, with `p`, of the order that P. Efraimidis and
-    P. Spirakis give ("Weighted random sampling with a reservoir", 2006). ShapeError where more are asked for than there are.
+    `p` holds the probability of each slice, floats of sum 1; they are rounded to multiples of 2**-62, and the rounded probabilities are
+    exact. Without `replace`, no slice is chosen twice: the first of a random order or, with `p`, of the weighted random order of P.
+    Efraimidis and P. Spirakis ("Weighted random sampling with a reservoir", 2006). ShapeError for more slices than there are.
 
     Example:
         >>> rd.algorithm(lambda k, a: rd.random.choice(k, a, 4, p=np.array([0.5, 0.25, 0.25]))).interpret(
@@ -274,7 +274,7 @@ def choice(
 
 
 def _slices(value: Any) -> Any:
-    """The array, or tuple of arrays, whose slices are meant; None for an int or a size."""
+    """The array, or tuple of arrays, whose slices are drawn; None for an int or a size."""
     if isinstance(value, int):
         return None
     given = structure(value if not is_sequence(value) or isinstance(value, tuple) else array(value))
@@ -289,7 +289,7 @@ def _probabilities(p: Any, count: Any) -> Array:
 
 
 def _weighted(key: Any, shape: Any, weights: Array) -> Any:
-    """Indices with those probabilities, which are summed as integers: exactly, in whatever order."""
+    """Indices drawn with the probabilities `weights`, which are summed as integers: exactly, whatever the order of summation."""
     last = weights.shape[0] - 1
     sums = scan(add, 0, rint(f64(weights) * 2.0**62).astype(u64))
     number = integers(key, shape, 0, sums[last], u64)
@@ -320,14 +320,14 @@ def _without_replacement(key: Any, shape: Any, count: Any, weights: Array | None
 
 
 def _taken(value: Any, order: Any, axis: int, name: str | None) -> Any:
-    """The slices of every array of a structure along `axis`, in that order."""
+    """The slices of every array of a structure along `axis`, in the given order."""
     places = (*(slice(None),) * axis, order)
     taken = map_leaves(lambda leaf: leaf[places], value)
     return taken if name is None else named(taken, name)
 
 
 class _Source:
-    """The random words of one element."""
+    """The random words of one element of an array."""
 
     __slots__ = ("generator", "key", "place")
 
@@ -335,31 +335,31 @@ class _Source:
         self.generator, self.key, self.place = generator, key, place
 
     def words(self, width: int, count: int = 1) -> list[Any]:
-        """That many words of 32 or 64 bits, of one call alone: another gives the same."""
+        """The first `count` words of 32 or 64 bits of the element; every call returns the same words."""
         drawn = draw(self.generator, self.key, self.place, count * width // 32)
         return list(drawn) if width == 32 else [joined(*pair) for pair in zip(drawn[::2], drawn[1::2], strict=True)]
 
     def word(self, dtype: DType) -> Any:
-        """One word of an unsigned type."""
+        """The first word of the element in an unsigned dtype."""
         return dtype(self.words(max(dtype.bits, 32))[0])
 
     def unit(self, dtype: DType) -> Any:
-        """One multiple of half an ulp of 1, in 0 <= x < 1."""
+        """A random multiple of half an ulp of 1, in 0 ≤ x < 1."""
         return _unit(self.words(max(dtype.bits, 32))[0], dtype)
 
     def another(self) -> _Source:
-        """The words of the same element under a key derived from this one."""
+        """The source of the same element under a key derived from this one."""
         return _Source(self.generator, self.generator.block(self.key, np.uint64(_ANOTHER_TRY)), self.place)
 
 
 def _unit(word: Any, dtype: DType) -> Any:
-    """The upper bits of a word as a fraction of as many bits as the type holds exactly."""
+    """The upper bits of a word as a fraction in 0 ≤ x < 1, with as many bits as the dtype holds exactly."""
     precision = MANTISSA[dtype] + 1
     return dtype(word >> (word.dtype.bits - precision)) * 2.0**-precision
 
 
 def _below(source: _Source, span: Any, width: DType, rejected: Any) -> Any:
-    """An integer of `width` below `span`, each equally likely; `rejected` is 2**bits modulo `span`."""
+    """A uniformly distributed integer of `width` below `span`; `rejected` is 2**bits modulo `span`."""
     low, high = _wide_product(source.words(width.bits)[0], span, width)
     if isinstance(rejected, int) and rejected == 0:
         return high
@@ -386,7 +386,7 @@ def _wide_product(a: Any, b: Any, width: DType) -> tuple[Any, Any]:
 def _filled(
     key: Any, shape: Any, what: str, element: Callable[..., Any], *operands: Any, name: str | None = None
 ) -> Any:
-    """The array of `shape` with `element(source, operands…)` everywhere; operands broadcast to it."""
+    """The array of `shape` with `element(source, operands…)` at every index; operands broadcast to it."""
     generator, words = opened(key, what)
     sizes = tuple(shape) if is_sequence(shape) else (shape,)
     given = [structure(value) if not isinstance(value, (int, float)) else value for value in operands]
@@ -406,12 +406,13 @@ def _filled(
 
 
 def _own_stage(name: str) -> str | None:
-    """The name by which a derived key of a whole program is a stage, made once and not for every element drawn with it."""
+    """The stage name of a derived key outside of functions of elements, so that it is computed once and not for every element; else
+    None."""
     return name if current().depth == 0 else None
 
 
 def _dtype(dtype: Any, what: str, kinds: str) -> DType:
-    """The element type of an argument, one of some kinds."""
+    """The dtype that an argument means; DTypeError unless it is of one of the kinds."""
     found = find_dtype(dtype)
     if not isinstance(found, DType) or found.kind not in kinds:
         words = {"u": "unsigned integers", "f": "floats", "iu": "integers"}[kinds]

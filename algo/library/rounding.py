@@ -1,4 +1,4 @@
-"""Rounding to types that arrays do not have."""
+"""Rounding to float formats that no array has: tf32."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from raido.algo.trace.value import Array
 
 
 def round_to_tf32(a: Any, *, name: str | None = None) -> Array:
-    """Elements of f32 rounded to tf32, as f32: to the nearest of 11 significant bits, ties to even. DTypeError for another dtype.
+    """The elements of f32 rounded to tf32, as f32: to the nearest of 11 significant bits, ties to even. DTypeError for another dtype.
 
-    A product of two arrays so rounded, `rd.matmul(rd.round_to_tf32(a), rd.round_to_tf32(b))`, is one that matrix units of CUDA can make.
+    Matrix units of CUDA can compute the product of two such arrays, `rd.matmul(rd.round_to_tf32(a), rd.round_to_tf32(b))`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.round_to_tf32(a)).interpret(np.array([1.0004, 1.0006], np.float32))

@@ -1,4 +1,4 @@
-"""Sums, products and differences along an axis, by NumPy's names: `cumsum cumprod diff gradient`."""
+"""NumPy's running sums and products, and differences along an axis: `cumsum cumprod diff gradient`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @without_out
 def cumsum(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """The sums of the elements up to each, along `axis`; of the flattened array for None. Types are those of `rd.sum`.
+    """The running sums along `axis`, each including its own element; of the flattened array for None. Dtypes are those of `rd.sum`.
 
-    The grouping of a sum of floats belongs to the schedule. ShapeError for an axis there is not.
+    The grouping of a sum of floats belongs to the schedule. ShapeError for an axis out of range.
 
     Example:
         >>> rd.algorithm(lambda a: rd.cumsum(a, axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -44,7 +44,7 @@ def cumsum(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: s
 
 @without_out
 def cumprod(a: Any, axis: Axis = None, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """The products of the elements up to each, along `axis`; of the flattened array for None. Types are those of `rd.sum`.
+    """The running products along `axis`, each including its own element; of the flattened array for None. Dtypes are those of `rd.sum`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.cumprod(a)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -67,9 +67,9 @@ def _running(op: Any, neutral: Any, a: Any, axis: Any, dtype: Any, name: str | N
 def diff(
     a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None, *, name: str | None = None
 ) -> Array:
-    """The differences of neighbours along `axis`, `n` times over, each time one fewer; of bool_, whether they differ.
+    """The differences of neighbours along `axis`, taken `n` times, each time one fewer; for bool_, whether neighbours differ.
 
-    `prepend` and `append`, scalars or arrays, stand before and behind the elements first. ShapeError for a scalar or a negative `n`.
+    `prepend` and `append`, scalars or arrays, are joined before and behind the elements first. ShapeError for a scalar or a negative `n`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.diff(a, prepend=0)).interpret(np.array([1, 4, 9]))
@@ -90,7 +90,7 @@ def diff(
 
 
 def _beside(value: Any, a: Any, along: int) -> list[Any]:
-    """The array that is joined before or behind another: a scalar becomes one element, or row."""
+    """The list of arrays to join before or behind another: none for None; a scalar becomes one element, or row."""
     if value is None:
         return []
     given = structure(value)
@@ -106,7 +106,7 @@ def _between(a: Any, along: int, low: Any, high: Any) -> Any:
 @overload
 def gradient(
     f: Any, *varargs: Any, axis: SupportsIndex | None = None, edge_order: int = 1, name: str | None = None
-) -> Array: ...  # of all axes, where there are several, a tuple: checkers let an array be unpacked, too
+) -> Array: ...  # a tuple for several axes: type checkers let an array be unpacked, too
 @overload
 def gradient(
     f: Any, *varargs: Any, axis: tuple[SupportsIndex, ...], edge_order: int = 1, name: str | None = None
@@ -115,7 +115,7 @@ def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: int = 1, name
     """The derivative along each of `axis` (all axes for None) by central differences, one-sided ones of `edge_order` 1 or 2 at the ends.
 
     `varargs`: nothing for a distance of 1, one distance for all axes, or for each axis a distance or an array of coordinates. Integers
-    count as f64, floats keep their type. One array for one axis, else a tuple. Fewer than `edge_order` + 1 elements along an axis
+    count as f64, floats keep their dtype. One array for one axis, else a tuple. Fewer than `edge_order` + 1 elements along an axis
     are a ShapeError, or a SizeMismatch at the call.
 
     Example:
@@ -140,7 +140,7 @@ def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: int = 1, name
 
 
 def _derivative(f: Any, along: int, spacing: Any, edge_order: int) -> Any:
-    """One expression for every element, of its neighbours; what lies beyond an end is never used."""
+    """The derivative as one expression of each element's neighbours; the clamped loads beyond an end are never used."""
     size = f.shape[along]
     if isinstance(size, int) and size <= edge_order:
         raise ShapeError(complaint(f"rd.gradient along an axis of size {size}: it needs {edge_order + 1}"))
@@ -173,7 +173,8 @@ def _derivative(f: Any, along: int, spacing: Any, edge_order: int) -> Any:
 
 
 def _long_enough(extent: Expr, along: int, edge_order: int, spacing: Any) -> Any:
-    """The spacing, once the axis is known to have more elements than `edge_order`: at the call, or where data decides, when it is read."""
+    """The spacing, behind a check that the axis has more than `edge_order` elements: at the call, or at run time where data decides its
+    size."""
     least = index.as_index(edge_order + 1)
     if not decided_by_data(extent):
         owners = f"axis {along} of the array of rd.gradient", f"at least {edge_order + 1} elements"
@@ -186,9 +187,9 @@ def _long_enough(extent: Expr, along: int, edge_order: int, spacing: Any) -> Any
 
 
 def _weights(x: Any, edge_order: int) -> Any:
-    """Of coordinates, the weights of the elements before, at and after an index, and of an end, of its neighbour and of the next one.
+    """The weights, for coordinates `x`, of the elements i − 1, i, i + 1 in the interior, and of the three elements nearest to an end.
 
-    For ends of order 1 the distance to the neighbour stands in place of weights.
+    For `edge_order` 1 the distance to the neighbour replaces the weights at an end. None for a scalar distance.
     """
     if not x.ndim:
         return None

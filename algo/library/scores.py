@@ -1,4 +1,4 @@
-"""JAX's `softmax` and `logsumexp`, which neither overflow nor lose small terms: exponentials are taken of distances from the maximum."""
+"""JAX's `softmax` and `logsumexp`, which neither overflow nor lose small terms: the maximum is subtracted before exponentials are taken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def softmax(x: Any, axis: Axes = -1, *, name: str | None = None) -> Array:
-    """`exp(x) / sum(exp(x))` along `axis`, an int or a tuple (None: all): positive numbers whose sum is 1, as in `jax.nn.softmax`.
+    """The scores `exp(x) / sum(exp(x))` along `axis`, an int or a tuple (None: all): positive numbers whose sum is 1, as in
+    `jax.nn.softmax`.
 
     Shape and float dtype stay; integers become f64. NaN where an element is NaN or +infinity, or all are −infinity; −infinity among others
     gives 0.
@@ -43,10 +44,10 @@ def logsumexp(
     *,
     name: str | None = None,
 ) -> Array:
-    """`log(sum(b * exp(a)))` along `axis`, an int or a tuple (None: all), as in `jax.nn.logsumexp`; `b` is 1 if not given.
+    """The logarithm `log(sum(b * exp(a)))` along `axis`, an int or a tuple (None: all), as in `jax.nn.logsumexp`; `b` is 1 by default.
 
-    Of the float dtype of `a` and `b`; f64 of integers. −infinity where the sum is 0, or empty. NaN where it is negative; with `return_sign` a
-    pair: the logarithm of its size, and its sign.
+    The dtype is the float dtype of `a` and `b`; f64 for integers. −infinity where the sum is 0, or empty. NaN where it is negative; with
+    `return_sign` a pair: the logarithm of its magnitude, and its sign.
 
     Example:
         >>> rd.algorithm(lambda a: rd.logsumexp(a) - 1000).interpret(np.array([1000.0, 1000.0]))

@@ -1,6 +1,6 @@
-"""NumPy's searches in sorted arrays: `searchsorted digitize isin interp`, each a binary search for every element.
+"""NumPy's searches in sorted arrays, `searchsorted digitize isin interp`, each by one binary search per element.
 
-NaN comes last, as `rd.sort` puts it.
+NaN comes last, as in `rd.sort`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NEAR = 8  # of the array's parts: to search one of them is three iterations shor
 
 
 def real_of(value: Any, what: str) -> Array:
-    """An operand as an array of numbers that have an order."""
+    """The operand as an array of real numbers; DTypeError for complex ones, which have no order."""
     given = numbers_of(value, what)
     if isinstance(given, Complex):
         raise DTypeError(
@@ -48,7 +48,7 @@ def line_of(value: Array, what: str) -> Array:
 
 
 def below(x: Array, y: Array) -> Array:
-    """x < y, with NaN above all numbers and equal to itself."""
+    """Whether x < y, where NaN is above all numbers and equal to itself."""
     less = ufuncs.less(x, y)
     return less | (ufuncs.isnan(y) & ~ufuncs.isnan(x)) if x.dtype.is_float else less
 
@@ -102,13 +102,13 @@ def search_each(
 
 
 def together(*arrays: Array) -> list[Array]:
-    """Arrays in their common type, in which they are compared."""
+    """The arrays converted to their common dtype, in which they are compared."""
     dtype, _ = common_type(arrays)
     return [astype(array, dtype) for array in arrays]
 
 
 def _on_side(side: Any) -> Callable[[Array, Array], Array]:
-    """Whether an element of the array lies to the left of the place of a value."""
+    """The predicate (element, value) whether the element lies to the left of the position of the value, for `side` "left" or "right"."""
     if side == "left":
         return below
     if side == "right":
@@ -117,7 +117,7 @@ def _on_side(side: Any) -> Callable[[Array, Array], Array]:
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, name: str | None = None) -> Array:
-    """The index in the sorted array `a`, of one dimension, before which each element of `v` may be put in: i64, of the shape of `v`.
+    """The index in the sorted array `a`, of one dimension, at which each element of `v` may be inserted: i64, of the shape of `v`.
 
     `side`: "left", the first such index; "right", the last one. `sorter`: the indices that sort `a`, where it is not sorted.
     Elements are compared in the common dtype. ShapeError where `a` has more dimensions.
@@ -139,10 +139,10 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, name
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, name: str | None = None) -> Array:
-    """The number of the bin that each element of `x` belongs to: i64, of the shape of `x`.
+    """The index of the bin of each element of `x`: i64, of the shape of `x`.
 
-    `bins`, of one dimension, increases or decreases. Bin i of increasing bins is `bins[i-1] <= x < bins[i]`, with `right`
-    `bins[i-1] < x <= bins[i]`; 0 lies before the first, `len(bins)` after the last one. That bins are in order is not checked.
+    `bins`, of one dimension, increases or decreases, which is not checked. Bin i of increasing bins is `bins[i-1] <= x < bins[i]`, with
+    `right` `bins[i-1] < x <= bins[i]`; 0 is below the first edge, `len(bins)` above the last one.
 
     Example:
         >>> rd.algorithm(lambda x: rd.digitize(x, [0.0, 1.0, 2.5])).interpret(np.array([0.2, 6.4, 1.0]))
@@ -175,8 +175,7 @@ def isin(
 ) -> Array:
     """Whether each element occurs in `test_elements`, an array of any shape: bool_, of the shape of `element`. NaN never does.
 
-    `invert`: whether it does not. The test elements are sorted, then searched; `assume_unique` and `kind` are NumPy's, and make no
-    difference.
+    `invert` negates the result. The test elements are sorted, then searched; `assume_unique` and `kind` are NumPy's and have no effect.
 
     Example:
         >>> rd.algorithm(lambda a: rd.isin(a, [1, 5])).interpret(np.array([[5, 2], [1, 1]]))
@@ -199,7 +198,7 @@ def isin(
             return ufuncs.where(right, middle + 1, low), ufuncs.where(right, high, middle), met | (here == x)
 
         start = (i64(0), count, lift(np.bool_(False)))
-        met = while_loop(lambda state: state[0] < state[1], halve, start)[2]  # the first equal one is always looked at
+        met = while_loop(lambda state: state[0] < state[1], halve, start)[2]  # the first equal element is compared
         return ufuncs.logical_not(met) if invert else met
 
     return elementwise(found, [values], name=name)
@@ -208,10 +207,11 @@ def isin(
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None, *, name: str | None = None
 ) -> Array:
-    """The piecewise linear function through the points `(xp[i], fp[i])`, at each element of `x`: f64, of the shape of `x`.
+    """The values of the piecewise linear function through the points `(xp[i], fp[i])` at the elements of `x`: f64, of the shape of `x`.
 
-    `xp` increases, which is not checked. Before the first and after the last point, `left` and `right`, else the values there.
-    `period`: the points repeat, in any order, and `left` and `right` do not count. ShapeError for points of more than one dimension.
+    `xp` must increase, which is not checked. Before the first and after the last point the values are `left` and `right`, by default those
+    of these points. `period`: the points repeat, in any order, and `left` and `right` are ignored. ShapeError for points of more than one
+    dimension.
 
     Example:
         >>> rd.algorithm(lambda x: rd.interp(x, [1.0, 2.0, 3.0], [3.0, 2.0, 0.0])).interpret(np.array([0.0, 1.5, 2.5, 9.0]))
@@ -241,7 +241,8 @@ def interp(
 
 
 def _repeated(starts: Array, values: Array, places: Array, period: Any) -> tuple[Array, Array, Array]:
-    """The points of one period in order, with the last one before and the first one after them; and places within it."""
+    """The points of one period in order, extended by the last one before and the first one after them; and the arguments modulo the
+    period."""
     length = ufuncs.absolute(astype(lift(period), f64))
     ordered, along = sort((starts % length, values))
     n = starts.shape[0]

@@ -1,6 +1,6 @@
-"""NumPy's functions of arrays as sets, `union1d intersect1d setdiff1d setxor1d`, and the parts of `unique` as tuples.
+"""NumPy's functions of arrays as sets, `union1d intersect1d setdiff1d setxor1d`, and the parts of `unique` as named tuples.
 
-Data decides the sizes.
+Sizes are decided by the data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from raido.algo.trace.value import Array
 
 
 class UniqueAll(NamedTuple):
-    """The distinct elements, where each first occurs, which one each element is, how often each occurs."""
+    """The distinct elements, the index of each one's first occurrence, for each element the position of its value, and the counts."""
 
     values: Array
     indices: Array
@@ -29,21 +29,21 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """The distinct elements, and how often each occurs."""
+    """The distinct elements, and the number of occurrences of each."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverse(NamedTuple):
-    """The distinct elements, and which one each element is."""
+    """The distinct elements, and for each element the position of its value among them."""
 
     values: Array
     inverse_indices: Array
 
 
 def unique_all(x: Any) -> UniqueAll:
-    """`rd.unique` with all that it can tell, as a named tuple: values, indices, inverse_indices, counts. Each NaN counts for itself.
+    """The result of `rd.unique` with all flags as a named tuple: values, indices, inverse_indices, counts. All NaN are distinct.
 
     Example:
         >>> rd.algorithm(lambda a: rd.unique_all(a).indices).interpret(np.array([3, 1, 3]))
@@ -53,7 +53,7 @@ def unique_all(x: Any) -> UniqueAll:
 
 
 def unique_counts(x: Any) -> UniqueCounts:
-    """The distinct elements and how often each occurs, as a named tuple: values, counts. Each NaN counts for itself.
+    """The distinct elements and the number of occurrences of each, as a named tuple: values, counts. All NaN are distinct.
 
     Example:
         >>> rd.algorithm(lambda a: rd.unique_counts(a).counts).interpret(np.array([3, 1, 3]))
@@ -63,7 +63,8 @@ def unique_counts(x: Any) -> UniqueCounts:
 
 
 def unique_inverse(x: Any) -> UniqueInverse:
-    """The distinct elements and which one each element is, as a named tuple: values, inverse_indices. Each NaN counts for itself.
+    """The distinct elements and for each element the position of its value, as a named tuple: values, inverse_indices. All NaN are
+    distinct.
 
     Example:
         >>> rd.algorithm(lambda a: rd.unique_inverse(a).inverse_indices).interpret(np.array([3, 1, 3]))
@@ -73,7 +74,7 @@ def unique_inverse(x: Any) -> UniqueInverse:
 
 
 def unique_values(x: Any, *, name: str | None = None) -> Array:
-    """The distinct elements, in increasing order. Each NaN counts for itself.
+    """The distinct elements, in increasing order. All NaN are distinct.
 
     Example:
         >>> rd.algorithm(lambda a: rd.unique_values(a)).interpret(np.array([3, 1, 3]))
@@ -83,7 +84,7 @@ def unique_values(x: Any, *, name: str | None = None) -> Array:
 
 
 def union1d(ar1: Any, ar2: Any, *, name: str | None = None) -> Array:
-    """The distinct elements of two arrays, in increasing order, of their common dtype.
+    """The distinct elements of two arrays, in increasing order, in their common dtype.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.union1d(a, b)).interpret(np.array([3, 1]), np.array([1, 2]))
@@ -103,9 +104,9 @@ def intersect1d(
 def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *, name: str | None = None
 ) -> Any:
-    """The distinct elements that both arrays have, in increasing order, of their common dtype. NaN is in none.
+    """The distinct elements that occur in both arrays, in increasing order, in their common dtype. NaN is in none.
 
-    `return_indices`: also where each first occurs in either flattened array, as a triple. `assume_unique` is NumPy's promise.
+    `return_indices`: also the index of the first occurrence of each in either flattened array, as a triple. `assume_unique` has no effect.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.intersect1d(a, b)).interpret(np.array([3, 1, 2]), np.array([2, 3]))
@@ -123,7 +124,7 @@ def intersect1d(
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, name: str | None = None) -> Array:
-    """The distinct elements of the first array that the second has not, in increasing order; NaN is always one of them.
+    """The distinct elements of the first array that do not occur in the second, in increasing order; NaN is always one of them.
 
     `assume_unique`: the elements of the first array are distinct, and keep their order.
 
@@ -138,7 +139,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, name: str | No
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, name: str | None = None) -> Array:
-    """The distinct elements that one of two arrays has and the other has not, in increasing order, of their common dtype.
+    """The distinct elements that occur in exactly one of two arrays, in increasing order, in their common dtype.
 
     Example:
         >>> rd.algorithm(lambda a, b: rd.setxor1d(a, b)).interpret(np.array([3, 1, 2]), np.array([2, 5]))

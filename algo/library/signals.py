@@ -28,11 +28,11 @@ MODES = ("full", "same", "valid")
 
 
 def convolve(a: Any, v: Any, mode: str = "full", *, name: str | None = None) -> Array:
-    """The convolution of two lines: `sum(a[j] * v[i - j])` over all j inside both, at every i.
+    """The convolution of two lines: `sum(a[j] * v[i - j])` over all j within both, for every i.
 
-    `mode`: "full", every i where they overlap, n + m − 1 of them; "same", the middle max(n, m); "valid", where they overlap wholly,
+    `mode`: "full", every i where they overlap, n + m − 1 of them; "same", the middle max(n, m); "valid", where they overlap completely,
     max(n, m) − min(n, m) + 1. The common dtype is not widened; f16 and bf16 are summed in f32. ShapeError for
-    other ranks, an empty line is refused.
+    other ranks; an empty line is an error.
 
     Example:
         >>> rd.algorithm(lambda a: rd.convolve(a, [1, 2, 1], "same")).interpret(np.array([0, 1, 0, 0, 3]))
@@ -49,7 +49,8 @@ def convolve(a: Any, v: Any, mode: str = "full", *, name: str | None = None) -> 
 
 
 def correlate(a: Any, v: Any, mode: str = "valid", *, name: str | None = None) -> Array:
-    """The correlation of two lines: `sum(a[i + j] * conj(v[j]))` over all j inside both, at every shift i; modes as of `rd.convolve`.
+    """The correlation of two lines: `sum(a[i + j] * conj(v[j]))` over all j within both, for every shift i; modes are those of
+    `rd.convolve`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.correlate(a, [0, 1, 2])).interpret(np.array([1, 2, 3, 4]))
@@ -60,7 +61,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, name: str | None = None) -
     short, long = ufuncs.minimum(n, m), ufuncs.maximum(n, m)
     middle = ufuncs.where(
         ufuncs.less(n, m), n // 2, (m - 1) // 2
-    )  # where NumPy exchanges the lines, and turns the result round
+    )  # where NumPy exchanges the lines, and reverses the result
     first = {"full": 0, "same": middle, "valid": short - 1}[mode]
     count = {"full": n + m - 1, "same": long, "valid": long - short + 1}[mode]
     other = conj(y) if isinstance(y, Complex) else y
@@ -89,7 +90,7 @@ def _size(line: Any) -> Any:
 
 
 def _overlaps(x: Any, y: Any, first: Any, count: Any, place: Any, name: str | None) -> Any:
-    """At i: the sum over j of `x[place(i + first, j)] * y[j]`, where that place is inside x."""
+    """The array, at index i, of the sums over j of `x[place(i + first, j)] * y[j]` where that index is within x."""
     n = _size(x)
 
     def at(i: Any) -> Any:
@@ -101,7 +102,7 @@ def _overlaps(x: Any, y: Any, first: Any, count: Any, place: Any, name: str | No
             product = ufuncs.multiply(left, right)
             alone = lambda part: ufuncs.where(
                 inside, part, as_weak(part.dtype(0), part)
-            )  # an infinity times the 0 outside is none of the terms
+            )  # the product of an infinity and the 0 outside must not count
             return map_leaves(alone, product)
 
         terms = tabulate(_size(y), term)

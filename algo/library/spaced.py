@@ -1,4 +1,4 @@
-"""Arrays made of a rule, by NumPy's names: `logspace geomspace fromfunction`, and `empty empty_like copy`, which NumPy's users write."""
+"""NumPy's arrays made by a rule, `logspace geomspace fromfunction`, and `empty empty_like copy`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def logspace(
     *,
     name: str | None = None,
 ) -> Array:
-    """`base` to the powers `rd.linspace(start, stop, num)`.
+    """The powers of `base` with the exponents `rd.linspace(start, stop, num)`.
 
     Example:
         >>> rd.algorithm(lambda: rd.logspace(0, 2, 3)).interpret()
@@ -55,7 +55,7 @@ def geomspace(
     *,
     name: str | None = None,
 ) -> Array:
-    """`num` real numbers from `start` to `stop`, each the same multiple of the one before; both of one sign, neither 0.
+    """A geometric sequence of `num` real numbers from `start` to `stop`; both of one sign, neither 0.
 
     DTypeError for complex ends.
 
@@ -81,7 +81,8 @@ def geomspace(
 
 
 def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
-    """`function` of the arrays of indices of that shape, one for each dimension, of `dtype`; `rd.tabulate` takes a function of single indices.
+    """The result of `function` of the index arrays of the given shape, one for each dimension, in `dtype`; see `rd.tabulate` for single
+    indices.
 
     Example:
         >>> rd.algorithm(lambda: rd.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)).interpret()
@@ -93,7 +94,7 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike
 
 
 def empty(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = None) -> Array:
-    """An array of any elements, for programs that change them all: `rd.zeros`, which has its types.
+    """An array of unspecified elements, for programs that overwrite them all: `rd.zeros`, with its dtypes.
 
     Example:
         >>> rd.algorithm(lambda a: rd.empty(2, rd.f32).at[:].set(a)).interpret(np.float32(3))
@@ -103,7 +104,7 @@ def empty(shape: Shape, dtype: DTypeLike | None = None, *, name: str | None = No
 
 
 def empty_like(prototype: Any, dtype: DTypeLike | None = None, *, shape: Any = None, name: str | None = None) -> Array:
-    """An array of any elements of the shape and the type of another: `rd.zeros_like`.
+    """An array of unspecified elements with the shape and the dtype of another: `rd.zeros_like`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.empty_like(a).at[:].set(1)).interpret(np.float32([3, 1]))
@@ -113,7 +114,7 @@ def empty_like(prototype: Any, dtype: DTypeLike | None = None, *, shape: Any = N
 
 
 def copy(a: Any, *, name: str | None = None) -> Array:
-    """The array itself: arrays do not change, so no one needs a copy.
+    """The array itself: arrays are immutable, so no copy is needed.
 
     Example:
         >>> rd.algorithm(lambda a: rd.copy(a) + a).interpret(np.array([3, 1]))

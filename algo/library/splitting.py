@@ -1,6 +1,6 @@
-"""Arrays taken apart along an axis, by NumPy's names: `split array_split hsplit vsplit dsplit`. Each gives a tuple of index moves.
+"""NumPy's splits of an array along an axis, `split array_split hsplit vsplit dsplit`. Each returns a tuple of index moves.
 
-A number of sections is known while tracing; the size of the axis, and the indices at which it is cut, need not be.
+A number of sections must be known while tracing; the size of the axis, and the indices of the cuts, need not be.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Cut = Callable[[Array], list[Array]]
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
-    """The array cut along `axis` into that many equal sections, or at the indices of a list: a tuple of arrays.
+    """The array split along `axis` into equal sections, as many as an int says, or at the indices of a list: a tuple of arrays.
 
-    ShapeError, or SizeMismatch at the call, where an axis does not have as many equal sections; indices clamp, as bounds of slices do.
+    ShapeError, or SizeMismatch at the call, where the sections cannot be equal; indices clamp, as bounds of slices do.
 
     Example:
         >>> rd.algorithm(lambda a: rd.split(a, 2)).interpret(np.array([3, 1, 2, 5]))
@@ -37,7 +37,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Array, ...
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
-    """The array cut as by `rd.split`, into sections that may differ by one: the first ones are the larger.
+    """The array split as by `rd.split`, into sections whose sizes may differ by one: the first ones are the larger.
 
     Example:
         >>> rd.algorithm(lambda a: rd.array_split(a, 2)).interpret(np.array([3, 1, 2]))
@@ -49,7 +49,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Arra
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
-    """The array cut side by side: `rd.split` along axis 1, of arrays of rank 1 along their only axis.
+    """The array split along axis 1, of arrays of rank 1 along their only axis; arguments are those of `rd.split`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.hsplit(a, [1])).interpret(np.array([[3, 1, 2], [4, 5, 6]]))
@@ -61,7 +61,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
-    """The rows cut apart: `rd.split` along axis 0 of an array of rank 2 or more.
+    """The array split along axis 0, of arrays of rank 2 or more; arguments are those of `rd.split`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.vsplit(a, 2)).interpret(np.array([[3, 1, 2], [4, 5, 6]]))
@@ -71,7 +71,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
 
 
 def dsplit(ary: Any, indices_or_sections: Any) -> tuple[Array, ...]:
-    """The array cut in depth: `rd.split` along axis 2 of an array of rank 3 or more.
+    """The array split along axis 2, of arrays of rank 3 or more; arguments are those of `rd.split`.
 
     Example:
         >>> rd.algorithm(lambda a: rd.dsplit(a[None, None], 2)).interpret(np.array([3, 1]))
@@ -88,7 +88,7 @@ def _from_rank(rank: int, ary: Any, what: str, cut: Callable[[], tuple[Any, ...]
 
 
 def _cut(ary: Any, pieces_of: Cut) -> tuple[Any, ...]:
-    """The pieces of an array; of a structure, structures of the pieces of its arrays."""
+    """The sections of an array; for a structure, structures of the sections of its arrays."""
     given = structure(ary)
     columns = zip(*[pieces_of(leaf) for leaf in leaves(given)], strict=True)
     return tuple(unflatten(given, pieces) for pieces in columns)

@@ -1,7 +1,7 @@
 """NumPy's statistics that are sums: `var std ptp average`.
 
-`axis` is None (all), an int or a tuple, as in `rd.sum`. Deviations are summed in a second pass, from the mean of the first, and f16
-and bf16 in f32, as NumPy does for f16.
+`axis` is None (all), an int or a tuple, as in `rd.sum`. Deviations are summed in a second pass, from the mean of the first; f16
+and bf16 are summed in f32, as NumPy does for f16.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def size_along(value: Array, axis: Any) -> Any:
 
 
 def kept(result: Any, axis: Any, rank: int) -> Any:
-    """A reduction over `axis` of an array of that rank, with dimensions of size 1 in place of the reduced ones."""
+    """The result of a reduction over `axis` of an array of rank `rank`, with dimensions of size 1 in place of the reduced ones."""
     axes = normal_axes(axis, rank)
     return result[tuple(None if k in axes else slice(None) for k in range(rank))] if axes else result
 
@@ -55,11 +55,11 @@ def var(
     where: Any = True,
     name: str | None = None,
 ) -> Array:
-    """The variance along `axis`: the mean of the squared distances from the mean, over `n - ddof` of n elements.
+    """The variance along `axis`: the mean of the squared deviations from the mean, over `n - ddof` of n elements.
 
-    Of integers in f64, of f16 and bf16 summed in f32, of complex numbers the real mean of squared sizes. `mean` is the mean, with the reduced
-    dimensions kept at size 1, where it is known already; `correction` is another name of `ddof`. NaN for an empty axis; where n is
-    at most `ddof`, what is divided by 0 is NaN or infinite. Elements where the mask `where` does not hold take no part.
+    The dtype is f64 for integers; f16 and bf16 are summed in f32; complex numbers give the real mean of squared magnitudes. `mean` is the
+    mean, if already known, with the reduced dimensions kept at size 1; `correction` is another name of `ddof`. NaN for an empty axis; NaN
+    or infinite where n is at most `ddof`. Elements where the mask `where` does not hold are left out.
 
     Example:
         >>> rd.algorithm(lambda a: rd.var(a, axis=1)).interpret(np.array([[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]]))
@@ -134,14 +134,14 @@ def _variance(
 
 
 def _number_along(array: Array, axis: Any, keepdims: bool, where: Any, what: str) -> Array:
-    """The number of elements along `axis` that take part."""
+    """The number of elements along `axis` for which the mask `where` holds."""
     if where is True:
         return lift(size_along(array, axis))
     return reductions.sum(mask_over(where, array, what), axis, keepdims=keepdims)
 
 
 def float_of(array: Array, dtype: DTypeLike | None, what: str) -> DType:
-    """The float type of a mean: the one that is wished for, that of floats, or f64."""
+    """The float dtype of a mean: `dtype` if given, else that of a float array, else f64."""
     if dtype is None:
         return array.dtype if array.dtype.is_float else f64
     wished = read_real(dtype, f"the `dtype` of {what}")
@@ -152,7 +152,7 @@ def float_of(array: Array, dtype: DTypeLike | None, what: str) -> DType:
 
 @without_out
 def ptp(a: Any, axis: Axes = None, *, keepdims: bool = False, name: str | None = None) -> Array:
-    """The largest minus the smallest element along `axis`, in their dtype. An empty axis is refused.
+    """The largest minus the smallest element along `axis`, in their dtype. An empty axis is an error.
 
     Example:
         >>> rd.algorithm(lambda a: rd.ptp(a, axis=0)).interpret(np.array([[1, 5, 3], [4, 4, 9]]))
@@ -192,9 +192,9 @@ def average(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The mean along `axis`, weighted by `weights`: an array of the shape of `a`, or of that of its axes `axis`.
+    """The mean along `axis`, weighted by `weights`: an array of the shape of `a`, or of the shape of its axes `axis`.
 
-    Of the common dtype of `a` and the weights, at least f64 where `a` is of integers. `returned`: also the sums of the weights, as a pair.
+    The dtype is the common one of `a` and the weights, at least f64 for integers. `returned`: also the sums of the weights, as a pair.
     Where these are 0 the result is NaN or infinite. ShapeError for weights of another shape.
 
     Example:
@@ -221,7 +221,7 @@ def average(
 
 
 def _weights_for(weights: Any, array: Array, axis: Any) -> Any:
-    """Weights as an array that broadcasts along the axes they belong to."""
+    """The weights as an array that broadcasts against the array, along the axes they belong to."""
     given = leaves(weights)[0]
     if given.ndim == array.ndim:
         return weights

@@ -1,4 +1,4 @@
-"""Elements chosen by indices and conditions, by NumPy's names: `take take_along_axis select`.
+"""NumPy's choices of elements by indices and conditions: `take take_along_axis select`.
 
 Indices are checked as in `a[i]`: constants count from the end when negative, traced indices below 0 are out of range.
 """
@@ -28,10 +28,10 @@ _MODES = {"raise": None, "wrap": "wrap", "clip": "clamp"}
 @without_out
 @leaf_by_leaf
 def take(a: Any, indices: Any, axis: Axis = None, *, mode: str = "raise", name: str | None = None) -> Array:
-    """The elements (rows) at `indices` along `axis`, of the flattened array for None; the shape of `indices` stands in place of the axis.
+    """The elements (rows) at `indices` along `axis`, of the flattened array for None; the shape of `indices` replaces the axis.
 
-    `indices` is an integer, an integer array, or a list. `mode` says what is done with those out of range: "raise" checks them
-    (IndexOutOfRange), "wrap" counts round, "clip" takes the nearest, negative ones as 0.
+    `indices` is an integer, an integer array, or a list. `mode` is the rule for indices out of range: "raise" checks them
+    (IndexOutOfRange), "wrap" wraps around, "clip" takes the nearest, negative ones as 0.
 
     Example:
         >>> rd.algorithm(lambda a: rd.take(a, [2, 0, -1], axis=1)).interpret(np.array([[1, 2, 3], [4, 5, 6]]))
@@ -49,7 +49,7 @@ def take(a: Any, indices: Any, axis: Axis = None, *, mode: str = "raise", name: 
 
 
 def _indices(value: Any) -> Any:
-    """Indices as one may be: lists as arrays."""
+    """The indices with a list or tuple made an array."""
     if not isinstance(value, (list, tuple)):
         return value
     if not value:
@@ -59,10 +59,10 @@ def _indices(value: Any) -> Any:
 
 @leaf_by_leaf
 def take_along_axis(arr: Any, indices: Any, axis: Axis = -1, *, name: str | None = None) -> Array:
-    """At every index, the element that `indices` says along `axis`: `arr[i, indices[i, j]]` for matrices and the last axis.
+    """The elements at `indices` along `axis`: `arr[i, indices[i, j]]` for matrices and the last axis.
 
-    `indices`, such as `rd.argsort` and `rd.argmin(…, keepdims=True)` give, has the rank of `arr`; the other dimensions broadcast. None:
-    both flattened. ShapeError for another rank, IndexOutOfRange for an index that is not inside.
+    `indices`, as from `rd.argsort` and `rd.argmin(…, keepdims=True)`, has the rank of `arr`; the other dimensions broadcast. `axis=None`:
+    both flattened. ShapeError for another rank, IndexOutOfRange for an index out of range.
 
     Example:
         >>> rd.algorithm(lambda a: rd.take_along_axis(a, rd.argsort(a), 1)).interpret(np.array([[3, 1, 2], [4, 6, 5]]))
@@ -88,8 +88,8 @@ def _along(axis: int, size: Any, rank: int) -> tuple[Any, ...]:
 def select(condlist: Any, choicelist: Any, default: Any = 0, *, name: str | None = None) -> Array:
     """At every index, the element of the first choice whose condition holds there, or `default`.
 
-    As many conditions (bool_) as choices, each an array or a scalar; shapes broadcast, and the type is the common one of choices and
-    `default`. All choices are evaluated. ShapeError where the numbers differ.
+    There are as many conditions (bool_) as choices, each an array or a scalar; shapes broadcast, and the dtype is the common one of choices
+    and `default`. All choices are evaluated. ShapeError where the numbers differ.
 
     Example:
         >>> rd.algorithm(lambda a: rd.select([a < 2, a > 2], [-a, a * 10], 0)).interpret(np.array([3, 1, 2]))

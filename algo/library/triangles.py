@@ -1,6 +1,6 @@
-"""Indices of diagonals and triangles of matrices, and matrices of a diagonal, by NumPy's names.
+"""NumPy's indices of diagonals and triangles of matrices, and matrices with a given diagonal.
 
-Ints give constants; of other sizes, data decides how many indices there are.
+For int sizes the indices are constants; for other sizes, data decides their number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def diagflat(v: Any, k: int = 0, *, name: str | None = None) -> Array:
 
 
 def diag_indices(n: Any, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array of `ndim` dimensions of size n: 0 … n − 1 for each, i64.
+    """The indices of the main diagonal of an array of `ndim` dimensions of size n: 0 … n − 1 in each, i64.
 
     Example:
         >>> rd.algorithm(lambda a: a[rd.diag_indices(2)]).interpret(np.array([[3, 1], [2, 5]]))
@@ -44,7 +44,7 @@ def diag_indices(n: Any, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Array, ...]:
-    """`rd.diag_indices` for an array of rank 2 or more, whose sizes are all that of the first dimension.
+    """The indices `rd.diag_indices` for an array of rank 2 or more, whose sizes must all equal that of the first dimension.
 
     Example:
         >>> rd.algorithm(lambda a: a[rd.diag_indices_from(a)]).interpret(np.array([[3, 1], [2, 5]]))
@@ -58,7 +58,7 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
 
 
 def tril_indices(n: Any, k: int = 0, m: Any = None) -> tuple[Array, ...]:
-    """The indices of the elements of a matrix of n rows, and m columns (n), on and below its k-th diagonal: two i64 lines.
+    """The indices of the elements on and below the k-th diagonal of a matrix of n rows and m columns (n by default): two i64 lines.
 
     Example:
         >>> rd.algorithm(lambda a: a[rd.tril_indices(2)]).interpret(np.array([[3, 1], [2, 5]]))
@@ -68,7 +68,7 @@ def tril_indices(n: Any, k: int = 0, m: Any = None) -> tuple[Array, ...]:
 
 
 def triu_indices(n: Any, k: int = 0, m: Any = None) -> tuple[Array, ...]:
-    """The indices of the elements of a matrix of n rows, and m columns (n), on and above its k-th diagonal: two i64 lines.
+    """The indices of the elements on and above the k-th diagonal of a matrix of n rows and m columns (n by default): two i64 lines.
 
     Example:
         >>> rd.algorithm(lambda a: a[rd.triu_indices(2)]).interpret(np.array([[3, 1], [2, 5]]))
@@ -78,7 +78,7 @@ def triu_indices(n: Any, k: int = 0, m: Any = None) -> tuple[Array, ...]:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
-    """`rd.tril_indices` for the sizes of a matrix.
+    """The indices `rd.tril_indices` for the sizes of a matrix.
 
     Example:
         >>> rd.algorithm(lambda a: a[rd.tril_indices_from(a, -1)]).interpret(np.array([[3, 1], [2, 5]]))
@@ -88,7 +88,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
-    """`rd.triu_indices` for the sizes of a matrix.
+    """The indices `rd.triu_indices` for the sizes of a matrix.
 
     Example:
         >>> rd.algorithm(lambda a: a[rd.triu_indices_from(a, 1)]).interpret(np.array([[3, 1], [2, 5]]))
@@ -98,7 +98,7 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
 
 
 def _where(mask: Array, n: Any, m: Any, known: Any) -> tuple[Array, ...]:
-    """The indices where a mask holds, as constants where its sizes are ints."""
+    """The indices where a mask holds; constants, from `known()`, where its sizes are ints."""
     if isinstance(n, int) and (m is None or isinstance(m, int)):
         return tuple(array(line.astype(np.int64)) for line in known())
     return nonzero(mask)

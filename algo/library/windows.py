@@ -1,6 +1,6 @@
-"""NumPy's windows for the ends of a line, `bartlett blackman hamming hanning kaiser`, and the Bessel function that the last one takes.
+"""NumPy's window functions `bartlett blackman hamming hanning kaiser`, with the Bessel function `i0` that Kaiser's needs, and `sinc`.
 
-Each is made of its size alone, so it is weak: beside f32 it is f32, computed in f64 and rounded once.
+A window depends on its size alone, so it is weak in promotion: beside f32 it is f32, computed in f64 and rounded once.
 """
 
 from __future__ import annotations
@@ -129,14 +129,14 @@ def kaiser(M: Any, beta: Any, *, name: str | None = None) -> Array:
 
 
 def _window(size: Any, function: Callable[[Any], Any], name: str | None) -> Array:
-    """A function of x from −1 to 1 in equal steps; of one element alone, at 0."""
+    """The array of a function of x at `size` points from −1 to 1 in equal steps; for one element, at x = 0."""
     count = max(size, 0) if isinstance(size, int) else size
     steps = max(count - 1, 1) if isinstance(count, int) else ufuncs.maximum(count - 1, 1)
     return tabulate((count,), lambda i: function((2 * i + 1 - count) / steps), name=name)
 
 
 def i0(x: Any, *, name: str | None = None) -> Array:
-    """The modified Bessel function of the first kind, order 0, of each element: of the dtype of floats, f64 of integers.
+    """The modified Bessel function of the first kind, order 0, of each element, in the dtype of floats, f64 for integers.
 
     Example:
         >>> rd.algorithm(lambda a: rd.i0(a)).interpret(np.array([0.0, 1.0]))
@@ -153,7 +153,7 @@ def _bessel(x: Any) -> Any:
 
 
 def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
-    """A Chebyshev series, by C. W. Clenshaw's recurrence (A note on the summation of Chebyshev series, 1955)."""
+    """The value at x of a Chebyshev series, by C. W. Clenshaw's recurrence (A note on the summation of Chebyshev series, 1955)."""
     before: Any = 0.0
     now: Any = coefficients[0]
     last: Any = 0.0
@@ -163,7 +163,7 @@ def _chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 def sinc(x: Any, *, name: str | None = None) -> Array:
-    """sin(πx) / (πx) of each element, 1 at 0: of the dtype of floats and complex numbers, f64 of integers.
+    """The function sin(πx) / (πx) of each element, 1 at 0: in the dtype of floats and complex numbers, f64 for integers.
 
     Example:
         >>> rd.algorithm(lambda a: rd.sinc(a)).interpret(np.array([0.0, 0.5]))

@@ -1,1 +1,1 @@
-"""Passes over a traced program: contraction, sharing, arrays of private size, known sizes, trust."""
+"""Passes over a traced program: contraction, sharing, arrays of private size, specialisation, removal of checks."""

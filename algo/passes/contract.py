@@ -1,9 +1,9 @@
 """Contraction: float `a*b + c`, `a*b - c` and `c - a*b` become fused multiply-adds, once, in the graph.
 
-"Written in one expression": the product is used nowhere else, and no name stands between it and the sum. A product of arrays is
-followed into the sum of arrays that reads it, when the product is read once; so arrays and elements are treated alike. Of two
-products the left one is taken, unless the right one alone depends on a number that a loop carries: in `y = a * x[i] + b * y` the next
-iteration then waits for one operation, not for two. Nothing else is ever contracted.
+"Written in one expression" means: the product is used nowhere else, and no name stands between it and the sum. A product of arrays is
+followed into the sum of arrays that reads it, when the product is read once; so arrays and elements are treated alike. Of two products the
+left one is contracted, unless only the right one depends on a loop-carried number: in `y = a * x[i] + b * y` the next iteration then waits
+for one operation, not for two. Nothing else is ever contracted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOPS = (ArrayLoop, ArrayWhile, Loop, While)
 
 
 def contract_products(program: Program) -> Program:
-    """The program with products contracted, unless it says otherwise."""
+    """The program with products contracted, if it permits contraction."""
     if not program.contract:
         return program
     from raido.algo.passes.finish import follow_tables
@@ -42,7 +42,7 @@ def contract_products(program: Program) -> Program:
 
 
 def _carried(nodes: Sequence[Node]) -> set[Node]:
-    """The nodes that depend on a float of a loop's state, inside of the loop."""
+    """Nodes inside a loop that depend on a float of its state."""
     loops = [node for node in nodes if isinstance(node, LOOPS)]
     bits: dict[Node, int] = {}
     for loop in loops:
@@ -63,7 +63,7 @@ def _carried(nodes: Sequence[Node]) -> set[Node]:
 
 
 class Contraction:
-    """The state of one pass: use counts of nodes, what loops carry, and the products that have moved into their sums."""
+    """State of the pass: use counts of nodes, loop-carried nodes, and sites of factors that have moved into sums."""
 
     def __init__(self, program: Program, uses: Counter[Node], carried: Collection[Node]) -> None:
         self.program = program
@@ -95,7 +95,7 @@ class Contraction:
         return new
 
     def _product(self, old: Expr, new: Expr) -> tuple[Expr, Expr] | None:
-        """The factors of a product that stands here alone: directly, or as the body of an unnamed array read only here."""
+        """The factors of a product used only here: directly, or as the body of an unnamed array read only here; else None."""
         if self.uses[old] != 1:
             return None
         if isinstance(old, Op) and old.name == "mul":

@@ -1,5 +1,5 @@
-"""The last passes over a traced program, in order: drop results that nobody reads, contract products into sums, start reductions from
-neutral elements, reduce arrays of private size where they are made, make equal expressions one, keep only the tables' live rows."""
+"""The final passes over a traced program, in order: drop unused results, contract products into sums, start reductions from neutral
+elements, reduce arrays of private size where they are made, share equal expressions; then drop dead rows of the tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def finish_program(program: Program) -> Program:
 
 
 def _live(program: Program) -> Program:
-    """Only forms that the results need stay in the tables."""
+    """Removes forms that the results do not need from the tables."""
     alive = set(topological(*program.results))
     for check in program.size_checks:
         alive.update(topological(check.left, check.right))
@@ -45,7 +45,7 @@ def _live(program: Program) -> Program:
 
 
 def follow_tables(program: Program, memo: Mapping[Node, Node], results: Any) -> Program:
-    """The program with the given results and its tables following a rewrite that replaced nodes one for one."""
+    """The program with these results, and its tables updated for a rewrite that replaced nodes one for one."""
 
     def moved(node: Any) -> Any:
         return memo.get(node, node)

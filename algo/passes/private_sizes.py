@@ -1,11 +1,11 @@
 """Arrays of private size, inside functions of elements, that are only reduced: they become loops and need no memory.
 
     rd.sum(row[lo:hi]) in a map over rows       a fold of hi - lo values
-    rd.sum(rd.filter(p, row)), kept.shape[0]    a reduction of the row, of what `p` keeps
+    rd.sum(rd.filter(p, row)), kept.shape[0]    a reduction of the row, of the elements that `p` keeps
 
-A reduction over a size that differs from lane to lane has a computed extent, as that of a segment has, if its operator has a known
-identity, so that lanes may run along it; any other becomes a `Loop`, in the order of a fold. Arrays of that size are written out where they
-are read. Whatever else private arrays are used for stays as it is.
+A reduction over a size that differs from lane to lane gets a computed extent, like that of a segment, if its operator has a known identity,
+so that lanes may run along it; any other becomes a `Loop`, in the order of a fold. Arrays of that size are inlined where they are read.
+Private arrays with other uses stay as they are.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def reduce_private_arrays(program: Program) -> Program:
 
 
 class _Rewriting:
-    """One pass, children first. `counters`: those of loops over whole arrays; sizes that only they decide are the same for all elements."""
+    """One bottom-up pass. `counters`: those of loops over whole arrays; a size that depends on these alone is the same for all elements."""
 
     def __init__(self, program: Program, counters: set[Var]) -> None:
         self.program = program
@@ -94,7 +94,7 @@ class _Rewriting:
         return rebuild(extent, self._size) if isinstance(extent, Op) else self.memo[extent]
 
     def _value(self, child: Any) -> Any:
-        """The rewritten child; a private size becomes a scalar."""
+        """The rewritten operand; a private size becomes a scalar."""
         new = self.memo[child]
         return self._scalar(new) if isinstance(new, Count) and self.is_private(new) else new
 
@@ -113,7 +113,7 @@ class _Rewriting:
         return rebuild(extent, self._extent) if isinstance(extent, Op) else extent
 
     def _element(self, load: Load) -> Any:
-        """An element of a private array, written out."""
+        """An element of a private array, inlined; other loads as they are."""
         array = load.array
         if not isinstance(array, Result) or not isinstance(form := array.form, Generate):
             return load
@@ -125,7 +125,7 @@ class _Rewriting:
         return self._put(form.bodies[array.index], places)
 
     def _put(self, root: Any, values: dict[Any, Any]) -> Any:
-        """`root` with variables replaced; lines follow."""
+        """`root` with variables replaced; sites are carried over."""
         memo: dict[Node, Node] = {}
         new = substitute_variables(root, values, canonical_indices, memo)
         for before, after in memo.items():
@@ -141,7 +141,7 @@ class _Rewriting:
             return item
         (axis,) = form.axes
         made = [n for n in topological(*form.values) if isinstance(n, ARRAY_FORMS) and not isinstance(n, Generate)]
-        if any(axis.var in free_variables(n) for n in made):  # a loop of scalars cannot hold them
+        if any(axis.var in free_variables(n) for n in made):  # a scalar loop cannot make arrays
             return item
         kept = self._over_kept(form, axis)
         if kept is not None:
@@ -155,7 +155,7 @@ class _Rewriting:
         return Item(loop, item.index)
 
     def _over_kept(self, form: Reduce, axis: Axis) -> Reduce | Loop | None:
-        """A reduction over what a filter keeps, as one over all that it looks at; None where it is none."""
+        """A reduction over the elements that a filter keeps, as a reduction over all of its inputs; None for other reductions."""
         size = axis.extent
         if not (isinstance(size, Count) and isinstance(size.array, Result) and isinstance(size.array.form, Filter)):
             return None
@@ -182,14 +182,14 @@ class _Rewriting:
             nested = self._over_kept(whole, over)
             if nested is not None:
                 return nested
-        # the place among what is kept is one more state
+        # the index among the kept elements is an additional state
         state, start = (*form.left, axis.var), (*form.neutral, const(i64, 0))
         joined = tuple(self._put(e, dict(zip(form.right, inside, strict=True))) for e in form.combine)
         steps = if_else(test, (*joined, Op("add", i64, (axis.var, const(i64, 1)))), state)
         return Loop(self._extent(over.extent), var, state, start, steps)
 
     def _replaced(self, root: Any, values: dict[Any, Any]) -> Any:
-        """`root` with nodes replaced."""
+        """`root` with nodes replaced; sites are carried over."""
         memo: dict[Node, Node] = dict(values)
         for node in topological(root):
             if node not in memo:
@@ -201,18 +201,18 @@ class _Rewriting:
 
 
 def _makes_arrays(body: Expr, var: Var) -> bool:
-    """Whether an element is taken of arrays that are made for each index: at a computed one, they would be made for each reader."""
+    """Whether a body makes arrays for each index: read at a computed index, they would be made for each reader."""
     forms = (node for node in topological(body) if isinstance(node, ARRAY_FORMS))
     return any(var in free_variables(form) for form in forms)
 
 
 def _reads_private_arrays(e: Expr) -> bool:
-    """Whether an element is taken of an array that is made for the elements of another one, which a loop of scalars makes in time."""
+    """Whether an expression reads an array that is made per element of another, for which a loop of scalars is needed."""
     return any(isinstance(node, ARRAY_FORMS) and free_variables(node) for node in topological(e))
 
 
 def _count(form: Filter) -> Item:
-    """How many elements a filter keeps."""
+    """The number of elements that a filter keeps."""
     left, right = fresh("a"), fresh("b")
     one = Op("select", i64, (form.predicate, const(i64, 1), const(i64, 0)))
     total = Op("add", i64, (left, right))

@@ -1,7 +1,7 @@
-"""Equal expressions become one stage, which answers to all its names.
+"""Common subexpression elimination on forms: equal expressions become one stage, which answers to all its names.
 
-Every form binds variables of its own, so interning alone never finds two traces of one expression equal. Here closed ones are
-compared up to the names of bound variables, bottom-up, and the first stands for all.
+Every form binds fresh variables, so interning alone never makes two traces of one expression equal. Closed forms are compared up to
+renaming of bound variables (alpha equivalence), bottom-up, and the first represents all.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def share_equal(program: Program) -> Program:
 
 
 def _chooses_nothing(e: Op) -> bool:
-    """Whether an expression chooses between equal values, by a condition that finds nothing wrong."""
+    """Whether a select has equal alternatives, and a condition that cannot fault."""
     return e.name == "select" and e.args[1] is e.args[2] and not any(map(can_fault, topological(e.args[0])))
 
 
 def _key(form: Node) -> tuple[Any, ...]:
-    """The form's structure, with its nodes numbered in order of visit; closed arrays below stand for themselves."""
+    """The form's structure, with its nodes numbered in order of visit; closed arrays in it are atoms."""
     numbers: dict[Node, int] = {}
     rows: list[Any] = []
     stack: list[tuple[Node, bool]] = [(form, False)]

@@ -1,7 +1,7 @@
 """`specialise(program, sizes)`: the same program for known sizes.
 
-Every size variable in `sizes` becomes its value, in shapes, extents and bodies; what compiles is then free to use it. A size that is
-an argument of its own (`rd.size`) stays one.
+Every size variable in `sizes` becomes its value, in shapes, extents and bodies, so that compilation can use it. A size that is an argument
+of its own (`rd.size`) stays a variable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raido.algo.graph.rewrite import transform
 
 
 def specialise(program: Program, sizes: Mapping[str, int]) -> Program:
-    """The program with those sizes fixed; ShapeError for a name that is no size of it, or a negative value."""
+    """The program with these sizes fixed; raises `ShapeError` for an unknown name, or a value that is no non-negative int."""
     names = [size.name for size in program.sizes]
     for name, value in sizes.items():
         if name not in names:
@@ -50,14 +50,14 @@ def specialise(program: Program, sizes: Mapping[str, int]) -> Program:
 
 
 def _sorts_of_sizes(program: Program) -> Iterator[Sort]:
-    """The sorts of a number of elements that is no constant."""
+    """Sorts along an axis whose extent is not constant."""
     for form in program.order:
         if isinstance(form, Sort) and constant_value(form.axes[form.along].extent) is None:
             yield form
 
 
 def _size_arguments(tree: Any) -> set[str]:
-    """The sizes that the caller passes as arguments."""
+    """Sizes that the caller passes as arguments."""
     if isinstance(tree, dict):
         if "size" in tree:
             return {tree["size"]}

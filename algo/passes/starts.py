@@ -1,12 +1,12 @@
-"""Reductions from any value: one that starts from what is not neutral becomes one that starts from what is, and a last step.
+"""Reductions from any initial value: one with an initial value that is not neutral becomes one from a neutral element, and a final step.
 
     rd.reduce(rd.add, 5, a)             5 + rd.reduce(rd.add, 0, a)
-    rd.reduce(matmul, m, matrices)      m @ (the product of the matrices), where there are any
+    rd.reduce(matmul, m, matrices)      m @ (the product of the matrices), if there are any
 
-Threads and lanes begin partial results of their own; what these begin with must change nothing. An operator made of primitives has
-neutral elements that are known, or (`maximum`) does not mind when a start takes part several times. Any other is asked:
-`op(start, start)` and `op(start, x)`, for a few x of the values that are folded, must give `start` and `x` back. Where they do not,
-an element that changes nothing is added to the others: one that is not there.
+Threads and lanes start partial results of their own, so their initial value must be neutral. An operator made of primitives has known
+neutral elements, or (`maximum`) is idempotent, so that an initial value may take part several times. Any other operator is tested:
+`op(start, start)` and `op(start, x)`, for a few values x of the fold, must give `start` and `x` back. Where they do not, an artificial
+neutral element is added to the operator's domain: "no value yet".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from raido.algo.graph.rewrite import rebuild, scalar_nodes, topological
 
 IDEMPOTENT = frozenset(["minimum", "maximum", "logical_and", "logical_or", "bit_and", "bit_or"])
 NUMBERS = (0, 1, 2, 3, 5)
-MODULUS = 7  # what operators read besides their operands is most likely a modulus, or a bound
+MODULUS = 7  # the trial value of free variables of an operator, most likely a modulus or a bound
 TRIALS = 5
 
 
@@ -68,7 +68,8 @@ def start_neutral(program: Program) -> Program:
 
 
 def folded_from_neutral(form: Reduce, made: dict[Node, Node]) -> tuple[Expr, ...]:
-    """The results of a reduction; those in them start from neutral elements. `made` gets nodes for the last step, and what they came of."""
+    """The results of a reduction, with inner reductions that start from neutral elements. `made` maps new nodes of the final step to old
+    ones."""
     if _starts_neutral(form):
         return _items(form)
     neutral = identities_of(form)
@@ -95,14 +96,15 @@ def folded_from_neutral(form: Reduce, made: dict[Node, Node]) -> tuple[Expr, ...
 
 
 def _changes(node: Node) -> bool:
-    """Whether a node starts a fold from what is not neutral."""
+    """Whether a node folds from an initial value that is not neutral."""
     if isinstance(node, Update):
         return bool(identities_of(node)) and not _is_harmless(node)
     return isinstance(node, Reduce) and not _starts_neutral(node)
 
 
 def _is_harmless(form: Reduce | Update) -> bool:
-    """Whether a start may take part any number of times, as the operator treats each part of an element by a primitive."""
+    """Whether the initial value may take part any number of times: the operator applies to each part of an element a primitive that is
+    idempotent, or whose identity it is."""
     known = identities_of(form)
     return bool(known) and all(
         e.name in IDEMPOTENT or _same((identity,), (start,))  # type: ignore[attr-defined]
@@ -111,7 +113,7 @@ def _is_harmless(form: Reduce | Update) -> bool:
 
 
 def _starts_neutral(form: Reduce) -> bool:
-    """Whether the start of a reduction is known, or found in trials, to change nothing."""
+    """Whether a reduction's initial value is neutral, as known or found by trials."""
     if identities_of(form):
         return _is_harmless(form)
     start = [_folded(e, {}) for e in form.neutral]
@@ -133,7 +135,7 @@ def _starts_neutral(form: Reduce) -> bool:
 
 
 def _drawn(values: tuple[Expr, ...], trial: int) -> dict[Node, Node]:
-    """A value for all that expressions read: at first zeros, then ones, then what comes."""
+    """Values for everything that expressions read, for a trial: zeros in the first, ones in the second, then random numbers."""
     draw = Random(trial)
     return {
         node: const(node.dtype, draw.choice(NUMBERS) if trial > 1 else trial)
@@ -143,7 +145,7 @@ def _drawn(values: tuple[Expr, ...], trial: int) -> dict[Node, Node]:
 
 
 def _folded(root: Expr, values: Mapping[Any, Node]) -> Node:
-    """An expression with nodes replaced, and computed as far as all is known."""
+    """An expression with nodes replaced, and constants folded."""
     memo: dict[Node, Node] = dict(values)
     for node in scalar_nodes(root, stop=frozenset(values)):
         if node not in memo:
@@ -170,7 +172,7 @@ def _divides_by_zero(node: Op) -> bool:
 
 
 def _same(found: Any, wanted: Any) -> bool:
-    """Whether two elements are equal as numbers."""
+    """Whether two elements are equal as numbers; NaN equals NaN."""
     if not all(isinstance(e, Const) for e in (*found, *wanted)):
         return False
     return all(

@@ -1,7 +1,7 @@
-"""`without_checks(program)`: the same program, trusting its indices, divisors, exponents and sizes. What was a fault is undefined.
+"""`without_checks(program)`: the same program without checks of indices, divisors, exponents and sizes; a former fault is undefined.
 
 Checked loads become plain ones. A divisor that might be 0 becomes 1 where it is, and a negative exponent 0: integer units trap, and
-lanes that are masked off divide too; the selection costs nothing beside the division.
+inactive lanes divide too; the selection costs nothing beside the division.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def without_checks(program: Program) -> Program:
         memo[node] = new
     results = tuple(memo[result] for result in program.results)
     program = replace(program, size_checks=()) if program.size_checks else program
-    lines = {node: site for node, site in program.sites.items() if not is_size_arithmetic(node)}  # what asks for checks
+    lines = {node: site for node, site in program.sites.items() if not is_size_arithmetic(node)}  # the lines of checks
     program = program if len(lines) == len(program.sites) else replace(program, sites=lines)
     return program if results == program.results else follow_tables(program, memo, results)
 
 
 def _harmless(node: Op) -> Op:
-    """A division or power whose second operand cannot do harm."""
+    """A division or power whose second operand is made safe."""
     a, b = node.args
     if node.name == "ipow":
         return Op(node.name, node.dtype, (a, Op("maximum", b.dtype, (b, const(b.dtype, 0)))))
@@ -49,5 +49,5 @@ def _harmless(node: Op) -> Op:
 
 
 def _trusting(form: Update) -> Update:
-    """An update that trusts its indices."""
+    """An update without checks of its indices."""
     return with_fields(form, checked=False)

@@ -1,9 +1,9 @@
-"""Results that nobody reads are not computed.
+"""Drops results of `Generate` forms that are never read.
 
     q, r = rd.map(lambda v: (v // d, v % d), a)        r = rd.map(lambda v: v % d, a)
     return rd.sum(r)                                   return rd.sum(r)
 
-What such a result could find wrong is not found, as of an array that nobody reads at all.
+Faults in such a result go unreported, like those of an array that is never read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from raido.algo.graph.rewrite import rebuild, topological
 
 
 def drop_unused(program: Program) -> Program:
-    """The program whose `Generate`s have only results that are read."""
+    """The program in which every result of a `Generate` is read."""
     from raido.algo.passes.finish import follow_tables
 
     nodes = topological(*program.results)

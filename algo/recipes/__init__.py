@@ -1,17 +1,17 @@
-"""Recipes: every primitive that is not native (`native.py`) as a straight line of operations, written once for all back ends.
+"""Recipes: every primitive that is not native (`native.py`) as a straight-line sequence of operations, written once for all back ends.
 
 The same operations, with explicit fma, run in the interpreters, on every vector width and on every target, so a result depends on neither
-lanes nor device. No recipe traps, whatever its operands are: lanes that are off run it too.
+lanes nor device. No recipe traps, whatever its operands: inactive lanes run it too.
 
-`RECIPES` holds them all. Recipes of arithmetic (division, casts, extremes, shifts, indices, f16 and bf16) are made of native operations and
-of other recipes; a new back end writes the native operations and leaves the rest to `build_recipe`.
+`RECIPES` holds all recipes. Those of arithmetic (division, casts, extremes, shifts, indices, f16 and bf16) are made of native operations
+and of other recipes; a new back end implements the native operations and leaves the rest to `build_recipe`.
 
-`FUNCTIONS` are the functions of mathematics among them, made of primitives, for f32 and f64; f16 and bf16 are computed in f32 and rounded.
-Special values are NumPy's; denormals are neither flushed on the way in nor on the way out. docs/math.md lists the errors in ulp
+`FUNCTIONS` are the mathematical functions among them, made of primitives, for f32 and f64; f16 and bf16 are computed in f32 and rounded.
+Special values are NumPy's; denormals are flushed neither in operands nor in results. docs/math.md lists the errors in ulp
 (`python -m raido.algo.recipes` measures them). All coefficients are our own: `generate.py` derives them.
 
     build_recipe("exp", f32, x)            # of a `Value`, through any `builder.Builder`: TIR, LLVM, …
-    evaluate_recipe("exp", f32, array)     # a function of mathematics on NumPy arrays
+    evaluate_recipe("exp", f32, array)     # a mathematical function on NumPy arrays
     expand("exp", f32)                     # the same as a graph: (parameters, body)
 """
 
@@ -85,13 +85,13 @@ _OF_BOOLEANS: dict[str, Callable[..., Value]] = {
     "ge": lambda x, y: x | ~y,
 }
 _OF_ANY_FLOAT = ("cast", "fma", "signbit")
-"""Recipes that take f16 and bf16 as they are."""
+"""Recipes that accept f16 and bf16 without a conversion to f32."""
 
 _BLOCK = 8192  # elements evaluated together, so that intermediate arrays stay in cache
 
 
 def build_recipe(name: str, dtype: DType, *args: Value) -> Value:
-    """Primitive `name` with a result of type `dtype`, of operands for which it is not native, by what its builder has."""
+    """Builds the primitive `name` with a result of type `dtype` from the native operations of its operands' builder."""
     if any(x.dtype in NARROW for x in args) and name not in _OF_ANY_FLOAT:
         return in_wide(name, dtype, args)
     recipe = (_OF_BOOLEANS if args[-1].dtype is bool_ and name in _OF_BOOLEANS else RECIPES)[name]
@@ -99,7 +99,7 @@ def build_recipe(name: str, dtype: DType, *args: Value) -> Value:
 
 
 def evaluate_recipe(name: str, dtype: DType, *args: Any) -> np.ndarray:
-    """Function `name` of mathematics at every element of the arrays `args` of that type (f32 or f64), with broadcasting."""
+    """The mathematical function `name` of every element of the arrays `args`, of type `dtype` (f32 or f64), with broadcasting."""
     arrays = np.broadcast_arrays(*(np.asarray(a) for a in args))
     shape = arrays[0].shape
     flat = [a.reshape(-1) for a in arrays]

@@ -1,9 +1,9 @@
-"""How far recipes are from the exact values, in ulp, against mpmath. `python -m raido.algo.recipes` prints the table.
+"""Errors of recipes in ulp, measured against mpmath. `python -m raido.algo.recipes` prints the table.
 
 An error in ulp is |result - exact| divided by the distance of neighbouring numbers at the exact value; a correctly rounded
-function has 0.5. `BOUNDS` is what is promised and tested; it holds some room over what `table` measures, on domains that
+function has 0.5. `BOUNDS` are the promised and tested bounds; they leave some room above the errors that `table` measures, on domains that
 include denormals, huge arguments of sin, cos and tan, and the neighbourhood of each zero and boundary.
-Needs mpmath; nothing at run time does.
+Needs mpmath, which is not needed at run time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ BOUNDS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The distribution of test arguments: uniform on low..high, or with exponents evenly on low..high (`scale`), either sign if `signed`."""
+    """A distribution of test arguments: uniform on low..high, or with exponents uniform on low..high (`scale`), of either sign if
+    `signed`."""
 
     low: float
     high: float
@@ -106,7 +107,7 @@ EXACT: dict[str, Any] = {name: getattr(mp, name, None) for name in FUNCTIONS} | 
 
 
 def samples(name: str, dtype: DType, count: int, seed: int = 1) -> tuple[np.ndarray, ...]:
-    """About `count` arguments: every range of the function's domain, and numbers with random bits."""
+    """About `count` test arguments: from every range of the function's domain, and numbers with random bits."""
     random = np.random.default_rng(seed)
     ranges = DOMAINS[name]
     each = count // (len(ranges) + 1) + 1
@@ -119,7 +120,7 @@ def samples(name: str, dtype: DType, count: int, seed: int = 1) -> tuple[np.ndar
 
 
 def errors(name: str, dtype: DType, *args: np.ndarray) -> Iterator[float]:
-    """The error in ulp at each argument whose exact value is a real number in the range of the type; others are skipped."""
+    """The error in ulp at each argument whose exact value is a real number in the range of the dtype; other arguments are skipped."""
     info = np.finfo(dtype.numpy)
     smallest, largest = mp.mpf(float(info.smallest_subnormal)), mp.mpf(float(info.max))
     results = evaluate_recipe(name, dtype, *args)
@@ -135,7 +136,7 @@ def errors(name: str, dtype: DType, *args: np.ndarray) -> Iterator[float]:
 
 
 def _exact(name: str, *xs: float) -> Any:
-    """The exact value, or None where the function has none, or one beyond any type."""
+    """The exact value, or None where the function is undefined or its value exceeds the range of every dtype."""
     first = abs(xs[0])
     if (name == "pow" and (xs[0] <= 0 or abs(xs[1]) * abs(math.log(xs[0])) > 800)) or (name == "rsqrt" and first == 0):
         return None
@@ -158,7 +159,7 @@ def _real(name: str, *xs: float) -> Any:
 
 
 def table(count: int) -> Iterator[str]:
-    """Markdown: promised and measured errors of every function."""
+    """The promised and the measured errors of every function as a Markdown table."""
     yield f"Measured: the worst of {count:,} random arguments for each function and type, drawn as `accuracy.samples` does.\n"
     yield "| function | f32 promised | f32 measured | f64 promised | f64 measured |"
     yield "|---|---|---|---|---|"

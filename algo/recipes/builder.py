@@ -1,12 +1,12 @@
-"""The language in which recipes are written: `Value` with Python's operators over a `Builder` of operations.
+"""The language of recipes: `Value` with Python's operators over a `Builder` of operations.
 
 A recipe is a function of `Value`s. It uses operations only, without loops or memory, so the same recipe runs
 eagerly on NumPy arrays, becomes a graph of `Expr`s, or is emitted as vector instructions. Nothing is contracted or
-reassociated behind its back: `a * b + c` rounds twice, `fma(a, b, c)` once. Python numbers take the dtype of the value
+reassociated implicitly: `a * b + c` rounds twice, `fma(a, b, c)` once. Python numbers take the dtype of the value
 they meet; operations on constants alone are folded.
 
-`rare(condition, usual, unusual)` is `where(condition, unusual(), usual)` and a hint: lanes that need the
-unusual value are few, so a target may jump over its computation when there are none. It is the last operation of a recipe.
+`rare(condition, usual, unusual)` is `where(condition, unusual(), usual)` and a hint: few lanes need the
+unusual value, so a target may branch around its computation when none does. It is the last operation of a recipe.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from raido.algo.recipes.native import NATIVE
 
 
 class Builder(Protocol):
-    """Makes the values that recipes compute with.
+    """The interface that makes the values of recipes.
 
-    Functions of mathematics are made of primitives (`raido.algo.graph.primitives`); recipes of primitives also of what is native only.
+    Mathematical functions use primitives (`raido.algo.graph.primitives`); recipes of primitives use native operations too.
     """
 
     def constant(self, dtype: DType, value: Any) -> Any:
-        """The literal `value`."""
+        """Makes the literal `value`."""
 
     def operation(self, name: str, dtype: DType, *args: Any) -> Any:
-        """Operation `name` applied to `args`, with a result of type `dtype`."""
+        """Applies operation `name` to `args`, with a result of type `dtype`."""
 
     def rare(self, condition: Any, usual: Any, unusual: Callable[[], Any]) -> Any:
-        """`unusual()` where `condition` holds, else `usual`."""
+        """Selects `unusual()` where `condition` holds, else `usual`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A scalar (or a lane of a vector) of type `dtype`, made by `builder`; of a constant, its number."""
+    """A scalar (or a lane of a vector) of type `dtype`, made by `builder`; `known` is the number of a constant, else None."""
 
     builder: Builder
     dtype: DType
@@ -51,11 +51,11 @@ class Value:
         return operate(name, dtype, *(self.lift(a) for a in args))
 
     def lift(self, other: Value | float) -> Value:
-        """`other` as a value of this type."""
+        """`other` as a value; a Python number becomes a literal of this value's dtype."""
         return other if isinstance(other, Value) else self.constant(self.dtype, other)
 
     def constant(self, dtype: DType, number: Any) -> Value:
-        """The literal `number`."""
+        """The literal `number` of type `dtype`."""
         number = dtype.numpy.type(number)
         return Value(self.builder, dtype, self.builder.constant(dtype, number), number)
 
@@ -102,11 +102,11 @@ class Value:
         return self._apply("ge", bool_, self, other)
 
     def equals(self, other: Value | float) -> Value:
-        """Equality as a value (`==` stays Python's)."""
+        """Whether two values are equal, as a value (`==` stays Python's)."""
         return self._apply("eq", bool_, self, other)
 
     def differs(self, other: Value | float) -> Value:
-        """Inequality as a value; `x.differs(x)` tells NaN."""
+        """Whether two values differ, as a value; `x.differs(x)` tests for NaN."""
         return self._apply("ne", bool_, self, other)
 
     def __and__(self, other: Value | int) -> Value:
@@ -128,34 +128,34 @@ class Value:
         return self._apply("shr", self.dtype, self, count)
 
     def cast(self, dtype: DType) -> Value:
-        """The same number in another type, rounded to nearest; a float cast to an integer is truncated and saturates."""
+        """The number converted to another dtype, rounded to nearest; a float cast to an integer is truncated and saturates."""
         return self._apply("cast", dtype, self)
 
     def bitcast(self, dtype: DType) -> Value:
-        """The same bits as another type of that width."""
+        """The bits reinterpreted as another dtype of the same width."""
         return self._apply("bitcast", dtype, self)
 
-    # --- what is native only (`raido.algo.recipes.native` says for which operands)
+    # --- native operations that are no primitives (`raido.algo.recipes.native` has the permitted operands)
 
     def convert(self, dtype: DType) -> Value:
-        """The same number in another type."""
+        """The number converted to another dtype: integers wrap or are rounded; a float must be in the range of an integer dtype."""
         return self if dtype is self.dtype else self._apply("convert", dtype, self)
 
     def quotient(self, divisor: Value) -> Value:
-        """Integer division towards zero."""
+        """The quotient of integers, rounded towards zero; undefined for divisor 0, and for −1 of signed integers."""
         return self._apply("quotient", self.dtype, self, divisor)
 
     def shift_left(self, count: Value | int) -> Value:
-        """The bits moved up by fewer than there are."""
+        """The bits shifted left by a count below the width."""
         return self._apply("shift_left", self.dtype, self, count)
 
     def shift_right(self, count: Value | int) -> Value:
-        """The bits moved down by fewer than there are, with the sign."""
+        """The bits shifted right by a count below the width; signed integers keep their sign."""
         return self._apply("shift_right", self.dtype, self, count)
 
 
 def operate(name: str, dtype: DType, *args: Value) -> Value:
-    """Operation `name` with a result of type `dtype`."""
+    """Applies operation `name` to values, with a result of type `dtype`; constants are folded."""
     first = args[0]
     numbers = [a.known for a in args]
     if all(number is not None for number in numbers):
@@ -165,12 +165,12 @@ def operate(name: str, dtype: DType, *args: Value) -> Value:
 
 
 def fma(a: Value, b: Value | float, c: Value | float) -> Value:
-    """a * b + c, rounded once."""
+    """The fused multiply-add a * b + c, rounded once."""
     return a._apply("fma", a.dtype, a, b, c)
 
 
 def where(condition: Value, then: Value | float, otherwise: Value | float) -> Value:
-    """`then` where the condition holds, else `otherwise`; at least one of the two is a `Value`."""
+    """The value `then` where the condition holds, else `otherwise`; at least one of the two is a `Value`."""
     model = then if isinstance(then, Value) else otherwise
     assert isinstance(model, Value)
     if condition.known is not None:
@@ -179,7 +179,7 @@ def where(condition: Value, then: Value | float, otherwise: Value | float) -> Va
 
 
 def rare(condition: Value, usual: Value, unusual: Callable[[], Value]) -> Value:
-    """`unusual()` where the condition holds, else `usual`; the condition is expected to hold almost nowhere."""
+    """Selects `unusual()` where the condition holds, else `usual`; a hint that the condition holds almost nowhere."""
     raw = usual.builder.rare(condition.raw, usual.raw, lambda: unusual().raw)
     return Value(usual.builder, usual.dtype, raw)
 
@@ -190,17 +190,17 @@ def sqrt(x: Value) -> Value:
 
 
 def rint(x: Value) -> Value:
-    """The nearest integer, ties to even."""
+    """The nearest integer as a float, ties to even."""
     return x._apply("rint", x.dtype, x)
 
 
 def floor(x: Value) -> Value:
-    """The largest integer not above."""
+    """The largest integer not above the value, as a float."""
     return x._apply("floor", x.dtype, x)
 
 
 def polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:
-    """Σ coefficients[k] x**k by Horner's rule with fma."""
+    """The polynomial Σ coefficients[k] x**k by Horner's rule with fma."""
     total: Value = x.lift(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = fma(total, x, c)
@@ -225,7 +225,7 @@ class Format:
 
     @property
     def shifter(self) -> float:
-        """1.5 · 2**mantissa: x + shifter has the nearest integer to x in its low bits, for |x| < 2**(mantissa - 1)."""
+        """The constant 1.5 · 2**mantissa: x + shifter has the nearest integer to x in its low bits, for |x| < 2**(mantissa - 1)."""
         return 1.5 * 2.0**self.mantissa
 
     @property
@@ -263,31 +263,31 @@ def is_positive_normal(x: Value) -> Value:
 
 
 def two_to(exponent: Value, dtype: DType) -> Value:
-    """2**exponent in a float type, a normal number, of an exponent in the signed type of that width."""
+    """The power 2**exponent in a float type, which must be a normal number, for an exponent in the signed integer type of that width."""
     layout = FORMATS[dtype]
     return (exponent + layout.bias).shift_left(layout.mantissa).bitcast(dtype)
 
 
 def with_sign_of(magnitude: Value, sign: Value) -> Value:
-    """`magnitude`, which is not negative, with the sign of `sign`."""
+    """The value `magnitude`, which is not negative, with the sign of `sign`."""
     mask = bits_of(sign) & format_of(sign).sign_bit
     return (bits_of(magnitude) | mask).bitcast(magnitude.dtype)
 
 
 def two_sum(a: Value, b: Value) -> tuple[Value, Value]:
-    """The rounded sum and its error, exactly; |a| ≥ |b| or a = 0 (Dekker's Fast2Sum)."""
+    """The rounded sum and its exact error, for |a| ≥ |b| or a = 0 (Dekker's Fast2Sum)."""
     total = a + b
     return total, b - (total - a)
 
 
 def two_product(a: Value, b: Value) -> tuple[Value, Value]:
-    """The rounded product and its error, exactly."""
+    """The rounded product and its exact error, by one fma."""
     total = a * b
     return total, fma(a, b, -total)
 
 
 class NumpyBuilder:
-    """Evaluates recipes eagerly on NumPy arrays."""
+    """The builder that evaluates recipes eagerly on NumPy arrays."""
 
     def constant(self, dtype: DType, value: Any) -> Any:
         return dtype.numpy.type(value)

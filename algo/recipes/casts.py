@@ -1,4 +1,5 @@
-"""Casts between element types: integers wrap, floats truncate and saturate, NaN is 0; rounded to nearest, once, where the type is a float."""
+"""Casts between element types: to integers, integers wrap, floats truncate and saturate, NaN gives 0; to floats, rounded once to
+nearest."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from raido.algo.recipes.narrow import narrow, round_to_odd, widen
 
 
 def cast(x: Value, dtype: DType) -> Value:
-    """`x` as a number of another type."""
+    """The number `x` converted to another dtype."""
     if dtype is x.dtype:
         return x
     if x.dtype in NARROW:
@@ -23,10 +24,10 @@ def cast(x: Value, dtype: DType) -> Value:
 
 
 def _saturated(x: Value, dtype: DType) -> Value:
-    """A float truncated to an integer, the nearest of the type beyond its range."""
+    """A float truncated to an integer; beyond the range of the integer dtype, its nearest number; 0 for NaN."""
     is_signed = dtype.kind == "i"
     low, highest = (-(1 << (dtype.bits - 1)) if is_signed else 0), (1 << (dtype.bits - is_signed)) - 1
-    above = where(x > float(low), x, float(low))  # NaN is the lowest
+    above = where(x > float(low), x, float(low))  # NaN becomes the lowest number
     if dtype.bits - is_signed <= MANTISSA[x.dtype] + 1:  # the float type holds the highest
         inside = where(above < float(highest), above, float(highest)).convert(dtype)
         return where(x.differs(x), inside.lift(0), inside) if is_signed else inside
@@ -36,9 +37,9 @@ def _saturated(x: Value, dtype: DType) -> Value:
 
 
 def _for_rounding(x: Value, dtype: DType) -> Value:
-    """`x` in f32, to odd where f32 does not hold it, so that rounding it to `dtype` is the only rounding."""
+    """The number `x` in f32, rounded to odd where f32 cannot represent it, so that only the rounding to `dtype` rounds to nearest."""
     if not x.dtype.is_float:
-        if x.dtype.bits <= 16 or dtype is f16:  # integers that f32 does not hold are infinite in f16
+        if x.dtype.bits <= 16 or dtype is f16:  # integers beyond the precision of f32 are infinite in f16
             return x.convert(f32)
         x = (_integer_to_odd(x) if x.dtype.bits == 64 else x).convert(f64)
     nearest = x.convert(f32)
@@ -49,7 +50,7 @@ def _for_rounding(x: Value, dtype: DType) -> Value:
 
 
 def _integer_to_odd(x: Value) -> Value:
-    """An integer of 64 bits; one that is no f64 number rounded to an odd multiple of a power of two, which is."""
+    """A 64-bit integer that f64 can represent: unchanged, or rounded to an odd multiple of 2**11 beyond ±2**53."""
     unit, exact = 1 << 11, 1 << 53
     rest = x & (unit - 1)
     multiple = x - rest

@@ -1,8 +1,8 @@
-"""Division and remainder of integers and floats: no divisor is undefined, 0 and -1 least of all.
+"""Division and remainder of integers and floats, defined for every divisor, 0 and −1 included.
 
-Floats: `fmod` is exact. Where the quotient is below 2**p, p the digits of the type, the truncated quotient is right or one too large, and one
-fma gives the rest. Else, with m and n the significands of |x| and |y| as integers of p digits and d the difference of their
-exponents, the rest is m 2**d mod n: 2**d by squaring, products modulo n by their rounded quotients and their errors (van der Hoeven,
+Floats: `fmod` is exact. Where the quotient is below 2**p, p the digits of the dtype, the truncated quotient is right or one too large, and
+one fma gives the remainder. Else, with m and n the significands of |x| and |y| as integers of p digits and d the difference of their
+exponents, the remainder is m 2**d mod n: 2**d by squaring, products modulo n by their rounded quotients and their errors (van der Hoeven,
 Lecerf & Quintin, "Modular SIMD arithmetic in Mathemagix", ACM TOMS 43(1), 2016).
 """
 
@@ -33,7 +33,7 @@ def truncdiv(x: Value, y: Value) -> Value:
 
 
 def truncrem(x: Value, y: Value) -> Value:
-    """The rest of division rounded towards zero, which has the sign of `x`."""
+    """The remainder of division rounded towards zero, which has the sign of `x`."""
     return fmod(x, y) if x.dtype.is_float else _divide_integers(x, y)[1]
 
 
@@ -48,7 +48,7 @@ def floordiv(x: Value, y: Value) -> Value:
 
 
 def floormod(x: Value, y: Value) -> Value:
-    """The rest of division rounded down, which has the sign of `y`."""
+    """The remainder of division rounded down, which has the sign of `y`."""
     if x.dtype.is_float:
         return _divide_floats(x, y)[1]
     if _power_of_two(y) is not None:
@@ -58,13 +58,13 @@ def floormod(x: Value, y: Value) -> Value:
 
 
 def _power_of_two(y: Value) -> int | None:
-    """k where an integer is known to be 2**k."""
+    """The exponent k of an integer constant 2**k; None for any other value."""
     number = 0 if y.known is None else int(y.known)
     return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else None
 
 
 def _divide_integers(x: Value, y: Value) -> tuple[Value, Value]:
-    """The quotient towards zero and its remainder; 0 and 0 for divisor 0, wrapping for -1."""
+    """The quotient rounded towards zero and its remainder; 0 and 0 for divisor 0; wraps for divisor −1."""
     is_zero = y.equals(0)
     if x.dtype.kind == "u":
         quotient = x.quotient(where(is_zero, y.lift(1), y))
@@ -75,12 +75,12 @@ def _divide_integers(x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _is_above_floor(rest: Value, y: Value) -> Value:
-    """Whether the truncated quotient is one above the floor: the remainder's sign is not the divisor's."""
+    """Whether the truncated quotient is one above the floor: the remainder is nonzero and its sign is not the divisor's."""
     return ((rest ^ y) < 0) & rest.differs(0)
 
 
 def _divide_floats(x: Value, y: Value) -> tuple[Value, Value]:
-    """As `raido.algo.graph.primitives._float_divmod`, step by step."""
+    """The floor of the quotient and the remainder, step by step as `raido.algo.graph.primitives._float_divmod`."""
     exact = operate("fmod", x.dtype, x, y)
     quotient = (x - exact) / y
     nonzero = exact.differs(0.0)
@@ -96,7 +96,7 @@ def _divide_floats(x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def fmod(x: Value, y: Value) -> Value:
-    """x - trunc(x / y) y, exactly, with the sign of x; NaN where x is infinite or y is 0."""
+    """The exact remainder x - trunc(x / y) y, with the sign of x; NaN where x is infinite or y is 0."""
     layout = format_of(x)
     size, divisor = abs(x), abs(y)
     quotient = size / divisor
@@ -113,7 +113,7 @@ def fmod(x: Value, y: Value) -> Value:
 
 
 def _rest_of_large(size: Value, divisor: Value) -> Value:
-    """size mod divisor for finite 0 < divisor <= size."""
+    """The remainder size mod divisor for finite 0 < divisor ≤ size."""
     layout = format_of(size)
     (m, exponent), (n, low) = _integer_and_exponent(size), _integer_and_exponent(divisor)
     distance = exponent - low
@@ -129,7 +129,7 @@ def _rest_of_large(size: Value, divisor: Value) -> Value:
 
 
 def _integer_and_exponent(size: Value) -> tuple[Value, Value]:
-    """(m, e): the finite number m 2**e above 0, m an integer with all digits of the type."""
+    """The pair (m, e) with m 2**e = size > 0, m an integer with all digits of the dtype."""
     layout = format_of(size)
     small = size < layout.smallest_normal
     bits = bits_of(where(small, size * 2.0 ** (layout.mantissa + 1), size))
@@ -139,7 +139,7 @@ def _integer_and_exponent(size: Value) -> tuple[Value, Value]:
 
 
 def _product_modulo(a: Value, b: Value, n: Value) -> Value:
-    """a b mod n for integers a, b < n < 2**p."""
+    """The product a b mod n for integers a, b < n < 2**p."""
     product, error = two_product(a, b)
     quotient = rint(product / n)  # off by less than 2, and product - quotient n is exact
     rest = fma(-quotient, n, product)

@@ -18,7 +18,7 @@ _ONE = {f32: 4.0, f64: 6.0}  # erf rounds to 1 from here on
 
 
 def erf(x: Value) -> Value:
-    """Polynomials with 7 and 5 (f32), 13 and 11 (f64) coefficients, one exponential, one division."""
+    """The error function: polynomials with 7 and 5 (f32), 13 and 11 (f64) coefficients, one exponential, one division."""
     size = abs(x)
     square = size * size
     near = fma(size, polynomial(square, COEFFICIENTS["erf", x.dtype.name]), size)
@@ -35,7 +35,7 @@ _NORMAL = {f32: 9.1, f64: 26.5}
 
 
 def erfc(x: Value) -> Value:
-    """Polynomial of degree 10 (f32), 21 (f64), one exponential, one division."""
+    """The complementary error function: one polynomial of degree 10 (f32), 21 (f64), one exponential, one division."""
     size = abs(x)
     size = where(size > _ZERO[x.dtype], _ZERO[x.dtype], size)
     square = size * size
@@ -43,7 +43,7 @@ def erfc(x: Value) -> Value:
     shifted, r, low = reduce_by_log2(-square)
     centre = _CENTRE[x.dtype]
     coefficients = COEFFICIENTS["erfc", x.dtype.name]
-    if x.dtype is f32:  # the rounding error of every factor is kept
+    if x.dtype is f32:  # the rounding error of every factor is carried along
         divisor, divisor_low = two_sum(x.lift(centre), size)  # exact for every size: `centre` is a power of two
         factor = centre / divisor
         factor_low = fma(-factor, divisor_low, fma(-factor, divisor, centre)) * (factor * (1.0 / centre))

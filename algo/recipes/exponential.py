@@ -17,7 +17,7 @@ INFINITY = float("inf")
 
 
 def reduce_by_log2(x: Value) -> tuple[Value, Value, Value]:
-    """`(shifted, r, low)`: x = n log 2 + r + low, with n in the low bits of `shifted`; r is exact, low about ulp(r)."""
+    """The triple `(shifted, r, low)`: x = n log 2 + r + low, with n in the low bits of `shifted`; r is exact, low about ulp(r)."""
     shifter = format_of(x).shifter
     shifted = fma(x, LOG2E[x.dtype], shifter)
     n = shifted - shifter
@@ -26,23 +26,23 @@ def reduce_by_log2(x: Value) -> tuple[Value, Value, Value]:
 
 
 def expm1_reduced(r: Value, low: Value) -> Value:
-    """e**(r + low) - 1 for |r| ≤ log(2) / 2."""
+    """The value e**(r + low) - 1 for |r| ≤ log(2) / 2."""
     total = r + low
     return r + fma(total * total, polynomial(total, COEFFICIENTS["expm1", r.dtype.name]), low)
 
 
 def exp_reduced(r: Value) -> Value:
-    """e**r for |r| ≤ log(2) / 2."""
+    """The value e**r for |r| ≤ log(2) / 2."""
     return fma(r * r, polynomial(r, COEFFICIENTS["exp", r.dtype.name]), r) + 1.0
 
 
 def exp_pair(r: Value) -> tuple[Value, Value]:
-    """The same as a rounded sum and its error."""
+    """The value e**r for |r| ≤ log(2) / 2 as a rounded sum and its error."""
     return two_sum(r.lift(1.0), fma(r * r, polynomial(r, COEFFICIENTS["exp", r.dtype.name]), r))
 
 
 def power_of_two(shifted: Value, factor: float = 1.0) -> Value:
-    """factor · 2**n, a normal number, for `factor` a power of two and n in the low bits of `shifted`."""
+    """The normal number factor · 2**n, for `factor` a power of two and n in the low bits of `shifted`."""
     layout = format_of(shifted)
     return ((bits_of(shifted) << layout.mantissa) + float_bits(factor, layout)).bitcast(shifted.dtype)
 
@@ -54,12 +54,12 @@ def float_bits(power: float, layout: Format) -> int:
 
 
 def scale_normal(p: Value, shifted: Value) -> Value:
-    """p · 2**n where that is a normal number."""
+    """The product p · 2**n where it is a normal number, for n in the low bits of `shifted`."""
     return (bits_of(p) + (bits_of(shifted) << format_of(p).mantissa)).bitcast(p.dtype)
 
 
 def scale_any(p: Value, shifted: Value) -> Value:
-    """p · 2**n rounded once, also where it overflows or is denormal, for |n| < 2 · bias."""
+    """The product p · 2**n rounded once, also where it overflows or is denormal, for |n| < 2 · bias."""
     layout = format_of(p)
     shifter_bits = ((layout.bias + layout.mantissa) << layout.mantissa) | (1 << (layout.mantissa - 1))
     n = bits_of(shifted) - shifter_bits
@@ -76,7 +76,7 @@ _UNDERFLOW = {f32: -104.0, f64: -746.0}
 
 
 def exp(x: Value) -> Value:
-    """e**x: degree 6 (f32), 11 (f64)."""
+    """The exponential e**x: polynomial of degree 6 (f32), 11 (f64)."""
     shifter = format_of(x).shifter
     shifted = fma(x, LOG2E[x.dtype], shifter)
     n = shifted - shifter
@@ -92,7 +92,7 @@ def exp(x: Value) -> Value:
 
 
 def exp2(x: Value) -> Value:
-    """2**x: degree 6 (f32), 11 (f64); the reduction is exact."""
+    """The power 2**x: polynomial of degree 6 (f32), 11 (f64); the reduction is exact."""
     layout = format_of(x)
     shifted = x + layout.shifter
     r = x - (shifted - layout.shifter)
@@ -111,7 +111,7 @@ _TINY: dict[DType, float] = {f32: 2.0**-26, f64: 2.0**-55}
 
 
 def expm1(x: Value) -> Value:
-    """e**x - 1 = 2**n (e**r - 1) + (2**n - 1), with 2**n halved so that it never overflows by itself."""
+    """The difference e**x - 1 = 2**n (e**r - 1) + (2**n - 1), with 2**n halved so that it never overflows by itself."""
     clamped = where(x > _OVERFLOW[x.dtype], _OVERFLOW[x.dtype], x)
     clamped = where(clamped < _MINUS_ONE[x.dtype], _MINUS_ONE[x.dtype], clamped)
     shifted, r, low = reduce_by_log2(clamped)

@@ -1,4 +1,4 @@
-"""`minimum` and `maximum` of floats by IEEE 754-2019: NaN wins, and -0.0 is below 0.0."""
+"""`minimum` and `maximum` of floats by IEEE 754-2019: NaN propagates, and −0.0 is below 0.0."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from raido.algo.recipes.signs import isnan, signbit
 
 
 def minimum(x: Value, y: Value) -> Value:
-    """The smaller number."""
+    """The smaller number; NaN if either is NaN."""
     return where((x < y) | isnan(x) | (x.equals(y) & signbit(x)), x, y)
 
 
 def maximum(x: Value, y: Value) -> Value:
-    """The larger number."""
+    """The larger number; NaN if either is NaN."""
     return where((x > y) | isnan(x) | (x.equals(y) & signbit(y)), x, y)

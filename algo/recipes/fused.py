@@ -1,8 +1,8 @@
-"""Fused multiply-add from operations that round twice, exactly, for types and machines without one.
+"""Exact fused multiply-add from operations that round separately, for types and machines without one.
 
-f16, bf16 and f32 by a wider type: the product is exact there, the sum is rounded to odd, and rounding once more is then right. f64 by
-error-free transformations (Dekker's product, Knuth's sum) and one addition to odd, with exponents taken apart where a step could overflow
-or underflow; Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008. The interpreters'
+f16, bf16 and f32 by a wider type: the product is exact there, the sum is rounded to odd, and the final rounding is then correct. f64 by
+error-free transformations (Dekker's product, Knuth's sum) and one addition rounded to odd, with exponents split off where a step could
+overflow or underflow; Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008. The interpreters'
 `raido.algo.graph.fma` does the same on arrays.
 """
 
@@ -13,11 +13,11 @@ from raido.algo.recipes.builder import Value, bits_of, operate, rare, two_to, wh
 from raido.algo.recipes.narrow import round_to_odd
 
 _SPLITTER = 134217729.0  # 2**27 + 1
-_LARGE, _SMALL = 2.0**500, 2.0**-900  # between them nothing overflows or underflows on the way
+_LARGE, _SMALL = 2.0**500, 2.0**-900  # operands between them cause no intermediate overflow or underflow
 
 
 def fma(x: Value, y: Value, z: Value) -> Value:
-    """x y + z, rounded once."""
+    """The fused multiply-add x y + z, rounded once."""
     if x.dtype is f64:
         usual, moderate = fma_of_moderate(x, y, z)
         return rare(~moderate, usual, lambda: _fma_of_any(x, y, z))
@@ -26,7 +26,7 @@ def fma(x: Value, y: Value, z: Value) -> Value:
 
 
 def fma_of_moderate(x: Value, y: Value, z: Value) -> tuple[Value, Value]:
-    """(x y + z, rounded once, of f64; whether no operand is so large or small that a step of it could go wrong)."""
+    """The fused multiply-add of f64 without scaling, and whether it is correct: no operand is so large or small that a step could fail."""
     product, product_low = _product(x, y)
     tail, rest = _sum(z, product_low)
     head, middle = _sum(product, tail)
@@ -46,14 +46,14 @@ def _sum(x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _add_to_odd(x: Value, y: Value) -> Value:
-    """x + y; an inexact sum gets the neighbour whose last bit is 1."""
+    """The sum x + y rounded to odd: an inexact sum gets the neighbour whose last bit is 1."""
     total, lost = _sum(x, y)
     inexact = (lost < 0.0) | (lost > 0.0)  # an infinite sum has lost NaN
     return round_to_odd(total, inexact, (lost > 0.0) ^ (total < 0.0))
 
 
 def _split(x: Value) -> tuple[Value, Value]:
-    """The upper and the lower half of the digits (Veltkamp)."""
+    """The upper and the lower half of the digits of a number (Veltkamp's splitting)."""
     scaled = x * _SPLITTER
     high = scaled - (scaled - x)
     return high, x - high
@@ -69,22 +69,22 @@ def _product(x: Value, y: Value) -> tuple[Value, Value]:
     return product, rest
 
 
-# --- f64 beyond the moderate
+# --- f64 of large and small magnitudes
 
 
 def _fma_of_any(x: Value, y: Value, z: Value) -> Value:
-    """x y + z, rounded once, of any f64."""
+    """The fused multiply-add x y + z, rounded once, of any f64 numbers."""
     finite = (abs(x) < float("inf")) & (abs(y) < float("inf"))
-    plain = where(finite & abs(z).equals(float("inf")), z, x * y + z)  # z wins even where x y overflows
+    plain = where(finite & abs(z).equals(float("inf")), z, x * y + z)  # z wins, even if x y overflows
     ordinary = finite & (abs(z) < float("inf")) & x.differs(0.0) & y.differs(0.0)
     return where(ordinary, _fma_by_exponents(x, y, z), plain)
 
 
 def _fma_by_exponents(x: Value, y: Value, z: Value) -> Value:
-    """x y + z, rounded once, of finite numbers with x y != 0: as numbers between 0.5 and 1, and powers of two."""
+    """The fused multiply-add of finite numbers with x y ≠ 0, computed on significands in 0.5 … 1 and powers of two."""
     (x, of_x), (y, of_y), (z, of_z) = _take_apart(x), _take_apart(y), _take_apart(z)
     exponent = of_x + of_y
-    # An addend this far above or below the product counts only by its sign, or as what makes the sum inexact.
+    # An addend this far above or below the product matters only by its sign, or by making the sum inexact.
     gap = where(z.equals(0.0), of_z.constant(i64, 0), _between(-220, of_z - exponent, 120))
     exponent = where(gap.equals(120), of_z - 120, exponent)
     product, product_low = _product(x, y)
@@ -104,7 +104,7 @@ def _fma_by_exponents(x: Value, y: Value, z: Value) -> Value:
 
 
 def _take_apart(x: Value) -> tuple[Value, Value]:
-    """x = m 2**e with 0.5 <= |m| < 1, as m and e; of zero, itself and anything."""
+    """The pair (m, e) with x = m 2**e and 0.5 ≤ |m| < 1; for x = 0, m is x and e is arbitrary."""
     small = abs(x) < 2.0**-1022
     bits = bits_of(where(small, x * 2.0**54, x))
     exponent = (bits.shift_right(52) & 0x7FF) - 1022
@@ -117,7 +117,7 @@ def _between(low: int, x: Value, high: int) -> Value:
 
 
 def _scale(x: Value, exponent: Value) -> Value:
-    """x 2**exponent where that is exact or overflows, in steps that stay within range."""
+    """The product x 2**exponent, which must be exact or overflow, in steps that stay within range."""
     mantissa, own = _take_apart(x)
     total = own + exponent
     first = _between(-1021, total, 1023)

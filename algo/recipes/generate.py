@@ -1,11 +1,11 @@
-"""Derive every number of the recipes: `python algo/recipes/generate.py` rewrites `coefficients.py` and `constants.py`.
+"""Derives every number of the recipes: `python algo/recipes/generate.py` rewrites `coefficients.py` and `constants.py`.
 
 Each row of `FITS` names a function f of t, a weight w, an interval and a number of coefficients; the polynomial p
 minimises max |w(t) (f(t) - p(t))|, so w is chosen to make that the relative error of the recipe's whole result.
 Method: Remez exchange on a dense Chebyshev grid (Cheney, *Introduction to Approximation Theory*, chapter 3), in 200-bit
 arithmetic.  Coefficients are rounded to the working precision one at a time, lowest power first, and the rest is fitted
 again after each rounding, so that rounding errors of the leading coefficients are absorbed by the later ones.
-Needs mpmath; nothing at run time does.
+Needs mpmath, which is not needed at run time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Function = Callable[[Real], Real]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Approximate `function` on `low..high` by `count[dtype]` coefficients, under `weight`."""
+    """A fit of `function` on `low..high` by `count[dtype]` coefficients, under `weight`."""
 
     name: str
     function: Function
@@ -38,7 +38,7 @@ class Fit:
 
 
 def _sqrt_series(odd: Function, terms: int, t: Real) -> Real:
-    """(odd(s)/s minus its first `terms` Taylor terms) / t**terms, with s = sqrt(t)."""
+    """The function (odd(s)/s minus its first `terms` Taylor terms) / t**terms, with s = sqrt(t)."""
     s = mp.sqrt(t)
     taylor = {
         "sin": [1, -mp.mpf(1) / 6],
@@ -55,7 +55,7 @@ def _sqrt_series(odd: Function, terms: int, t: Real) -> Real:
 
 
 def _relative(odd: Function, power: int) -> Function:
-    """t**power * sqrt(t) / odd(sqrt(t)): the weight that makes the error relative to odd(sqrt(t))."""
+    """The weight t**power * sqrt(t) / odd(sqrt(t)), which makes the error relative to odd(sqrt(t))."""
     return lambda t: t**power * mp.sqrt(t) / odd(mp.sqrt(t))
 
 
@@ -64,7 +64,7 @@ def _erfcx(x: Real) -> Real:
 
 
 def _folded_erfcx(centre: str, v: Real) -> Real:
-    """(1 + x / centre) erfcx(x) where v = centre x / (x + centre)."""
+    """The function (1 + x / centre) erfcx(x) of v = centre x / (x + centre)."""
     x = mp.mpf(centre) * v / (mp.mpf(centre) - v)
     return (1 + x / mp.mpf(centre)) * _erfcx(x)
 
@@ -215,13 +215,13 @@ CONSTANTS: tuple[tuple[str, Callable[[], Real], tuple[tuple[int, int], ...]], ..
 
 
 def chebyshev_grid(low: Real, high: Real, count: int) -> list[Real]:
-    """Chebyshev points of `low..high`, ends excluded (f may be 0/0 there)."""
+    """The Chebyshev points of `low..high`, without the ends (where f may be 0/0)."""
     middle, radius = (low + high) / 2, (high - low) / 2
     return [middle - radius * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
 
 
 def remez(target: list[Real], weight: list[Real], grid: list[Real], first: int, count: int) -> tuple[list[Real], Real]:
-    """Coefficients of t**first … t**(first + count - 1), and the largest weighted error on the grid."""
+    """The coefficients of t**first … t**(first + count - 1), and the largest weighted error on the grid, by Remez exchange."""
     basis = [[x ** (first + j) for j in range(count)] for x in grid]
     picks = [round((len(grid) - 1) * k / count) for k in range(count + 1)]  # even in index: Chebyshev in t
     for _ in range(30):
@@ -242,7 +242,7 @@ def remez(target: list[Real], weight: list[Real], grid: list[Real], first: int, 
 
 
 def least_squares(target: list[Real], weight: list[Real], grid: list[Real], first: int, count: int) -> list[Real]:
-    """Coefficients of t**first … with the least weighted squares on the (Chebyshev) grid: near-minimax."""
+    """The coefficients of t**first … with the least weighted squares on the (Chebyshev) grid, which are nearly minimax."""
     rows = [[w * x ** (first + j) for w, x in zip(weight, grid, strict=True)] for j in range(count)]
     values = [w * f for w, f in zip(weight, target, strict=True)]
     gram = mp.matrix([[mp.fdot(a, b) for b in rows] for a in rows])
@@ -251,7 +251,7 @@ def least_squares(target: list[Real], weight: list[Real], grid: list[Real], firs
 
 
 def alternation(errors: list[Real], count: int) -> list[int]:
-    """Indices of `count` alternating extrema: the largest of every run of one sign, the weakest ends dropped."""
+    """The indices of `count` alternating extrema: the largest of every run of one sign, with the weakest ends dropped."""
     runs: list[int] = []
     for k, e in enumerate(errors):
         if runs and (errors[runs[-1]] > 0) == (e > 0):

@@ -1,6 +1,6 @@
-"""Functions of mathematics as expression graphs: `expand("exp", f32)` for passes that work on `Expr`s.
+"""Mathematical functions as expression graphs: `expand("exp", f32)` for passes that work on `Expr`s.
 
-A `rare` value becomes a `Cond`, whose branch a target may skip when no lane takes it.
+A `rare` value becomes a `Cond`, whose unusual branch a target may skip when no lane takes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from raido.algo.recipes.builder import Value
 
 
 class GraphBuilder:
-    """Makes `Expr`s."""
+    """The builder that makes `Expr`s."""
 
     def constant(self, dtype: DType, value: Any) -> Expr:
         return const(dtype, value)

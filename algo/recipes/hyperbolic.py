@@ -29,12 +29,12 @@ from raido.algo.recipes.exponential import expm1_reduced, float_bits, power_of_t
 from raido.algo.recipes.logarithm import HUGE, log_of_huge, log_of_pair
 
 _OVERFLOW = {f32: 89.6, f64: 710.6}
-_ONE_SIDED = {f32: 20.0, f64: 40.0}  # e**-x no longer counts
+_ONE_SIDED = {f32: 20.0, f64: 40.0}  # e**-x has no effect on the result
 _TINY = {f32: 2.0**-13, f64: 2.0**-27}
 
 
 def _halves(x: Value) -> tuple[Value, Value, Value, Value]:
-    """`(A / 2, B / 2, s, c - 1)` for x ≥ 0, s and c as in the module's text."""
+    """The tuple `(A / 2, B / 2, s, c - 1)` for x ≥ 0, in the names of the module's docstring."""
     clamped = where(x > _OVERFLOW[x.dtype], _OVERFLOW[x.dtype], x)
     shifted, r, low = reduce_by_log2(clamped)
     up = power_of_two(shifted, 0.25)
@@ -49,7 +49,7 @@ def _halves(x: Value) -> tuple[Value, Value, Value, Value]:
 
 
 def sinh(x: Value) -> Value:
-    """Odd polynomial of degree 5 (f32), 11 (f64), even one of degree 6 (f32), 10 (f64)."""
+    """The hyperbolic sine: odd polynomial of degree 5 (f32), 11 (f64), even one of degree 6 (f32), 10 (f64)."""
     size = abs(x)
     a, b, s, c = _halves(size)
     result = (a + fma(a, c, b * s)) * 2.0
@@ -57,7 +57,7 @@ def sinh(x: Value) -> Value:
 
 
 def cosh(x: Value) -> Value:
-    """The same polynomials as sinh."""
+    """The hyperbolic cosine, by the same polynomials as sinh."""
     a, b, s, c = _halves(abs(x))
     return (b + fma(b, c, a * s)) * 2.0
 
@@ -66,7 +66,7 @@ _SATURATED = {f32: 10.0, f64: 20.0}
 
 
 def tanh(x: Value) -> Value:
-    """One polynomial (that of expm1) and one division."""
+    """The hyperbolic tangent: one polynomial (that of expm1) and one division."""
     size = abs(x)
     size = where(size > _SATURATED[x.dtype], _SATURATED[x.dtype], size)
     shifted, r, low = reduce_by_log2(size + size)
@@ -82,7 +82,7 @@ _LARGE = {f32: 2.0**14, f64: 2.0**30}
 
 
 def asinh(x: Value) -> Value:
-    """log(|x| + sqrt(x² + 1)), the root and the sum as pairs; log|x| + log 2 when 1 no longer counts."""
+    """The inverse hyperbolic sine log(|x| + sqrt(x² + 1)), with root and sum as pairs; log|x| + log 2 where adding 1 has no effect."""
     size = abs(x)
     large = size > _LARGE[x.dtype]
     square = size * size
@@ -96,7 +96,7 @@ def asinh(x: Value) -> Value:
 
 
 def acosh(x: Value) -> Value:
-    """log(x + sqrt(x² - 1)), as asinh; NaN below 1."""
+    """The inverse hyperbolic cosine log(x + sqrt(x² - 1)), computed as asinh; NaN below 1."""
     large = x > _LARGE[x.dtype]
     square = x * x
     square_low = fma(x, x, -square)
@@ -110,7 +110,7 @@ def acosh(x: Value) -> Value:
 
 
 def _log_or_large(large: Value, size: Value, high: Value, low: Value, finish: Callable[[Value], Value]) -> Value:
-    """`finish` of log(high + low), or of log(2 size) where `large`."""
+    """`finish` applied to log(high + low), or to log(2 size) where `large`."""
     extra = where(large, high.lift(1.0), 0.0)
     result = log_of_pair(where(large, size, high), where(large, 0.0, low), extra)
 
@@ -121,7 +121,7 @@ def _log_or_large(large: Value, size: Value, high: Value, low: Value, finish: Ca
 
 
 def atanh(x: Value) -> Value:
-    """log((1 + |x|) / (1 - |x|)) / 2, the quotient as a pair."""
+    """The inverse hyperbolic tangent log((1 + |x|) / (1 - |x|)) / 2, with the quotient as a pair."""
     size = abs(x)
     upper = 1.0 + size
     upper_low = size - (upper - 1.0)

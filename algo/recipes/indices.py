@@ -1,4 +1,4 @@
-"""Indices beyond the border of an array brought back into it, by the rules of `raido.algo.graph.primitives`."""
+"""Boundary rules: indices out of bounds mapped into an array, with the meanings of `raido.algo.graph.primitives`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from raido.algo.recipes.builder import Value, operate, rare, where
 
 
 def clamp_index(index: Value, size: Value) -> Value:
-    """The nearest index."""
+    """The nearest index within bounds."""
     return _maximum(_minimum(index, size - 1), index.lift(0))
 
 
@@ -16,14 +16,14 @@ def wrap_index(index: Value, size: Value) -> Value:
 
 
 def mirror_index(index: Value, size: Value) -> Value:
-    """c b | a b c | b a."""
+    """The index reflected at the centres of the border elements: c b | a b c | b a."""
     period = _maximum((size - 1).shift_left(1), size.lift(1))
     place = _modulo(index, period)
     return where(size > 1, _minimum(place, period - place), 0)
 
 
 def symmetric_index(index: Value, size: Value) -> Value:
-    """b a | a b c | c b."""
+    """The index reflected at the borders: b a | a b c | c b."""
     period = size.shift_left(1)
     place = _modulo(index, period)
     return _minimum(place, period - 1 - place)
@@ -38,7 +38,7 @@ def _maximum(a: Value, b: Value) -> Value:
 
 
 def _modulo(index: Value, period: Value) -> Value:
-    """The index modulo a period; those at most a period away are brought back without a division."""
+    """The index modulo a period; an index at most one period out of range needs no division."""
     if period.known is not None and int(period.known).bit_count() == 1:
         return operate("floormod", index.dtype, index, period)
     near = where(index < 0, index + period, where(index < period, index, index - period))

@@ -17,7 +17,7 @@ INFINITY = float("inf")
 
 
 def _folded_asin(size: Value) -> tuple[Value, Value, Value]:
-    """`(far, s, rest)`: s + rest = asin(s) with s = size, or sqrt((1 - size) / 2) where `far` (size > 1/2)."""
+    """The triple `(far, s, rest)`: s + rest = asin(s) with s = size, or sqrt((1 - size) / 2) where `far` (size > 1/2)."""
     far = size > 0.5
     square = where(far, fma(size, -0.5, 0.5), size * size)
     s = where(far, sqrt(square), size)
@@ -25,7 +25,7 @@ def _folded_asin(size: Value) -> tuple[Value, Value, Value]:
 
 
 def asin(x: Value) -> Value:
-    """Polynomial of degree 11 (f32), 25 (f64), one square root; π/4 + (π/4 - 2 s) keeps every partial sum small or exact."""
+    """The arc sine: polynomial of degree 11 (f32), 25 (f64), one square root; π/4 + (π/4 - 2 s) keeps every partial sum small or exact."""
     high, low = QUARTER_PI[x.dtype]
     far, s, rest = _folded_asin(abs(x))
     inner = fma(s, -2.0, high) + fma(rest, -2.0, 2.0 * low)
@@ -33,7 +33,7 @@ def asin(x: Value) -> Value:
 
 
 def acos(x: Value) -> Value:
-    """π/2 - asin x near 0, 2 asin(sqrt((1 - |x|) / 2)) or π minus it beyond 1/2."""
+    """The arc cosine: π/2 - asin x near 0, 2 asin(sqrt((1 - |x|) / 2)) or π minus it beyond 1/2."""
     layout = format_of(x)
     far, s, rest = _folded_asin(abs(x))
     v = s + rest
@@ -49,13 +49,13 @@ def acos(x: Value) -> Value:
 
 
 def _small_atan(q: Value) -> Value:
-    """atan(q) for |q| ≤ 1/2."""
+    """The arc tangent of q for |q| ≤ 1/2."""
     square = q * q
     return fma(q * square, polynomial(square, COEFFICIENTS["atan", q.dtype.name]), q)
 
 
 def atan(x: Value) -> Value:
-    """Polynomial of degree 11 (f32), 25 (f64), one division."""
+    """The arc tangent: polynomial of degree 11 (f32), 25 (f64), one division."""
     size = abs(x)
     middle, far = size > 0.5, size > 2.0
     above = where(far, -1.0, where(middle, size - 1.0, size))
@@ -89,7 +89,9 @@ def atan2(y: Value, x: Value) -> Value:
     a, b = abs(y), abs(x)
 
     def special() -> Value:
-        """Scaled against overflow; infinities become 1 beside 0, both zero 0 / 1."""
+        """The angle for zero, huge, infinite and NaN operands, scaled against overflow: an infinity counts as 1 and a finite number beside
+        it as 0; (0, 0) counts as (0, 1).
+        """
         infinite = a.equals(INFINITY) | b.equals(INFINITY)
         p = where(infinite, where(a.equals(INFINITY), x.lift(1.0), 0.0), a * 0.25)
         q = where(infinite, where(b.equals(INFINITY), x.lift(1.0), 0.0), b * 0.25)

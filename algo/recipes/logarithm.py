@@ -21,7 +21,7 @@ INFINITY, NAN = float("inf"), float("nan")
 
 
 def split_exponent(x: Value) -> tuple[Value, Value, Value]:
-    """`(k, m, bits)`: a normal x > 0 is 2**k m with sqrt(1/2) ≤ m < sqrt(2); `bits` are those of 2**-k where that is normal."""
+    """The triple `(k, m, bits)` for a normal x = 2**k m > 0, sqrt(1/2) ≤ m < sqrt(2); `bits` are those of 2**-k where that is normal."""
     layout = format_of(x)
     root = SQRT_HALF_BITS[x.dtype]
     field = 1 << layout.mantissa
@@ -40,7 +40,7 @@ def split_exponent(x: Value) -> tuple[Value, Value, Value]:
 
 
 def log_tail(f: Value) -> Value:
-    """log(1 + f) - f for sqrt(1/2) ≤ 1 + f < sqrt(2)."""
+    """The difference log(1 + f) - f for sqrt(1/2) ≤ 1 + f < sqrt(2)."""
     if f.dtype is f32:
         return f * f * fma(f, polynomial(f, COEFFICIENTS["log", "f32"]), -0.5)
     s = f / (f + 2.0)
@@ -51,13 +51,14 @@ def log_tail(f: Value) -> Value:
 
 
 def natural(k: Value, f: Value) -> Value:
-    """k log 2 + log(1 + f)."""
+    """The natural logarithm k log 2 + log(1 + f)."""
     high, low = LN2_SHORT[f.dtype]
     return fma(k, high, f + fma(k, low, log_tail(f)))
 
 
 def _scaled(k: Value, f: Value, inverse: tuple[float, float], step: tuple[float, float]) -> Value:
-    """k · step + log(1 + f) · inverse, both constants in two parts, k · step[0] exact: a rounded sum, and what it lacks."""
+    """The sum k · step + log(1 + f) · inverse, both constants given in two parts, k · step[0] exact; rounding errors are added at the
+    end."""
     whole = k if step[0] == 1.0 else k * step[0]
     total = fma(f, inverse[0], whole)
     rest = fma(f, inverse[0], whole - total)
@@ -66,21 +67,21 @@ def _scaled(k: Value, f: Value, inverse: tuple[float, float], step: tuple[float,
 
 
 def binary(k: Value, f: Value) -> Value:
-    """k + log2(1 + f)."""
+    """The binary logarithm k + log2(1 + f)."""
     if f.dtype is f32:
         return fma(f, polynomial(f, COEFFICIENTS["log2", "f32"]), k)
     return _scaled(k, f, INVERSE_LN2[f.dtype], (1.0, 0.0))
 
 
 def decimal(k: Value, f: Value) -> Value:
-    """k log10(2) + log10(1 + f)."""
+    """The decimal logarithm k log10(2) + log10(1 + f)."""
     if f.dtype is f32:
         return fma(k, LOG10_2[f32], f * polynomial(f, COEFFICIENTS["log10", "f32"]))
     return _scaled(k, f, INVERSE_LN10[f.dtype], LOG10_2_SHORT[f.dtype])
 
 
 def with_special_cases(x: Value, combine: Callable[[Value, Value], Value]) -> Value:
-    """`combine(k, f)` for the usual x; scaled denormals and the special values otherwise."""
+    """The logarithm `combine(k, f)` for normal x > 0; by scaling for denormals, and the special values otherwise."""
     layout = format_of(x)
 
     def evaluate(y: Value, offset: float) -> Value:
@@ -116,19 +117,19 @@ HUGE = {f32: 2.0**126, f64: 2.0**1022}
 
 
 def log_of_pair(high: Value, low: Value, extra: Value) -> Value:
-    """log(high + low) + extra · log 2 for a normal high, 0 < high < HUGE, and |low| ≤ ulp(high)."""
+    """The sum log(high + low) + extra · log 2 for a normal high, 0 < high < HUGE, and |low| ≤ ulp(high)."""
     k, m, inverse = split_exponent(high)
     return natural(k + extra, fma(low, inverse.bitcast(high.dtype), m - 1.0))
 
 
 def log_of_huge(x: Value, extra: float) -> Value:
-    """log(x) + extra · log 2 for a normal x > 0."""
+    """The sum log(x) + extra · log 2 for a normal x > 0."""
     k, m, _ = split_exponent(x)
     return natural(k + extra, m - 1.0)
 
 
 def log1p(x: Value) -> Value:
-    """log(1 + x), with the rounding error of 1 + x carried along (Kahan's correction, without a division)."""
+    """The logarithm log(1 + x), with the rounding error of 1 + x carried along (Kahan's correction, without a division)."""
     total = x + 1.0
     low = where(x >= 1.0, 1.0 - (total - x), x - (total - 1.0))
     result = where(x.equals(0.0), x, log_of_pair(total, low, x.lift(0.0)))

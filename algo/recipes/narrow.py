@@ -1,8 +1,9 @@
 """f16 and bf16: computed in f32, and rounded after each operation.
 
-Rounding is done once. A number that f32 does not hold is first rounded *to odd*, to the neighbour whose last bit is 1, which lies on
-the same side of every tie of the narrow type (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC 57(4), 2008,
-section 3). The bits of bf16 are the upper half of those of f32, and are made by integer operations, the same on every processor.
+Numbers are rounded to nearest once. A number that f32 cannot represent is first rounded *to odd*, to the neighbour whose last bit is 1,
+which lies on the same side of every tie of the narrow type (Boldo & Melquiond, "Emulation of FMA and correctly rounded sums", IEEE TC
+57(4), 2008, section 3). The bits of bf16 are the upper half of those of f32, and are made by integer operations, the same on every
+processor.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from raido.algo.graph.dtypes import NARROW, DType, bf16, f16, f32, u16, u32
 from raido.algo.recipes.builder import Value, operate, unsigned_bits_of, where
 
 _EXACT = ("neg", "abs", "sign", "copysign", "floor", "ceil", "trunc", "rint", "fmod", "truncrem", "minimum", "maximum")
-"""Operations whose result in f32 is a bf16 where the operands are."""
+"""Operations whose result in f32 is exactly a bf16 if the operands are."""
 
 
 def in_wide(name: str, dtype: DType, args: tuple[Value, ...]) -> Value:
-    """Operation `name` of f16 or bf16, as that of f32."""
+    """The operation `name` on f16 or bf16 operands, computed in f32."""
     wide = [widen(x) for x in args]
     result = operate(name, f32 if dtype in NARROW else dtype, *wide)
     if dtype not in NARROW:
@@ -24,7 +25,7 @@ def in_wide(name: str, dtype: DType, args: tuple[Value, ...]) -> Value:
 
 
 def widen(x: Value) -> Value:
-    """A number of f16 or bf16 in f32; others as they are."""
+    """A number of f16 or bf16 converted to f32; any other number unchanged."""
     if x.dtype not in NARROW:
         return x
     if x.dtype is f16:
@@ -47,7 +48,7 @@ def _upper_half(bits: Value) -> Value:
 
 
 def round_to_odd(nearest: Value, inexact: Value, outward: Value) -> Value:
-    """The neighbour with an odd last bit of what was rounded to `nearest`; it lies `outward` (away from 0) of it or inward."""
+    """The result rounded to odd, from the one rounded to `nearest`; `outward`: the exact value is farther from 0 than `nearest`."""
     bits = unsigned_bits_of(nearest)
     even = (bits & 1).equals(0)
     moved = where(outward, bits + 1, bits - 1)

@@ -1,14 +1,14 @@
-"""The native operations: what a back end writes for its hardware, about thirty. Every other primitive is a recipe of these.
+"""The native operations: about thirty that a back end implements for its hardware. Every other primitive is a recipe of these.
 
-A native operation has the meaning of a primitive (`raido.algo.graph.primitives`) at the element types of its row. Where that primitive also
-says what operands outside the range of hardware give, the native operation has another name, and recipes keep it within its range:
+A native operation has the meaning of a primitive (`raido.algo.graph.primitives`) at the element types of its row. Where the primitive is
+also defined for operands outside the range of hardware, the native operation has another name, and recipes keep it within its range:
 
     quotient(x, y)       integer division towards zero; y is not 0, and not -1 where x is signed
     shift_left(x, k)     x 2**k, wrapped; 0 <= k < the width of x
     shift_right(x, k)    x 2**-k, rounded down; k likewise
     convert(x)           integers wrapped or rounded to floats; floats rounded, or truncated to integers whose range they are in
 
-Numbers of f16 are selected, converted from and to f32, and read as their bits; numbers of bf16 are selected and read as their bits, so that a
+f16 numbers are selected, converted from and to f32, and bitcast; bf16 numbers are selected and bitcast, so that a
 back end may keep them as u16. `fma` alone has a recipe, too, for devices that round twice in it. Names are identifiers of C, CUDA C and
 SPIR-V. Neither the order of float operations nor their rounding may change, nor may a product and a sum become one operation.
 """
@@ -27,7 +27,7 @@ _NUMBERS = (*_INTEGERS, *_FLOATS)
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A row of the table: the name, the primitive whose meaning it has, and the types of its operands (of `select`, of the last two)."""
+    """A row of the table: the name, the primitive that gives its meaning, and the types of its operands (for `select`, of the last two)."""
 
     name: str
     primitive: str

@@ -35,7 +35,7 @@ INFINITY, NAN = float("inf"), float("nan")
 
 
 def log_pair(x: Value, offset: float | Value = 0.0) -> tuple[Value, Value]:
-    """log(x) - offset · log 2 as a pair, for a normal x > 0."""
+    """The difference log(x) - offset · log 2 as a pair, for a normal x > 0."""
     k, m, _ = split_exponent(x)
     if offset:
         k = k - offset
@@ -66,7 +66,7 @@ _LIMIT = {f32: 120.0, f64: 800.0}  # e**this is infinite, e**-this rounds to zer
 
 
 def _exp_of_pair(high: Value, low: Value) -> tuple[Value, Value]:
-    """`(p, shifted)`: e**(high + low) = p 2**n with n in the low bits of `shifted`."""
+    """The pair `(p, shifted)`: e**(high + low) = p 2**n with n in the low bits of `shifted`."""
     shifter = format_of(high).shifter
     shifted = fma(high, LOG2E[high.dtype], shifter)
     n = shifted - shifter
@@ -80,7 +80,7 @@ def _times(y: Value, high: Value, low: Value) -> tuple[Value, Value]:
 
 
 def power(x: Value, y: Value) -> Value:
-    """x**y, C's and NumPy's `pow` in all special cases."""
+    """The power x**y, with C's and NumPy's `pow` in all special cases."""
     layout = format_of(x)
     high, low = _times(y, *log_pair(x))
     p, shifted = _exp_of_pair(high, low)
@@ -143,7 +143,7 @@ def cbrt(x: Value) -> Value:
 
 
 def hypot(x: Value, y: Value) -> Value:
-    """sqrt(x² + y²) without overflow or underflow on the way; infinite where either is, even beside NaN."""
+    """The length sqrt(x² + y²) without intermediate overflow or underflow; infinite where either is, even beside NaN."""
     layout = format_of(x)
     a, b = abs(x), abs(y)
     large = where(a < b, b, a)  # infinite or NaN where one of them is infinite
@@ -164,12 +164,12 @@ def hypot(x: Value, y: Value) -> Value:
 
 
 def rsqrt(x: Value) -> Value:
-    """1 / sqrt(x), both operations correctly rounded."""
+    """The reciprocal square root 1 / sqrt(x), both operations correctly rounded."""
     return 1.0 / sqrt(x)
 
 
 def ipow(x: Value, y: Value) -> Value:
-    """x**y for integers, wrapped; a negative exponent is taken as 0. A squaring for each bit of the exponent."""
+    """The power x**y of integers, wrapping; a negative exponent counts as 0. One squaring for each bit of the exponent."""
     exponent = where(y < 0, 0, y) if y.dtype.kind == "i" else y
     total, square = x.lift(1), x
     for bit in range(x.dtype.bits - (x.dtype.kind == "i")):

@@ -1,4 +1,4 @@
-"""Signs, absolute values, and the classes of floats: by comparisons and by the bits."""
+"""Signs, absolute values, and the classes of floats, by comparisons and bit operations."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from raido.algo.recipes.builder import Value, bits_of, where
 
 
 def neg(x: Value) -> Value:
-    """0 - x, for integers."""
+    """The difference 0 - x of integers."""
     return x.lift(0) - x
 
 
 def absolute(x: Value) -> Value:
-    """|x| for integers, where that of the smallest wraps to itself; a boolean as it is."""
+    """The absolute value of an integer; that of the smallest one wraps to itself. A boolean is unchanged."""
     return where(x < 0, -x, x) if x.dtype.kind == "i" else x
 
 
 def sign(x: Value) -> Value:
-    """-1, 0 or 1; of NaN, NaN."""
+    """The sign −1, 0 or 1 of a number; NaN for NaN."""
     if x.dtype.kind == "u":
         return where(x.equals(0), x.lift(0), 1)
     rest = where(x.equals(0), x.lift(0), x)
@@ -24,18 +24,18 @@ def sign(x: Value) -> Value:
 
 
 def copysign(x: Value, y: Value) -> Value:
-    """|x| with the sign of y."""
+    """The number |x| with the sign of y."""
     sign = -1 << (x.dtype.bits - 1)
     return ((bits_of(x) & ~sign) | (bits_of(y) & sign)).bitcast(x.dtype)
 
 
 def signbit(x: Value) -> Value:
-    """Whether the sign is a minus, that of a zero or NaN, too."""
+    """Whether the sign bit is set, also of zeros and NaN."""
     return bits_of(x) < 0
 
 
 def isnan(x: Value) -> Value:
-    """Whether `x` is no number."""
+    """Whether `x` is NaN."""
     return x.differs(x)
 
 

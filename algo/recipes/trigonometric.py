@@ -3,7 +3,7 @@
 The nearest multiple of π/2 is subtracted, and the quadrant selects the sine's or the cosine's polynomial on ±π/4.
 Cody & Waite's reduction with fma: π/2 in three parts, the first subtraction exact, the remainder kept as a pair (Muller et
 al., *Handbook of Floating-Point Arithmetic*, section 11.2).
-Above `_DIRECT` the rare path takes Payne & Hanek's reduction (SIGNUM Newsletter 18(1), 1983) in integer arithmetic: three
+Above `_DIRECT` the rare path is Payne & Hanek's reduction (SIGNUM Newsletter 18(1), 1983) in integer arithmetic: three
 words of 2/π, chosen by the exponent through selects, times the mantissa, modulo 4, as a fixed-point number of quarter turns.
 """
 
@@ -31,9 +31,9 @@ _QUARTER = 1 << 62  # a quarter turn in 64-bit fixed point
 
 
 def _reduce(size: Value) -> tuple[Value, Value, Value]:
-    """`(quadrant, r, low)`: size = quadrant · π/2 + r + low for 0 ≤ size ≤ _DIRECT, the quadrant in an integer's low bits.
+    """The triple `(quadrant, r, low)`: size = quadrant · π/2 + r + low for 0 ≤ size ≤ _DIRECT, the quadrant in an integer's low bits.
 
-    The first subtraction is exact. The second part of π/2 is so short that n times it, and its difference with what is left
+    The first subtraction is exact. The second part of π/2 is so short that n times it, and its difference with the remainder
     of the first, have few bits: `left - r` and the error of r are exact even where r cancels.
     """
     shifter = format_of(size).shifter
@@ -46,7 +46,7 @@ def _reduce(size: Value) -> tuple[Value, Value, Value]:
 
 
 def _reduce_large(size: Value) -> tuple[Value, Value, Value]:
-    """The same for every finite size ≥ 1."""
+    """The triple `(quadrant, r, low)` of `_reduce` for every finite size ≥ 1, by Payne & Hanek's reduction."""
     high, low = _quarter_turns(size)
     quadrant = (high + (_QUARTER >> 1)) >> 62
     r, rest = _to_radians(size, high - (quadrant << 62), low)
@@ -56,19 +56,19 @@ def _reduce_large(size: Value) -> tuple[Value, Value, Value]:
 
 
 def _sine(r: Value, low: Value) -> Value:
-    """sin(r + low) for |r| ≤ π/4."""
+    """The sine of r + low for |r| ≤ π/4."""
     square = r * r
     return r + fma(r * square, polynomial(square, COEFFICIENTS["sin", r.dtype.name]), low)
 
 
 def _cosine(r: Value) -> Value:
-    """cos(r) for |r| ≤ π/4."""
+    """The cosine of r for |r| ≤ π/4."""
     square = r * r
     return fma(square, fma(square, polynomial(square, COEFFICIENTS["cos", r.dtype.name]), -0.5), 1.0)
 
 
 def _sine_of_quadrant(quadrant: Value, r: Value, low: Value, turn: int, sign: Value | None) -> Value:
-    """sin(r + low + (quadrant + turn) · π/2), `turn` 0 or 1, with its sign flipped where that of the bits `sign` is set."""
+    """The sine of r + low + (quadrant + turn) · π/2, `turn` 0 or 1, with its sign flipped where the sign bit of `sign` is set."""
     layout = format_of(r)
     odd = (quadrant & 1).differs(turn)
     value = where(odd, _cosine(r), _sine(r, low))
@@ -79,7 +79,7 @@ def _sine_of_quadrant(quadrant: Value, r: Value, low: Value, turn: int, sign: Va
 
 
 def _reduce_and(x: Value, evaluate: Callable[[Value, Value, Value], Value]) -> Value:
-    """`evaluate(quadrant, r, low)` of |x|, the reduction of large arguments behind a rare branch."""
+    """`evaluate(quadrant, r, low)` for the reduced |x|, with the reduction of large arguments behind a rare branch; NaN for infinities."""
     size = abs(x)
 
     def large() -> Value:
@@ -89,17 +89,17 @@ def _reduce_and(x: Value, evaluate: Callable[[Value, Value, Value], Value]) -> V
 
 
 def sin(x: Value) -> Value:
-    """Sine of degree 7 (f32), 13 (f64) or cosine of degree 8, 12; sin x and cos x share everything but their last steps."""
+    """The sine: degree 7 (f32), 13 (f64), or cosine of degree 8, 12; sin x and cos x share all but their last steps."""
     return _reduce_and(x, lambda quadrant, r, low: _sine_of_quadrant(quadrant, r, low, 0, bits_of(x)))
 
 
 def cos(x: Value) -> Value:
-    """As sin, one quadrant on."""
+    """The cosine, computed as the sine one quadrant on."""
     return _reduce_and(x, lambda quadrant, r, low: _sine_of_quadrant(quadrant, r, low, 1, None))
 
 
 def tan(x: Value) -> Value:
-    """A quotient, turned over in odd quadrants."""
+    """The tangent as a quotient, inverted in odd quadrants."""
 
     def evaluate(quadrant: Value, r: Value, low: Value) -> Value:
         layout = format_of(x)
@@ -110,7 +110,7 @@ def tan(x: Value) -> Value:
 
 
 def _tangent(quadrant: Value, r: Value, low: Value) -> Value:
-    """tan(r + low + quadrant · π/2) for |r| ≤ π/4, its sign flipped in odd quadrants.
+    """The tangent of r + low + quadrant · π/2 for |r| ≤ π/4, with its sign flipped in odd quadrants.
 
     For f64 by the tangent u of half the angle, 2 u / (1 - u²), whose polynomial is much shorter.
     """
@@ -127,7 +127,7 @@ def _tangent(quadrant: Value, r: Value, low: Value) -> Value:
 
 
 def _to_radians(x: Value, high: Value, low: Value) -> tuple[Value, Value]:
-    """The signed fixed-point number of quarter turns high.low as radians, a pair of x's type."""
+    """The signed fixed-point number of quarter turns high.low in radians, as a pair of x's dtype."""
     signed = high.bitcast(i64)
     if x.dtype is f64:
         pieces = ((signed >> 32, 32), (signed & 0xFFFFFFFF, 0), ((low >> 32).bitcast(i64), -32))
@@ -143,7 +143,7 @@ def _to_radians(x: Value, high: Value, low: Value) -> tuple[Value, Value]:
 
 
 def _quarter_turns(x: Value) -> tuple[Value, Value]:
-    """x · 2/π modulo 4, x ≥ 1, as two u64 words of fixed point: bits 63, 62 of the first are the quadrant."""
+    """The number x · 2/π modulo 4, for x ≥ 1, as two u64 words of fixed point: bits 63, 62 of the first are the quadrant."""
     layout = format_of(x)
     size = bits_of(x).bitcast(layout.unsigned)
     field = 1 << layout.mantissa
@@ -169,7 +169,7 @@ def _quarter_turns(x: Value) -> tuple[Value, Value]:
 
 
 def _window(start: Value, count: int, table: int) -> list[Value]:
-    """`count` consecutive words of 0·2/π from word start // 64 on, by a tree of selects."""
+    """`count` consecutive words of the digits 0·2/π from word start // 64 on, by a tree of selects."""
     words: list[Value] = [start.lift(w) for w in (0, *TWO_OVER_PI_WORDS)[:table]]
     index = start >> 6
     step = 1 << (table - count).bit_length()
@@ -182,7 +182,7 @@ def _window(start: Value, count: int, table: int) -> list[Value]:
 
 
 def _high_product(a: Value, b: Value) -> Value:
-    """The upper 64 bits of a · b, for a < 2**53."""
+    """The upper 64 bits of the product a · b, for a < 2**53."""
     mask = 0xFFFFFFFF
     a_high, a_low, b_high, b_low = a >> 32, a & mask, b >> 32, b & mask
     middle = a_high * b_low + ((a_low * b_low) >> 32)

@@ -1,1 +1,1 @@
-"""Tracing: signatures, traced values, how types meet, and what every combinator is built from."""
+"""Tracing: signatures of algorithms, traced values, type promotion, and the building blocks of the combinators."""

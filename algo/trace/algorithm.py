@@ -1,7 +1,7 @@
-"""`Algorithm`: a Python function that is traced, once for each signature, into a `Program`.
+"""`Algorithm`: a Python function that is traced into a `Program`, once for each signature.
 
-Called on traced values it is inlined: its size names are its own, its stages stand under its name. What needs the layers above,
-compiling and scheduling, is added by the front door, which derives the public class from this one.
+An algorithm that is called on traced values is inlined: its size names are local to the call, and its stages are named below its name.
+Compiling and scheduling need the layers above; the package `raido` adds them in the public class, which is derived from `Algorithm`.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type, 
 from raido.algo.trace.value import COUNTER, STRONG, Array, is_scalar
 from raido.algo.trace.weak import strengthened
 
-DEEPEST_CALLS = 50  # of an algorithm inside itself: by a static parameter that is halved, there are fewer
+DEEPEST_CALLS = 50  # nested calls of an algorithm in itself: recursion that halves a static parameter needs fewer
 
 Kind = TypeVar("Kind", bound="Algorithm")
 
 
 def _shown_call(algorithm: Algorithm, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The algorithm's `__call__` with the parameters of its function, as IPython asks for both and shows them where they differ."""
+    """Returns the algorithm's `__call__` with the signature of its function: IPython shows both signatures where they differ."""
     call = functools.update_wrapper(functools.partial(type(algorithm).__call__, algorithm), function, assigned=())
     call.__doc__ = None
     return call
@@ -98,7 +98,7 @@ class Algorithm(NearAttributes):
             raise ArgumentError(explain(said, **{"try": remedy}))
         refuse_reserved_names(function, type(self))
         functools.update_wrapper(self, function)
-        if self.__doc__ is None:  # else that of the class, which says nothing of this algorithm, were shown for it
+        if self.__doc__ is None:  # else `help` would show the docstring of the class
             self.__doc__ = "An algorithm of raido, without a docstring of its own."
         vars(self)["__call__"] = _shown_call(self, function)
         self.function = function
@@ -117,27 +117,31 @@ class Algorithm(NearAttributes):
 
     @functools.cached_property
     def signature(self) -> Signature:
-        """The parameters, read when first needed: annotations may name what is defined later."""
+        """The parameters of the function; read on first use, as annotations may name objects that are defined later."""
         return read_signature(self.function, self._types)
 
     @border
     def captured(self: Kind, static: Mapping[str, Any]) -> Kind:
-        """This algorithm with static parameters fixed."""
+        """Returns the algorithm with these static parameters fixed."""
         self._statics(static, complete=False)
         return type(self)(self.function, self._types, self.contract, {**self.fixed, **static})
 
     @border
     def trace(self, *arguments: Any, **static: Any) -> Program:
-        """The program for these arguments or types (none: the declared types) and static parameters; traced once for each.
+        """Returns the `Program` for these arguments or types (by default the declared types) and static parameters.
 
-        Raises `TraceError`, `DTypeError`, `ShapeError` for what the function may not do.
+        Each combination is traced once and cached. Raises `TraceError`, `DTypeError` or `ShapeError` where the function breaks the rules of
+        the language.
         """
         return self.program_for(arguments, static)
 
     def program_for(
         self, arguments: Sequence[Any], static: Mapping[str, Any], call: bool = False, form: str = "trace({})"
     ) -> Program:
-        """`trace`; in a call arguments are arrays and never types. `form` is the method that was called, as it takes types."""
+        """Returns the program as `trace` does; with `call`, arguments are arrays and never types.
+
+        `form` is the method that the user called, as messages write it.
+        """
         arguments, static = self.arrange(arguments, static)
         types = resolve_types(self.signature, arguments, self.name, call, form)
         values = self._statics(static)
@@ -149,13 +153,14 @@ class Algorithm(NearAttributes):
         return program
 
     def arrange(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments in the order of the parameters, those passed by keyword in their places; static parameters."""
+        """Returns all positional arguments in the order of the parameters, with keyword arguments in their places, and the static
+        parameters."""
         positional = [declaration.name for declaration in self.signature.positional]
         self._refuse_unknown([name for name in named if name not in positional], positional)
         return arrange(self.name, positional, arguments, named)
 
     def flatten(self, arguments: Sequence[Any]) -> tuple[list[np.ndarray], dict[str, int]]:
-        """The arrays of a call's arguments in the order of a program's parameters, and its `rd.size` arguments."""
+        """Returns the arrays of a call's arguments in the order of the program's parameters, and the values of the `rd.size` arguments."""
         types = resolve_types(self.signature, arguments, self.name, call=True)
         takes = takes_of(self.name, types, [declaration.name for declaration in self.signature.positional])
         arrays, sizes = match_arguments(takes, arguments)
@@ -163,7 +168,7 @@ class Algorithm(NearAttributes):
 
     @border
     def interpret(self, *arrays: Any, **static: Any) -> Any:
-        """The result by the reference interpreter, over NumPy: the oracle for compiled code."""
+        """Runs the algorithm in the reference interpreter, over NumPy, and returns its result: the oracle for compiled code."""
         from raido.algo.interpreter.interpret import interpret
 
         arrays, static = self.arrange(arrays, static)
@@ -181,11 +186,11 @@ class Algorithm(NearAttributes):
         return self.run(*arguments, **options)
 
     def run(self, *arrays: Any, **static: Any) -> Any:
-        """The result for NumPy arrays: interpreted here, compiled in the class that users see."""
+        """Returns the result for NumPy arrays: interpreted in this class, compiled in the public one."""
         return self.interpret(*arrays, **static)
 
     def inline(self, *arguments: Any, name: str | None = None, **static: Any) -> Any:
-        """The function's value for traced arguments, its stages named under `name` or the algorithm's name."""
+        """Returns the function's result for traced arguments; its stages are named below `name`, by default the algorithm's name."""
         arguments, static = self.arrange(arguments, static)
         values = self._statics(static)
         declared = self.signature.positional
@@ -219,7 +224,8 @@ class Algorithm(NearAttributes):
         return values
 
     def _refuse_unknown(self, given: Iterable[str], positional: Sequence[str] = ()) -> None:
-        """ArgumentError for a keyword that is no static parameter's name, with near ones: these and those in `positional`."""
+        """Raises `ArgumentError`, with similar names, for a keyword that names no static parameter and none of the parameters in
+        `positional`."""
         known = {*self.signature.defaults, *self.signature.required}
         unknown = next((name for name in given if name not in known), None)
         if unknown is None:
@@ -234,17 +240,18 @@ class Algorithm(NearAttributes):
         raise ArgumentError(explain(f"{self.name} has no {kind} {unknown!r}", **labelled))
 
     def _option_form(self, word: str) -> str:
-        """A keyword where it may stand: that of a parameter or of a call as `word=`, an option of another method in a call of that one."""
+        """Returns a keyword in the call that takes it: `word=` for a parameter or an option of calls, else a call of the method with the
+        option."""
         known = {*self.signature.defaults, *self.signature.required, *(d.name for d in self.signature.positional)}
         method = option_names(type(self)).get(word, "run")
         return f"{word}=" if word in known or method in OPTIONS_OF_CALLS else f"{self.name}.{method}({word}=…)"
 
     def _option_elsewhere(self, word: str) -> str | None:
-        """The call that takes a keyword which a call of the algorithm does not; None where there is none."""
+        """Returns the call that takes a keyword which calls of the algorithm do not take; None where no call does."""
         return None
 
     def _traced(self, types: Sequence[Type], static: Mapping[str, Any]) -> Program:
-        from raido.algo.trace.leaks import refuse_leaks  # not before there is something to trace
+        from raido.algo.trace.leaks import refuse_leaks  # imported when a trace runs
 
         names = [d.name for d in self.signature.positional]
         flat: list[Parameter] = []
@@ -277,8 +284,11 @@ class Algorithm(NearAttributes):
     def _results(
         self, types: Sequence[Type], static: Mapping[str, Any], flat: list[Parameter]
     ) -> tuple[Any, frozenset[int], list[Node]]:
-        """The result of the function in the running trace, which of its arrays are complex, and their nodes; arrays of the arguments are
-        appended to `flat`."""
+        """Runs the function in the current trace; returns its result, the positions of the complex arrays in it, and the nodes of its
+        arrays.
+
+        The arrays of the arguments are appended to `flat`.
+        """
         names = [d.name for d in self.signature.positional]
         given = {n for t, n in zip(types, names, strict=True) if isinstance(t, SizeType)}
         values = [_declared(t, name, flat) for t, name in zip(types, names, strict=True)]
@@ -308,7 +318,7 @@ class Algorithm(NearAttributes):
         return f"<algorithm {self._heading()}>"
 
     def _heading(self) -> str:
-        """The name and the parameters, `blur(img: f32[h, w], *, radius=2)`."""
+        """Returns the name with the parameters, such as `blur(img: f32[h, w], *, radius=2)`."""
         signature = self.signature
         parts = [d.name if d.type is None else f"{d.name}: {d.type}" for d in signature.positional]
         static = {**dict.fromkeys(sorted(signature.required)), **signature.defaults, **self.fixed}
@@ -330,7 +340,8 @@ class Algorithm(NearAttributes):
 
 
 def _name_of(function: Callable[..., Any], types: Mapping[str, Any]) -> str:
-    """The algorithm's name: its function's, or the decorator's `name=`, unless that is the type of a parameter called so."""
+    """Returns the algorithm's name: the decorator's `name=`, unless that declares the type of a parameter called `name`, else the
+    function's name."""
     name = types.get("name")
     if name is None or "name" in inspect.signature(function).parameters:
         name = function.__name__
@@ -346,7 +357,7 @@ def _called(function: Callable[..., Any], values: Sequence[Any], static: Mapping
     except RaidoError:
         raise
     except Exception as error:
-        from raido.algo.trace.libraries import failure_of_library, failure_of_python  # only in trouble
+        from raido.algo.trace.libraries import failure_of_library, failure_of_python  # for errors only
 
         failure = failure_of_library(error) or failure_of_python(error)
         if failure is None:
@@ -355,7 +366,7 @@ def _called(function: Callable[..., Any], values: Sequence[Any], static: Mapping
 
 
 def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:
-    """The traced value of a parameter; its arrays are appended to `flat`."""
+    """Returns the traced value of a parameter, and appends its arrays to `flat`."""
     if isinstance(declared, tuple):
         parts = zip(names_of(declared), declared, strict=True)
         return rebuild_tuple(declared, [_declared(part, f"{name}_{own}", flat) for own, part in parts])
@@ -370,12 +381,12 @@ def _declared(declared: Type, name: str, flat: list[Parameter]) -> Any:
 
 
 def _arrays_of(declared: Type) -> list[Type]:
-    """The types of the arrays of a parameter, in order."""
+    """Returns the types of the arrays of a parameter, in order."""
     return [leaf for leaf in leaves(declared) if not isinstance(leaf, SizeType)]
 
 
 def interleave_complex(value: Any) -> tuple[Any, frozenset[int]]:
-    """A result with every complex array as one array of pairs, and the positions of these."""
+    """Returns a result with each complex array replaced by one array of (real, imaginary) pairs, and the positions of these arrays."""
     found: set[int] = set()
     count = 0
 
@@ -393,7 +404,7 @@ def interleave_complex(value: Any) -> tuple[Any, frozenset[int]]:
 
 
 def _require_solvable(parameters: Sequence[Parameter], given: set[str]) -> None:
-    """ShapeError when some size cannot be worked out from the arguments."""
+    """Raises `ShapeError` where the value of some size variable cannot be solved for from the shapes of the arguments."""
     known = set(given)
     waiting = [(p, e) for p in parameters for e in p.shape]
     progress = True
@@ -422,7 +433,7 @@ def _variables(e: Expr) -> list[SizeVar]:
 
 
 def _output(value: Array) -> Node:
-    """A result as an array of its own."""
+    """Returns the node of a result, as an array that is stored for itself."""
     node = value.node
     if is_scalar(value):
         if isinstance(node, Load) and not node.checked and not node.indices and isinstance(node.array, Result):
@@ -434,7 +445,7 @@ def _output(value: Array) -> Node:
 
 
 def _check_result(declared: Type, value: Any, name: str) -> None:
-    """The return annotation, compared with what was traced."""
+    """Raises where the traced result differs from the return annotation in nesting, element type or shape."""
     if isinstance(declared, tuple):
         if not isinstance(value, tuple) or len(value) != len(declared):
             raise TraceError(f"{name} is declared to return a tuple of {len(declared)}")
@@ -459,7 +470,10 @@ def _check_result(declared: Type, value: Any, name: str) -> None:
 
 
 def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: list[tuple[Expr, Expr, str]]) -> Any:
-    """A traced argument of an inlined algorithm, checked; sizes that are names are bound, the others noted."""
+    """Checks a traced argument of an inlined algorithm against the declared type and returns it.
+
+    The first dimension declared as a plain size variable binds it in `sizes`; every other dimension is appended to `pairs` for `_unify`.
+    """
     if isinstance(declared, tuple):
         if not isinstance(value, tuple) or len(value) != len(declared):
             raise ArgumentError(complaint(f"argument {name!r} must be a tuple of {len(declared)}"))
@@ -499,7 +513,7 @@ def _bind(declared: Type, value: Any, name: str, sizes: dict[str, Expr], pairs: 
 
 
 def _unify(algorithm: str, sizes: dict[str, Expr], pairs: list[tuple[Expr, Expr, str]]) -> None:
-    """Every declared size that is no fresh name equals the argument's."""
+    """Solves the declared sizes that are expressions for their unbound variables, and requires each to be equal to the argument's size."""
     for own, extent, _ in pairs:
         terms = index.linear(own)[1]
         unknown = [a for a in terms if isinstance(a, SizeVar) and a.name not in sizes]
@@ -514,7 +528,7 @@ def _unify(algorithm: str, sizes: dict[str, Expr], pairs: list[tuple[Expr, Expr,
 
 
 def capture(algorithm: Kind, /, **static: Any) -> Kind:
-    """The algorithm with static (keyword-only) parameters fixed.
+    """Returns the algorithm with static (keyword-only) parameters fixed.
 
     Example:
         >>> import numpy as np, raido as rd
@@ -532,7 +546,7 @@ def capture(algorithm: Kind, /, **static: Any) -> Kind:
 def decorated(
     kind: type[Kind], function: Callable[..., Any] | None, contract: bool, types: Mapping[str, Any]
 ) -> Kind | Callable[[Callable[..., Any]], Kind]:
-    """A decorator's value: an algorithm of a kind, or, where the function is still to come, what makes it one."""
+    """Returns the value of a decorator: the algorithm, or, where the decorator is called with options alone, a function that makes one."""
     if function is None:
         return border(lambda f: kind(f, types, contract))
     return kind(function, types, contract)

@@ -1,4 +1,4 @@
-"""Error messages for arguments that do not fit: the expected one beside the given one."""
+"""Error messages for arguments that do not fit a parameter: they show the expected type beside the argument."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LITERALS = (bool, int, float, complex)
 
 
 def counted(n: int, noun: str) -> str:
-    """`1 argument`, `2 arguments`."""
+    """Returns a number with a noun in the right grammatical number: `1 argument`, `2 arguments`."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def describe(takes: Takes, tree: Tree) -> str:
-    """The expected argument, as the signature prints it."""
+    """Returns the text of an expected argument, as signatures print it."""
     if isinstance(tree, int):
         return f"{takes.inputs[tree].name}: {takes.inputs[tree]}"
     ((kind, body),) = tree.items()
@@ -36,12 +36,12 @@ def describe(takes: Takes, tree: Tree) -> str:
 
 
 def _type_text(takes: Takes, tree: Tree) -> str:
-    """The type of a field: that of its array, or of the parts of a record."""
+    """Returns the type of a record's field as text: of its array, or of its nested fields."""
     return str(takes.inputs[tree]) if isinstance(tree, int) else describe(takes, tree)
 
 
 def _sequence(argument: Any) -> str | None:
-    """A list of numbers as a message names it, by NumPy's dtype for it; None where it has no one dtype."""
+    """Returns the description of a list of numbers with NumPy's dtype and shape for it; None where NumPy finds no single dtype."""
     try:
         array = np.array(argument)
     except (ValueError, OverflowError):
@@ -66,7 +66,7 @@ def _came(argument: Any) -> str:
 
 
 def traced_remedy() -> str:
-    """The remedy for a call with a traced value: inside an algorithm, another algorithm is called by its name."""
+    """Returns the remedy for a traced value passed to a call: inside an algorithm, another algorithm is called by its name."""
     if running() is not None:
         return (
             "the algorithm itself, f(x): inside of another one it is inlined; not its executable, and not f.interpret"
@@ -75,7 +75,7 @@ def traced_remedy() -> str:
 
 
 def no_array_remedy(argument: Any) -> str | None:
-    """The remedy for an argument that is no array; None where none is known."""
+    """Returns the remedy for an argument that is no array; None where none is known."""
     if isinstance(argument, str):
         return "np.frombuffer(s.encode(), np.uint8) for text, np.load(path) for a file's numbers; a keyword-only parameter for an option"
     if isinstance(argument, (np.random.Generator, np.random.RandomState)):
@@ -90,14 +90,14 @@ def no_array_remedy(argument: Any) -> str | None:
 
 
 def wrong(takes: Takes, wanted: str, came: Any) -> ArgumentError:
-    """The refusal of an argument as a whole."""
+    """Returns the `ArgumentError` for an argument of the wrong structure."""
     return ArgumentError(f"{takes.name}: {wanted}, got {_came(came)}")
 
 
 def misfit(
     takes: Takes, leaf: Leaf, name: str, came: Any, hint: str | None = None, why: str | None = None
 ) -> ArgumentError:
-    """The refusal of an array: what it must be, what came, and what would help."""
+    """Returns the `ArgumentError` for an array: the expected type, the description of the argument, the reason and the remedy."""
     scalar = " (a scalar)" if not leaf.shape else ""
     return ArgumentError(
         explain(
@@ -108,7 +108,7 @@ def misfit(
 
 
 def bytes_text(count: float) -> str:
-    """An amount of memory, in the unit that fits."""
+    """Returns an amount of memory in the unit that fits, with four significant digits."""
     for unit in ("bytes", "KB", "MB", "GB"):
         if count < 1024:
             return f"{count:.4g} {unit}"

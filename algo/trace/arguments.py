@@ -1,8 +1,8 @@
-"""From what a user passes to arrays of the declared types: the one matcher, for interpreting, calls of compiled code, timing and tuning.
+"""Conversion of a user's arguments to arrays of the declared types, shared by the interpreter, compiled calls, timing and tuning.
 
-`match_arguments` takes anything array-like (arrays, NumPy and Python scalars, lists of numbers, buffers such as memoryviews, other libraries'
-arrays) and refuses with one error that names the argument, what came and what is right. The arrays that it gives are C-contiguous and
-of exactly the declared dtypes and ranks; sizes are compared by others. `arrange` puts arguments that were passed by keyword in their places.
+`match_arguments` takes anything array-like (arrays, NumPy and Python scalars, lists of numbers, buffers such as memoryviews, other
+libraries' arrays) and raises one error that names the argument, its type and the expected one. The resulting arrays are C-contiguous and of
+exactly the declared dtypes and ranks; sizes are compared elsewhere. `arrange` puts keyword arguments into their positions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEYS = ("u32[2]", "u32[4]")  # of random numbers
 
 
 class Leaf(Protocol):
-    """An array that is expected: its name, its NumPy dtype ("float32", "complex64") and, as text, its type (`f32[n]`)."""
+    """An expected array: its name, its NumPy dtype ("float32", "complex64") and, as text, its type (`f32[n]`)."""
 
     @property
     def name(self) -> str: ...
@@ -54,7 +54,7 @@ class Leaf(Protocol):
 
 
 class Takes(Protocol):
-    """The arguments of a program: its arrays, and how they nest."""
+    """The expected arguments of a program: its arrays, and how they nest."""
 
     @property
     def name(self) -> str: ...
@@ -67,7 +67,10 @@ class Takes(Protocol):
 def arrange(
     program: str, names: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The positional arguments, those passed by keyword in their places, and the keywords that are no parameters' names."""
+    """Returns the positional arguments, completed by those passed by keyword, and the keyword arguments that name no parameter.
+
+    Raises `ArgumentError` for a parameter that is passed twice or not at all.
+    """
     mine = {name: value for name, value in named.items() if name in names}
     if not mine:
         return tuple(arguments), dict(named)
@@ -85,7 +88,7 @@ def arrange(
 
 
 def parameter_names(takes: Takes) -> list[str]:
-    """The names of the parameters, from those of the arrays that they are made of."""
+    """Returns the names of the parameters, derived from the names of the arrays that they consist of."""
     return [_parameter_name(takes, part) for part in takes.input_tree["tuple"]]
 
 
@@ -104,7 +107,7 @@ def _parameter_name(takes: Takes, tree: Tree) -> str:
 
 
 class Placed(Protocol):
-    """An array that lies elsewhere than in the CPU's memory, and is taken as it is: dense, in native byte order."""
+    """An array outside the CPU's memory that is passed on unchanged: dense, in native byte order."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...
@@ -115,15 +118,15 @@ class Placed(Protocol):
 
 
 Placing: TypeAlias = Callable[[Any], "Placed | None"]
-"""A function that finds the array elsewhere that an argument is; None for all else. ArgumentError says why one cannot be taken."""
+"""A function that returns an argument as an array on a device, or None if it is none; it raises ArgumentError for one that cannot be used."""
 
 
 def match_arguments(
     takes: Takes, arguments: Sequence[Any], placing: Placing | None = None
 ) -> tuple[list[Any], dict[str, int]]:
-    """The arrays of a call in the order of `takes.inputs`, and the sizes that are arguments themselves.
+    """Returns the arrays of a call in the order of `takes.inputs`, and the values of the size parameters by name.
 
-    Arrays that `placing` finds are given as it says; all others become NumPy's.
+    Arrays that `placing` recognizes stay where they are; all others become NumPy arrays.
     """
     found: list[Any] = [None] * len(takes.inputs)
     explicit: dict[str, int] = {}
@@ -149,7 +152,7 @@ def _take(
     explicit: dict[str, int],
     placing: Placing | None,
 ) -> None:
-    """Puts the arrays of one argument, or of a part of one such as `v.x`, into `found`, following the tree."""
+    """Stores the arrays of one argument, or of a part of one such as `v.x`, in `found`, following the tree."""
     if isinstance(tree, int):
         leaf = takes.inputs[tree]
         try:
@@ -185,7 +188,7 @@ def _take(
 
 
 def fields_of(argument: Any) -> Mapping[str, Any] | None:
-    """The arrays of a dict or a structured array by their names; None for what is neither."""
+    """Returns the arrays of a dict or a structured array by their names; None for other arguments."""
     if isinstance(argument, Mapping):
         return argument
     if isinstance(argument, (np.ndarray, np.generic)) and argument.dtype.names is not None:
@@ -195,14 +198,14 @@ def fields_of(argument: Any) -> Mapping[str, Any] | None:
 
 
 def is_traced(argument: Any) -> bool:
-    """Whether an argument is a traced value: an array of raido's, such as `rd.array([1.0])` gives."""
+    """Whether an argument is a traced value: an array of raido's, such as the result of `rd.array([1.0])`."""
     return hasattr(argument, "weak") and hasattr(argument, "extents")
 
 
 def read_array(argument: Any) -> np.ndarray | None:
-    """An argument as a NumPy array of its own dtype, without a copy where that is possible; None for what is none.
+    """Returns an argument as a NumPy array of its own dtype, without a copy where possible; None where it is no array.
 
-    ArgumentError says why an array of another library cannot be read; ValueError and OverflowError come from lists.
+    Raises `ArgumentError` where an array of another library cannot be read; lists may raise `ValueError` and `OverflowError`.
     """
     if isinstance(argument, (np.ndarray, np.generic)):
         return np.asarray(argument)
@@ -259,7 +262,7 @@ def _to_array(takes: Takes, leaf: Leaf, name: str, argument: Any) -> np.ndarray:
 
 
 def _literal(takes: Takes, leaf: Leaf, name: str, argument: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """The array of a Python number, or of a list of numbers."""
+    """Returns a Python number, or a list of numbers, as an array of the declared dtype."""
     try:
         array = np.array(argument)
     except (ValueError, OverflowError) as error:
@@ -273,7 +276,7 @@ def _literal(takes: Takes, leaf: Leaf, name: str, argument: Any, dtype: np.dtype
 def _converted(
     takes: Takes, leaf: Leaf, name: str, argument: Any, array: np.ndarray, dtype: np.dtype[Any]
 ) -> np.ndarray:
-    """Numbers in the dtype that is wanted: of the same kind, rounded, or of a lower one; integers only where they fit."""
+    """Converts numbers to the declared dtype: from the same kind (with rounding) or a lower kind; integers only where they fit."""
     if array.size == 0:
         return array.astype(dtype)
     if _KIND_RANK.get(kind_of(array.dtype), 9) > _KIND_RANK[kind_of(dtype)]:

@@ -1,7 +1,7 @@
-"""Operators that give something else when they are grouped otherwise: a fold or a scan of them has no one value.
+"""A warning for reduction and scan operators that are not associative: their results depend on the grouping of the elements.
 
-`op(op(a, b), c)` and `op(a, op(b, c))` are compared on a few numbers while tracing, and the user is warned where they are far apart. Only
-operators on one number are tried: tuples may be bound to what numbers taken at random are not (counts, ends of runs).
+`op(op(a, b), c)` and `op(a, op(b, c))` are compared on a few numbers while tracing; where they differ widely, the user is warned. Only
+operators on one number are tested: the elements of tuples may satisfy invariants that random numbers do not (counts, ends of runs).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from raido.algo.graph.primitives import PRIMITIVES, evaluate
 from raido.algo.graph.rewrite import topological
 from raido.algo.trace.locations import user_site, warn_at
 
-_TRIED = 32  # triples of numbers
-_MOST = 200  # operations of an operator that is tried
+_TRIED = 32  # triples of numbers on which an operator is tested
+_MOST = 200  # operations: larger operators are not tested
 
 
 def warn_of_grouping(left: Var, right: Var, body: Expr, what: str) -> None:
-    """Warns the user, at the line that is traced, of an operator that is not associative on many of a few numbers."""
+    """Warns the user, at the line being traced, where the operator is not associative for more than a quarter of the tested triples."""
     order = topological(body)
     if len(order) > _MOST or not all(_is_plain(node) or node in (left, right) for node in order):
         return
@@ -57,7 +57,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def _numbers(dtype: DType) -> list[np.ndarray]:
-    """Three arrays of small numbers: positive, for many operators hold of these alone."""
+    """Returns three arrays of small test numbers, all positive or zero, since many operators are associative only there."""
     rng = np.random.default_rng(0)
     if dtype is bool_:
         return [rng.random(_TRIED) < 0.5 for _ in range(3)]

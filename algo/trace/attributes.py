@@ -1,4 +1,4 @@
-"""Attributes that there are not: one error, with the names that are spelled nearly so, or with what else was meant."""
+"""The error for a missing attribute: it lists attributes of similar spelling, or the intended raido form."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from raido.algo.trace.tracebacks import border
 
 
 class UnknownAttribute(RaidoError, AttributeError):
-    """No attribute has that name."""
+    """A missing attribute."""
 
 
 def _called(name: str, text: str, otherwise: str) -> str:
-    """The variable whose attribute a line of code asks for, where it is one variable; otherwise the name for such values."""
+    """Returns the variable whose attribute a line of code accesses, where it is a single one; otherwise the given name."""
     found = set(re.findall(rf"(?<![\w.\])])(\w+)\.{name}\b", text))
     return found.pop() if len(found) == 1 else otherwise
 
 
 class NearAttributes:
-    """A class whose values answer an attribute that they do not have with those spelled nearly so.
+    """A base class whose instances report a missing attribute with the attributes of similar spelling.
 
-    `_spoken` is what such a value is called in messages; `_site` labels the user's line in them.
+    `_spoken` is the name of an instance in messages; `_site` is the label of the user's line in them.
     """
 
     __slots__ = ()
     _spoken: ClassVar[str]
     _site: ClassVar[str | None] = None
-    _internal: ClassVar[frozenset[str]] = frozenset()  # attributes that are no users'
+    _internal: ClassVar[frozenset[str]] = frozenset()  # attributes that are not for users
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in self._internal]
 
     def _meant(self, name: str) -> str | None:
-        """The remedy for a missing attribute of that name, apart from names of similar spelling."""
+        """Returns the remedy for a missing attribute other than names of similar spelling; None where there is none."""
         return None
 
-    if not TYPE_CHECKING:  # an attribute that there is not is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that unknown attributes are errors for type checkers, too
 
         @border
         def __getattr__(self, name: str) -> Any:
@@ -49,7 +49,7 @@ class NearAttributes:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             own = inspect.getattr_static(type(self), name, None)
             if isinstance(own, (property, functools.cached_property)):
-                return own.__get__(self, type(self))  # it is there, and fails: by the error that it met
+                return own.__get__(self, type(self))  # an existing property that raised: raises its error again
             near = near_names(
                 name, [own for own in dir(type(self)) if not own.startswith("_") and own not in self._internal]
             )

@@ -1,7 +1,7 @@
-"""The parts of every combinator: axes, elements of arrays, and `collect`, which makes one `Generate` of a function's result.
+"""The building blocks of the combinators: axes, elements of arrays, and `collect`, which makes one `Generate` of a function's result.
 
-Structures (tuples of arrays, `rd.zip`) are handled leaf by leaf. The element of an array of rank 1 is a scalar; of a higher rank, a
-row: a view that is itself a `Generate` of kind "move" open in the axis.
+Structures (tuples of arrays, `rd.zip`) are handled leaf by leaf. The element of an array of rank 1 is a scalar; the element of an array of
+higher rank is a row: a view, itself a `Generate` of kind "move" with the axis variable free.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raido.algo.trace.types import describe
 from raido.algo.trace.value import STRONG, Array, computed, is_scalar
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # of which checkers know, as they know of `typing`
+    from typing_extensions import TypeVar  # known to type checkers, like `typing`
 
     # what a user's function gives for elements, and its combinator for arrays: an array or a tuple of them; of a number alone an array
     Value = TypeVar("Value", default=Array)
@@ -36,7 +36,7 @@ else:
     Value, Part = TypeVar("Value"), TypeVar("Part")
 Number: TypeAlias = (
     bool | int | float | complex
-)  # what a function may give instead of an array: `sum(…)` of Python, or a literal
+)  # a function's result instead of an array: Python's `sum(…)`, or a literal
 Single: TypeAlias = (
     "Array | Number | np.ndarray[Any, Any] | np.generic"  # a value that is one array inside an algorithm
 )
@@ -53,7 +53,7 @@ Several = TypeVar("Several", bound=tuple[Any, ...])  # a tuple of values, such a
 
 
 class Zipped:
-    """`rd.zip(a, b)`: an array whose elements are tuples. `rd.zip(a, b)[i]` is `(a[i], b[i])`."""
+    """The result of `rd.zip(a, b)`: an array whose elements are tuples. `rd.zip(a, b)[i]` is `(a[i], b[i])`."""
 
     __slots__ = ("parts",)
 
@@ -74,7 +74,7 @@ class Zipped:
 
 
 def structure(value: Any) -> Any:
-    """An argument of a combinator as nested tuples of arrays."""
+    """Returns an argument of a combinator as nested tuples of traced arrays."""
     if isinstance(value, Zipped):
         return map_leaves(structure, value.parts)
     if isinstance(value, tuple):
@@ -83,7 +83,7 @@ def structure(value: Any) -> Any:
 
 
 def nesting_text(value: Any) -> str:
-    """A structure as messages show it: types of arrays in parentheses, "(f32[n], (i64, f32))"."""
+    """Returns the text of a structure in messages: the types of its arrays, nested in parentheses, such as "(f32[n], (i64, f32))"."""
     if isinstance(value, Complex):
         return f"complex numbers of {nesting_text(value.real)}"
     if isinstance(value, tuple):
@@ -93,18 +93,18 @@ def nesting_text(value: Any) -> str:
 
 
 def axis_names(rank: int) -> list[str]:
-    """The default names: x; y, x; z, y, x; further ones d0, d1, … in front."""
+    """Returns the default names of axes: x; y, x; z, y, x; from rank 4 on, d0, d1, … in front."""
     extra = max(rank - 3, 0)
     return [f"d{k}" for k in range(extra)] + ["z", "y", "x"][3 - (rank - extra) :]
 
 
 def reduction_names(rank: int) -> list[str]:
-    """The default names of reduction axes: r; ry, rx; rz, ry, rx; …"""
+    """Returns the default names of reduction axes: r; ry, rx; rz, ry, rx; …"""
     return ["r"] if rank == 1 else [f"r{name}" for name in axis_names(rank)]
 
 
 def make_axes(extents: Sequence[Expr], names: Sequence[str] | None = None) -> tuple[Axis, ...]:
-    """New axes of those extents; `names` are the user's, which stay whatever stage the axes end up in."""
+    """Returns new axes of the given extents; `names` given by the user are kept in whichever stage the axes end up."""
     if names is not None and not _are_names(names):
         remedy = _axes_text(len(extents))
         raise TraceError(complaint(f"`axes` is a sequence of names, one for each axis, not {names!r}", remedy=remedy))
@@ -115,7 +115,7 @@ def make_axes(extents: Sequence[Expr], names: Sequence[str] | None = None) -> tu
 
 
 def _axes_text(count: int) -> str:
-    """The argument `axes` with a name for each of some axes."""
+    """Returns an example of the argument `axes` for a number of axes."""
     names = [f'"{name}"' for name in axis_names(count)]
     return f"axes=({', '.join(names)}{',' * (count == 1)})" if names else "no axes=: the result is one number"
 
@@ -125,7 +125,7 @@ def _are_names(names: Any) -> bool:
 
 
 def plain_axes(extents: Sequence[Expr], names: Sequence[str]) -> tuple[Axis, ...]:
-    """New axes whose names give way to those of the stage that they end up in."""
+    """Returns new axes whose names are replaced by those of the stage that they end up in."""
     trace = current()
     chosen = list(names)
     if len(chosen) != len(extents):
@@ -137,7 +137,7 @@ def plain_axes(extents: Sequence[Expr], names: Sequence[str]) -> tuple[Axis, ...
 
 
 def element(array: Array, indices: Sequence[Expr]) -> Array:
-    """`array[indices]`, where the indices are known to be inside: a scalar, or a row of the dimensions left."""
+    """Returns `array[indices]` for indices known to be in range: a scalar, or a row of the remaining dimensions."""
     extents = array.extents
     taken = tuple(indices)
     weak = array.weak
@@ -149,30 +149,33 @@ def element(array: Array, indices: Sequence[Expr]) -> Array:
 
 
 def elements(value: Any, indices: Sequence[Expr]) -> Any:
-    """`element` of every array of a structure."""
+    """Returns `element` of every array of a structure."""
     return map_leaves(lambda array: element(array, indices), value)
 
 
 def new_form(axes: tuple[Axis, ...], bodies: tuple[Expr, ...], kind: str, name: str | None = None) -> list[Result]:
-    """The arrays of one new `Generate`."""
+    """Enters one new `Generate` into the trace and returns its arrays."""
     form = Generate(axes, bodies)
     current().form(form, kind, name)
     return [Result(form, k) for k in range(len(bodies))]
 
 
 def form_results(form: ArrayForm, kind: str, name: str | None = None, weak: Sequence[int] = ()) -> list[Array]:
-    """The arrays of one new form that is no `Generate`, all of them; `weak` says how weak the first ones are, the others are strong."""
+    """Enters a new form other than `Generate` into the trace and returns all its arrays.
+
+    `weak` holds the weakness of the first arrays; the remaining ones are strong.
+    """
     current().form(form, kind, name)
     return [wrap(Result(form, k), weak[k] if k < len(weak) else STRONG) for k in range(result_count(form))]
 
 
 def wrap(result: Result, weak: int = STRONG) -> Array:
-    """A value for an array node; of rank 0, its one element."""
+    """Returns the traced value of an array node: for rank 0, its one element."""
     return Array(result, weak) if result.shape else Array(load(result, ()), weak)
 
 
 def check_result(value: Any) -> Any:
-    """The result of a function of elements, as a structure of values."""
+    """Returns the result of a function of elements as a structure of traced values; raises `TraceError` for None."""
     if value is None:
         remedy = "return the value: of an element, or, in a loop, of the state"
         raise TraceError(complaint("the function returned None", remedy=remedy))
@@ -180,7 +183,7 @@ def check_result(value: Any) -> Any:
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a function of elements."""
+    """Calls a function of elements, one level deeper in the trace, and returns its checked result."""
     with current().deeper():
         return check_result(run(function, *arguments))
 
@@ -194,9 +197,9 @@ def collect(
     named_axes: bool = False,
     inner_names: Sequence[str] | None = None,
 ) -> Any:
-    """Arrays with `axes` in front of every leaf of `value`, in one `Generate` where their shapes agree.
+    """Returns arrays with `axes` in front of every leaf of `value`, in one `Generate` for leaves of equal shapes.
 
-    With default names, the axes are renamed for the rank they end up in, unless `named_axes`.
+    Axes with default names are renamed for the final rank, unless `named_axes` is set.
     """
     flat = leaves(value)
     groups: dict[tuple[Expr, ...], list[int]] = {}
@@ -242,7 +245,7 @@ def _renamed(
 
 
 def outer_extent(arrays: Sequence[Any], what: str) -> Expr:
-    """The common size of the outermost dimension of structures of arrays."""
+    """Returns the common size of the outermost dimension of structures of arrays."""
     flat = [leaf for value in arrays for leaf in leaves(value)]
     if not flat:
         raise TraceError(complaint(f"{what} needs an array"))
@@ -263,7 +266,7 @@ def outer_extent(arrays: Sequence[Any], what: str) -> Expr:
 
 
 def owner(array: Array, axis: int, otherwise: str) -> str:
-    """How a message names a dimension of an array."""
+    """Returns the name of an array's dimension in messages."""
     node = array.node
     trace = current()
     if hasattr(node, "name"):
@@ -274,7 +277,7 @@ def owner(array: Array, axis: int, otherwise: str) -> str:
 
 
 def broadcast(arrays: Sequence[Array], what: str) -> tuple[Expr, ...]:
-    """The shape that arrays take together: a dimension broadcasts only if its size is the literal 1."""
+    """Returns the broadcast shape of several arrays: a dimension broadcasts only if its size is the literal 1."""
     rank = max(array.ndim for array in arrays)
     shape: list[Expr] = [index.as_index(1)] * rank
     source: list[tuple[Array, int, str] | None] = [None] * rank
@@ -300,7 +303,7 @@ def broadcast(arrays: Sequence[Array], what: str) -> tuple[Expr, ...]:
 
 
 def broadcast_element(array: Array, variables: Sequence[Expr]) -> Array:
-    """The element that a broadcast array has at those indices."""
+    """Returns the element of a broadcast array at the given indices."""
     if array.ndim == 0:
         return array
     places = variables[len(variables) - array.ndim :]
@@ -320,7 +323,7 @@ def elementwise(
     name: str | None = None,
     axes: Sequence[str] | None = None,
 ) -> Any:
-    """`function` at every index of the broadcast shape; of scalars alone, its value."""
+    """Applies `function` at every index of the broadcast shape; for scalars alone, calls it once and returns its value."""
     given = [structure(a) for a in arrays]
     flat = [leaf for value in given for leaf in leaves(value)]
     if all(leaf.ndim == 0 for leaf in flat):

@@ -1,4 +1,4 @@
-"""`run`: a user's function called by a combinator, and the error where it takes other arguments than it gets."""
+"""`run`: the call of a user's function by a combinator, and the error where its parameters do not fit the arguments."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from raido.algo.trace.value import Array
 
 
 class EndlessCall(TraceError, RecursionError):
-    """A function called itself without end."""
+    """A function that calls itself without end."""
 
 
 def run(function: Callable[..., Any], *arguments: Any, form: str | None = None) -> Any:
-    """`function(*arguments)`; TraceError for no function, and for one that takes another number of arguments.
+    """Returns `function(*arguments)`; raises `TraceError` where it is no function, or takes another number of arguments.
 
-    `form` is the call that its caller documents, such as "body(i, state)".
+    `form` is the call that the combinator documents, such as "body(i, state)".
     """
     if not callable(function):
         raise TraceError(complaint(f"{form or 'the argument'} must be a function, not {type(function).__name__}"))
@@ -45,7 +45,7 @@ def run(function: Callable[..., Any], *arguments: Any, form: str | None = None) 
 
 
 def _other_parameters(function: Callable[..., Any], count: int) -> str | None:
-    """The parameters of a function that cannot be called with `count` positional arguments; None where it can."""
+    """Returns the parameters, as text, of a function that cannot be called with `count` positional arguments; None where it can."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -66,7 +66,7 @@ def _remedy(form: str | None) -> str | None:
 
 
 def endless_call(name: str, site: Site | None = None) -> str:
-    """The error message for a function that calls itself without end."""
+    """Returns the error message for a function that calls itself without end."""
     why = "it is called while tracing, where no condition on traced values can end it"
     remedy = "rd.while_loop(condition, body, state), or a condition on plain values"
     return complaint(f"{name} calls itself without end", why=why, remedy=remedy, site=site)

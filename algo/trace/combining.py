@@ -1,7 +1,7 @@
-"""Binary operators of reductions and scans: traced once, on symbolic operands, into expressions of `left` and `right`.
+"""Binary operators of reductions and scans, traced once on symbolic operands into expressions of `left` and `right`.
 
-An operator takes and returns elements: a scalar, a tuple of scalars, or rows. An operator on rows that works on each element of the row
-by itself becomes an operator on those elements: it then holds at every index of the axes of the rows. Others are `RowsMixed`.
+An operator takes and returns elements: a scalar, a tuple of scalars, or rows. An operator on rows that treats each element of the row
+independently becomes an operator on these elements, applied at every index of the rows' axes. Other operators on rows raise `RowsMixed`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from raido.algo.trace.value import STRONG, WEAK, Array, is_scalar
 
 
 class RowsMixed(TraceError):
-    """An operator on rows that does not work on each of their elements by itself."""
+    """An operator on rows that does not treat each of their elements independently."""
 
 
 SEQUENTIAL = (
@@ -42,8 +42,9 @@ COMMUTATIVE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The operands, their combination, the primitive's name where the operator is a single one on one value, else "", and how weak the
-    results are.
+    """A traced operator: its operands, the combined expressions, its monoid and the weakness of each result.
+
+    `monoid` is the name of the primitive where the operator is a single primitive on one value, else "".
     """
 
     left: tuple[Var, ...]
@@ -54,12 +55,12 @@ class Operator:
 
     @property
     def fields(self) -> tuple[tuple[Var, ...], tuple[Var, ...], tuple[Expr, ...]]:
-        """As forms hold them."""
+        """The operands and the combined expressions, in the order of the fields of the forms."""
         return self.left, self.right, self.combine
 
 
 def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], what: str) -> Operator:
-    """The operator on operands that look like `like`, a structure of scalars: the elements at an index of `rows`."""
+    """Traces the operator on operands structured as `like`, scalars that stand for the elements at an index of `rows`."""
     _refuse_reduction(op, what)
     flat = leaves(like)
     left = tuple(fresh("a", leaf.dtype) for leaf in flat)
@@ -82,7 +83,7 @@ def trace_operator(op: Callable[..., Any], like: Any, rows: tuple[Axis, ...], wh
     return Operator(left, right, bodies, monoid, tuple(weak))
 
 
-_OPERATORS = {  # of the reductions that users take for them
+_OPERATORS = {  # the operators of reductions that users pass by mistake
     "sum": "add",
     "prod": "multiply",
     "any": "logical_or",
@@ -97,7 +98,7 @@ _OPERATORS = {  # of the reductions that users take for them
 
 
 def _refuse_reduction(op: Any, what: str) -> None:
-    """TraceError for a reduction where an operator stands: Python's, NumPy's or raido's `sum`, `max` …"""
+    """Raises `TraceError` for a reduction in the place of an operator: Python's, NumPy's or raido's `sum`, `max` …"""
     name = getattr(op, "__name__", "")
     if name in _OPERATORS and any(op is getattr(home, name, None) for home in (builtins, np, sys.modules.get("raido"))):
         why = f"the operator of {what} takes two elements, and `{name}` one array"
@@ -114,7 +115,7 @@ def _combined(
     what: str,
     weak: int,
 ) -> Any:
-    """The result of the operator for operands that are as weak as that."""
+    """Returns the operator's result for operands of the given weakness."""
     if rows:
         combined = _pointwise_rows(op, like, left, right, rows, what, weak)
     else:
@@ -130,20 +131,21 @@ def _weakness(
     rows: tuple[Axis, ...],
     what: str,
 ) -> list[int]:
-    """How weak each result is of an operator on weak elements: it may hold strong values, and is traced again to see."""
+    """Returns the weakness of each result for weak operands, by tracing the operator again: it may contain strong values."""
     trace, flat = current(), leaves(like)
     tables = trace.snapshot()
     try:
         results = leaves(_combined(op, like, left, right, rows, what, WEAK))
         return [WEAK if r.weak != STRONG and r.dtype is v.dtype else STRONG for r, v in zip(results, flat, strict=True)]
-    except RaidoError:  # its types need strong operands
+    except RaidoError:  # an operator whose types need strong operands
         return [STRONG] * len(flat)
     finally:
         trace.restore(tables)
 
 
 def refuse_open_loops(bodies: Sequence[Expr], variables: Sequence[Var], what: str) -> None:
-    """TraceError where an operator on scalars loops over arrays made from its operands: it would need memory for each step."""
+    """Raises `TraceError` where an operator on scalars has array forms other than `Generate` over its operands: each step would need
+    memory."""
     own = frozenset(variables)
     for node in topological(*bodies):
         if isinstance(node, Result) and not isinstance(node.form, Generate) and free_variables(node) & own:
@@ -180,7 +182,10 @@ def _monoid(bodies: tuple[Expr, ...], left: tuple[Var, ...], right: tuple[Var, .
 
 
 def starting_values(neutral: Any, inner: Any, rows: tuple[Axis, ...]) -> tuple[Expr, ...]:
-    """`neutral` at an index of `rows`, one expression for each leaf of `inner`, of its dtype; a neutral without rows broadcasts."""
+    """Returns the initial values of a reduction: `neutral` at an index of `rows`, one expression for each leaf of `inner`, of its dtype.
+
+    A neutral element without rows is broadcast.
+    """
     given = fitted(neutral, inner, "`neutral`", to_all=True)
     if not same_nesting(given, inner):
         raise TraceError(complaint("`neutral` has another structure than the elements"))
@@ -213,7 +218,7 @@ def _pointwise_rows(
     what: str,
     weak: int,
 ) -> Any:
-    """The operator on rows, as an operator on their elements; `RowsMixed` when it mixes elements of a row."""
+    """Returns an operator on rows as an operator on their elements; raises `RowsMixed` where it mixes elements of a row."""
     extents = tuple(axis.extent for axis in rows)
     stand_ins: dict[Any, Var] = {}
     sides: list[Any] = []
@@ -254,7 +259,8 @@ def _stand_in(node: Any, stand_ins: dict[Any, Var], places: tuple[Expr, ...]) ->
 
 
 def pull(array: Any, indices: tuple[Expr, ...]) -> Expr:
-    """The element of an array as an expression, with every `Generate` behind it written out at its index; other arrays stay themselves."""
+    """Returns the element of an array as an expression, with every unnamed `Generate` below it inlined at its index; other arrays are
+    loaded."""
     trace = current()
 
     def is_written_out(node: Any) -> bool:

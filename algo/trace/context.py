@@ -1,7 +1,7 @@
-"""The trace that is running: the tables that will stand beside the graph, what is known about indices, and how deep we are.
+"""The running trace: the tables that accompany the graph, the assumptions about indices, and the nesting depth.
 
-One `Trace` for each call of `Algorithm.trace`; combinators reach it through `current()`. `depth` counts the functions of elements
-around the code that runs: at 0 values are whole arrays and control flow runs over arrays.
+Each call of `Algorithm.trace` has one `Trace`; combinators reach it through `current()`. `depth` counts the enclosing functions of
+elements: at depth 0 values are whole arrays and control flow runs over arrays.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ _running = threading.local()
 
 
 class Trace:
-    """The state of one trace, of an algorithm; `note`, while an error is looked into, is called with every value
-    that is made, and with `given=True` where one is the argument of a function."""
+    """The state of the trace of one algorithm.
+
+    While an error is being located, `note` is called with every value that is made, and with `given=True` for arguments of functions.
+    """
 
     def __init__(self, contract: bool, algorithm: str) -> None:
         self.contract = contract
@@ -59,7 +61,7 @@ class Trace:
         self.named_axes: set[Var] = set()
         self.facts = Facts()
         self.depth = 0
-        self.level = 0  # of the user's function that runs: one below the function that called its combinator
+        self.level = 0  # nesting level of the running user function: one more than that of its combinator's caller
         self.prefix: tuple[str, ...] = ()
         self.note: Callable[..., None] | None = None
 
@@ -72,7 +74,7 @@ class Trace:
             self.name(form, name)
 
     def name(self, form: ArrayForm, name: str) -> None:
-        """Gives a form one more name, under the prefix of the algorithm that is being inlined."""
+        """Adds a name to a form, below the prefix of the algorithm that is being inlined."""
         if not is_stage_name(name):
             raise TraceError(complaint(f"{RULE}, not {name!r}"))
         path = "/".join((*self.prefix, name))
@@ -81,17 +83,17 @@ class Trace:
             self.names[form] = (*known, path)
 
     def site(self, node: Node) -> None:
-        """Notes the user's line for a node that can fault, or a loop that may never end."""
+        """Records the user's line for a node that may fault, or for a loop that may never end."""
         self.sites.setdefault(node, user_site())
 
     def axis(self, name: str, extent: Expr) -> Axis:
-        """A new axis, with its range known from now on."""
+        """Returns a new axis and assumes the range of its variable."""
         var = fresh(name)
         self.range(var, extent)
         return Axis(var, extent)
 
     def range(self, var: Var, extent: Expr) -> None:
-        """From now on 0 <= var < extent."""
+        """Assumes 0 <= var < extent from now on."""
         self.facts.ranges[var] = (index.as_index(0), index.sub(extent, 1))
 
     def inside(self, e: Expr, extent: Expr) -> bool:
@@ -99,14 +101,14 @@ class Trace:
         return self.facts.nonnegative(e) and self.facts.less(e, extent)
 
     def substitute(self, root: Any, values: Mapping[Any, Any]) -> Any:
-        """`root` with variables replaced and indices canonical again; the tables follow the nodes that change."""
+        """Returns `root` with variables replaced and indices in canonical form; the tables follow the changed nodes."""
         memo: dict[Node, Node] = {}
         new = substitute_variables(root, values, canonical_indices, memo)
         self.follow(memo)
         return new
 
     def follow(self, memo: Mapping[Node, Node]) -> None:
-        """Carries names, kinds, order and sites from the nodes of a rewrite to what they became."""
+        """Transfers names, kinds, order and sites from the nodes of a rewrite to their replacements."""
         for old, new in memo.items():
             if old is new:
                 continue
@@ -124,7 +126,7 @@ class Trace:
 
     @contextmanager
     def deeper(self) -> Iterator[None]:
-        """While a function of elements runs."""
+        """A context manager that increments `depth` while a function of elements runs."""
         self.depth += 1
         try:
             yield
@@ -132,15 +134,15 @@ class Trace:
             self.depth -= 1
 
     def snapshot(self) -> tuple[Any, ...]:
-        """The tables, to give up an attempt with `restore`."""
+        """Returns copies of the tables, with which `restore` undoes an attempt."""
         return tuple(dict(t) for t in (self.order, self.names, self.kinds, self.sites, self.checks))
 
     def restore(self, tables: tuple[Any, ...]) -> None:
-        """Back to a snapshot."""
+        """Resets the tables to a snapshot."""
         self.order, self.names, self.kinds, self.sites, self.checks = tables
 
     def equal_sizes(self, a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> None:
-        """a = b: known, refused, or left to a check at the call."""
+        """Requires a = b: proven, refused with `ShapeError`, or entered as a check of each call."""
         if self.facts.equal(a, b):
             return
         self.refuse_different(a, b, owner_a, owner_b, shapes)
@@ -150,13 +152,13 @@ class Trace:
         self.checks.setdefault((a, b), SizeCheck(a, b, owner_a, owner_b, user_site()))
 
     def refuse_different(self, a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> None:
-        """ShapeError where a and b provably differ."""
+        """Raises `ShapeError` where a and b provably differ."""
         if different(a, b, self.facts):
             head = f"sizes differ: {owner_a} is {read_extent(a)}, {owner_b} is {read_extent(b)}"
             raise ShapeError(complaint(head, why=shapes or None, remedy=rank_remedy(owner_a, owner_b)))
 
     def at_least_one(self, extent: Expr, owner: str) -> None:
-        """extent >= 1: known, refused, or left to a check at the call (as max(extent, 1) = extent)."""
+        """Requires extent >= 1: proven, refused with `ShapeError`, or entered as a check of each call (as max(extent, 1) = extent)."""
         if self.facts.less_equal(1, extent):
             return
         if index.constant_value(extent) == 0:
@@ -170,12 +172,12 @@ class Trace:
 
 
 def different(a: Expr, b: Expr, facts: Facts) -> bool:
-    """Whether a and b provably differ, whatever the sizes."""
+    """Whether a and b provably differ for all values of the size variables."""
     return facts.less(a, b) or facts.less(b, a)
 
 
 def current() -> Trace:
-    """The running trace; TraceError outside one."""
+    """Returns the running trace; raises `TraceError` outside of one."""
     trace = running()
     if trace is None:
         raise TraceError(
@@ -188,13 +190,13 @@ def current() -> Trace:
 
 
 def running() -> Trace | None:
-    """The running trace, if any."""
+    """Returns the running trace of this thread, or None."""
     return getattr(_running, "trace", None)
 
 
 @contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
-    """While a trace runs in this thread."""
+    """A context manager in which `trace` is the running trace of this thread."""
     before = running()
     _running.trace = trace
     try:
@@ -204,7 +206,7 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 
 
 def canonical_indices(node: Node) -> Node:
-    """A load or boundary whose index expressions are canonical, after its variables have been replaced."""
+    """Returns a load or boundary operation with its index expressions in canonical form, after variables have been replaced."""
     if isinstance(node, Load):
         places = tuple(index.canonical(e) for e in node.indices)
         return Load(node.array, places, node.checked)
@@ -214,7 +216,7 @@ def canonical_indices(node: Node) -> Node:
 
 
 def load(array: Array, indices: tuple[Expr, ...], checked: bool = False) -> Expr:
-    """An element. Loads of unnamed index moves become loads of what they move, where that keeps the check's meaning."""
+    """Returns the load of an element. A load of an unnamed move becomes a load of the moved array, where the range check keeps its meaning."""
     trace = current()
     site: Site | None = None
     while isinstance(array, Result) and isinstance(array.form, Generate):
@@ -235,7 +237,7 @@ def load(array: Array, indices: tuple[Expr, ...], checked: bool = False) -> Expr
 
 
 def _site_of(array: Array) -> Site:
-    """The user's line that runs, and in it the array, where it is an input."""
+    """Returns the user's current line, with the array's name and type where it is a parameter of the algorithm."""
     site = user_site()
     if isinstance(array, Parameter) and not array.serial:
         return replace(site, array=f"{array.name}: {describe(array.dtype, array.shape)}")
@@ -243,9 +245,9 @@ def _site_of(array: Array) -> Site:
 
 
 def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:
-    """An element that a selection takes only where there is one: if the array moves another's elements and is empty, some other element.
+    """Returns the load of an element that a selection uses only where it exists; of an empty moved array, it may read another element.
 
-    Where looking for that other element may fail, the move is no part of the selection: nothing is read of an empty array.
+    Where the load of that other element could be out of range itself, the move is not inlined: an empty array is never read.
     """
     trace = current()
     element = load(array, indices)
@@ -255,7 +257,7 @@ def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:
         return element
     if element.checked:
         return Load(array, indices, False)
-    places = [  # what is known of an index brought into an empty array is worth nothing
+    places = [  # bounds of an index clamped to an array do not hold for an empty array
         Op("clamp_index", i64, (e, extent)) if _brought_in(e) else e
         for e, extent in zip(element.indices, element.array.shape, strict=True)
     ]
@@ -267,7 +269,7 @@ def _brought_in(e: Expr) -> bool:
 
 
 def _keeps_range(form: Generate, body: Load) -> bool:
-    """Whether the moved array's indices are out of range exactly when these are."""
+    """Whether the indices into the moved array are out of range exactly when the indices of the move are."""
     seen: set[Var] = set()
     variables = {axis.var: axis.extent for axis in form.axes}
     for e, extent in zip(body.indices, body.array.shape, strict=True):

@@ -1,4 +1,4 @@
-"""The element type that a `dtype` argument or an annotation means: raido's own, NumPy's, their names, and Python's number classes."""
+"""The element types denoted by `dtype` arguments and annotations: raido's own, NumPy's, their names, and Python's number classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(
 
 
 def find_dtype(value: Any) -> Any:
-    """The element type, complex ones included, that a value means; None for what means none."""
+    """Returns the element type, possibly complex, that a value denotes; None where it denotes none."""
     if isinstance(value, DType) or any(value is kind for kind in COMPLEX_TYPES.values()):
         return value
     if isinstance(value, str):
@@ -33,7 +33,7 @@ def find_dtype(value: Any) -> Any:
 
 
 def read_dtype(value: Any, what: str = "`dtype`") -> Any:
-    """The element type that a value means; DTypeError names the parameter and what may stand there."""
+    """Returns the element type that a value denotes; raises `DTypeError`, which names the parameter, where it denotes none."""
     found = find_dtype(value)
     if found is None:
         remedy = 'rd.f32, np.float32, "float32" or float'
@@ -42,7 +42,7 @@ def read_dtype(value: Any, what: str = "`dtype`") -> Any:
 
 
 def read_real(value: Any, what: str = "`dtype`") -> DType:
-    """`read_dtype` where complex numbers have no place."""
+    """Returns the real element type that a value denotes; raises `DTypeError` for a complex one or none."""
     found = read_dtype(value, what)
     if not isinstance(found, DType):
         raise DTypeError(complaint(f"{what} is a real element type, not {found}"))

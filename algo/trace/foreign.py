@@ -1,6 +1,6 @@
-"""Arrays of other libraries as NumPy arrays of the same memory: DLPack producers, and what offers `__array__` or a buffer.
+"""Arrays of other libraries as NumPy arrays of the same memory: DLPack producers, and objects with `__array__` or a buffer.
 
-NumPy takes over no bf16 by DLPack. The description of such an array is changed to integers of 16 bits, and NumPy's array viewed as bf16.
+NumPy does not accept bf16 by DLPack. The descriptor of such an array is changed to 16-bit integers, and NumPy's array is viewed as bf16.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _READABLE = (1, 3, 11, 13)  # what the CPU can read
 _UNSIGNED, _BFLOAT = 1, 4  # codes of element types in dlpack.h
 _TYPE_CODE = 20  # bytes into a DLTensor: behind a pointer, the device and the rank
 TENSOR_OFFSETS = {b"dltensor": 0, b"dltensor_versioned": 32}
-"""The place of the tensor in what a capsule holds, in bytes, by the capsule's name."""
+"""The offset of the tensor in a capsule's structure, in bytes, by the capsule's name."""
 
 
 def is_foreign(argument: Any) -> bool:
-    """Whether an object, not a class, says that it can be read as an array."""
+    """Whether an object, not a class, has one of the protocols by which it can be read as an array."""
     offers = ("__dlpack__", "__array__", "__array_interface__")
     return not isinstance(argument, type) and any(hasattr(argument, name) for name in offers)
 
 
 def is_elsewhere(argument: Any) -> bool:
-    """Whether an object is an array with a dtype of NumPy's whose memory, as it says by DLPack, the CPU cannot read."""
+    """Whether an object is an array with a NumPy dtype whose DLPack device is one that the CPU cannot read."""
     if isinstance(argument, (np.ndarray, np.generic)) or not isinstance(getattr(argument, "dtype", None), np.dtype):
         return False
     device = getattr(argument, "__dlpack_device__", None)
@@ -37,7 +37,8 @@ def is_elsewhere(argument: Any) -> bool:
 
 
 def is_buffer(argument: Any) -> bool:
-    """Whether an object shows its memory by Python's buffer protocol, as memoryview and array.array do; bytes are text to most."""
+    """Whether an object supports Python's buffer protocol, as memoryview and array.array do; bytes do not count, as most users mean text by
+    them."""
     if isinstance(argument, bytes):
         return False
     try:
@@ -48,7 +49,7 @@ def is_buffer(argument: Any) -> bool:
 
 
 def read_foreign(argument: Any) -> np.ndarray:
-    """The array in the producer's memory; ArgumentError says why it cannot be read (it is on a GPU, the producer refuses)."""
+    """Returns the array in its producer's memory; raises `ArgumentError` where it is on a GPU or the producer refuses."""
     if not hasattr(argument, "__dlpack__"):
         try:
             return np.asarray(argument)
@@ -66,12 +67,12 @@ def read_foreign(argument: Any) -> np.ndarray:
 
 
 def sharing_error(error: Exception) -> ArgumentError:
-    """The refusal of an array whose producer refuses."""
+    """Returns the `ArgumentError` for an array whose producer refuses to share its memory."""
     return ArgumentError(f"its memory cannot be shared: {_reason(error)}")
 
 
 def capsule_content(capsule: Any) -> tuple[bytes, int]:
-    """The name of a DLPack capsule, and the address of what it holds."""
+    """Returns the name of a DLPack capsule and the address of its contents."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.argtypes, api.PyCapsule_GetName.restype = (ctypes.py_object,), ctypes.c_char_p
     api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
@@ -81,7 +82,7 @@ def capsule_content(capsule: Any) -> tuple[bytes, int]:
 
 
 class _AsIntegers:
-    """The DLPack producer of the memory of an array of bf16, as integers of 16 bits without sign."""
+    """A DLPack producer that exports the memory of a bf16 array as unsigned 16-bit integers."""
 
     def __init__(self, array: Any) -> None:
         self._array = array

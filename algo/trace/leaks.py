@@ -1,4 +1,4 @@
-"""Values that are used outside of the function which they were traced in: of another algorithm, or of the body of a loop, a mapped
+"""The errors for traced values used outside of the function that they were traced in: another algorithm, the body of a loop, a mapped
 function or another function of elements."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PASS = "pass arrays as arguments, and return what another algorithm needs"
 
 
 def refuse_other_trace(found: value.Array) -> None:
-    """TraceError for a value that was made while something else was traced than what runs now."""
+    """Raises `TraceError` for a value that was made in another trace than the running one."""
     assert found.made_in is not None
     own, other = current().algorithm, found.made_in.algorithm
     whose = f"another algorithm, {other}" if other != own else "another algorithm, or of an earlier trace of this one"
@@ -37,9 +37,9 @@ def refuse_other_trace(found: value.Array) -> None:
 
 
 def refuse_leaks(outputs: Sequence[Array], own: Sequence[Parameter], again: Callable[[], Sequence[Array]]) -> None:
-    """TraceError where results depend on what was kept outside of the function that it belongs to.
+    """Raises `TraceError` where results depend on a value that was kept outside of the function that made it.
 
-    `own` are the algorithm's parameters; `again` traces once more, to find out in which lines that happened.
+    `own` are the algorithm's parameters; `again` traces the algorithm once more, to locate the lines of the leak.
     """
     trace = current()
     nodes = topological(*outputs)
@@ -64,8 +64,8 @@ def refuse_leaks(outputs: Sequence[Array], own: Sequence[Parameter], again: Call
 
 
 def _is_loose(nodes: Sequence[Node], parameters: Sequence[Parameter]) -> Iterator[bool]:
-    """Whether each of some nodes depends on variables of functions, or states of loops (`parameters` are all), outside of these."""
-    needed: dict[Node, set[Node]] = {}  # the states of loops that each node needs from outside
+    """Yields, for each node, whether it depends on variables of functions or on states of loops (`parameters`) outside of these."""
+    needed: dict[Node, set[Node]] = {}  # the loop states that are free in each node
     for node in topological(*nodes) if parameters else ():
         found = {node} if node in parameters else set().union(*(needed[child] for child in children(node)))
         needed[node] = found - set(node.state) if isinstance(node, (ArrayLoop, ArrayWhile)) else found
@@ -74,7 +74,7 @@ def _is_loose(nodes: Sequence[Node], parameters: Sequence[Parameter]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """The line that first made a value, the level of the function (`Trace.level`) that it is in, and the value's type."""
+    """The line that first made a value, the level (`Trace.level`) of the function that it is in, and the value's type."""
 
     line: Site
     level: int
@@ -89,7 +89,7 @@ class _Leak:
 
 
 def _find_leak(again: Callable[[], Sequence[Array]], trace: Trace) -> _Leak | None:
-    """The first value of a function that another one, around it, uses; None where another trace than this one does otherwise."""
+    """Returns the first value of a function that an enclosing function uses; None where the repeated trace shows none."""
     made: dict[Any, _Made] = {}
 
     def note(found: value.Array, given: bool = False) -> None:
@@ -118,7 +118,7 @@ def _find_leak(again: Callable[[], Sequence[Array]], trace: Trace) -> _Leak | No
 
 
 def _operands(user: Any, made: Mapping[Any, _Made]) -> Iterator[Any]:
-    """The nearest nodes below one that were values."""
+    """Yields the nearest recorded values below a node."""
     waiting, seen = [*children(user)], set[Any]()
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""Functions of libraries over NumPy, such as SciPy, that meet a traced value: their names in messages, and what to write instead."""
+"""Functions of libraries over NumPy, such as SciPy, that receive a traced value: their names in messages, and their replacements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from raido.algo.trace.locations import complaint, is_passed, library_module, pub
 from raido.algo.trace.remedies import rd_form, remedy_in
 from raido.algo.trace.value import Array
 
-_DEEP = 50  # calls of one function of the user's: no nesting that is meant
+_DEEP = 50  # nested calls of one user function: more are taken for endless recursion
 _OUTSIDE = "the call outside of the algorithm, of an argument or a result"
 _WINDOWS = 'rd.stencil(lambda p: …, a, boundary="symmetric")'
 _OF_SCIPY = {
@@ -32,13 +32,13 @@ _OF_SCIPY = {
 
 
 def library_complaint() -> str | None:
-    """The error message where a function of a library over NumPy, in the user's line, asks for NumPy's array; None where there is none."""
+    """Returns the error message where a library function in the user's line converts a traced value to a NumPy array; None where none does."""
     module = library_module()
     return None if module is None else _complaint(module, _name_in(user_site().text, module))
 
 
 def foreign_ufunc_complaint(ufunc: Any) -> str | None:
-    """The error message for a universal function that is not NumPy's own; None for NumPy's."""
+    """Returns the error message for a universal function that is not NumPy's own; None for NumPy's."""
     name = ufunc.__name__
     if getattr(np, name, None) is ufunc or name not in dir(sys.modules.get("scipy.special")):
         return None
@@ -46,7 +46,7 @@ def foreign_ufunc_complaint(ufunc: Any) -> str | None:
 
 
 def failure_of_library(error: Exception) -> TraceError | None:
-    """The error to raise in place of one that arose in a library over NumPy, which was given a traced value; None for other errors."""
+    """Returns the replacement for an error that a library over NumPy raised on a traced value; None for other errors."""
     steps, link = [], error.__traceback__
     while link is not None:
         steps.append(link)
@@ -61,9 +61,8 @@ def failure_of_library(error: Exception) -> TraceError | None:
 
 
 def failure_of_python(error: Exception) -> TraceError | None:
-    """The error to raise in place of one by which Python, or NumPy's own code, refused a traced value, or by which a function called
-    itself without end; None for other errors.
-    """
+    """Returns the replacement for an error by which Python, or NumPy's own code, refused a traced value, or for an endless recursion of a
+    user's function; None for other errors."""
     steps, link = [], error.__traceback__
     while link is not None:
         steps.append(link)
@@ -119,6 +118,6 @@ def _remedy(module: str, name: str | None) -> str:
 
 
 def _name_in(line: str, module: str) -> str | None:
-    """The first function in a line of code that the module has."""
+    """Returns the first function of the module that a line of code calls; None where it calls none."""
     known = dir(sys.modules.get(module))
     return next((name for name in re.findall(r"([A-Za-z_0-9]+)\(", line) if name in known), None)

@@ -1,4 +1,4 @@
-"""The current source location in the user's code: the innermost frame outside raido. Errors and fault sites quote it."""
+"""The current source location in the user's code: the innermost frame outside of raido, quoted by errors and fault sites."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from raido.algo.errors import ShapeError, TraceError, explain
 from raido.algo.graph.limits import LARGEST_SIZE
 from raido.algo.graph.program import Site
 
-# the folders of raido, and of NumPy, whose functions call methods of what they are given
+# the folders of raido, and of NumPy, whose functions call methods of their arguments
 _INTERNAL = [
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
     os.path.dirname(np.__file__) + os.sep,
@@ -25,21 +25,21 @@ _INTERNAL = [
 
 _LIBRARIES = frozenset(
     ("pandas", "scipy", "skimage", "sklearn")
-)  # whose functions call methods of what they are given, too
+)  # libraries whose functions call methods of their arguments, too
 
 
-_CACHE = opmap.get("CACHE", 0)  # of an instruction, behind it: from Python 3.11 on
+_CACHE = opmap.get("CACHE", 0)  # the opcode of inline caches behind instructions, from Python 3.11 on
 
 
 def mark_internal(file: str) -> None:
-    """Frames of files in the folder of `file` are raido's own from now on."""
+    """Registers the folder of `file` as raido's own: its frames are skipped from now on."""
     folder = os.path.dirname(os.path.abspath(file)) + os.sep
     if folder not in _INTERNAL:
         _INTERNAL.append(folder)
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is neither raido's nor NumPy's, nor of a library over NumPy."""
+    """Returns the innermost frame of the user's: not raido's, NumPy's or that of a library over NumPy."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_passed(frame):
         frame = frame.f_back
@@ -47,7 +47,7 @@ def user_frame() -> FrameType | None:
 
 
 def library_module() -> str | None:
-    """The public module of a library over NumPy whose function the user's line calls, such as "scipy.special"; None where it calls none."""
+    """Returns the public module, such as "scipy.special", of the library over NumPy that the user's line calls; None where it calls none."""
     found, frame = None, sys._getframe(1)
     while frame is not None and is_passed(frame):
         found = public_module(frame) or found
@@ -56,18 +56,18 @@ def library_module() -> str | None:
 
 
 def public_module(frame: FrameType) -> str | None:
-    """The public module, such as "scipy.special", that a frame of a library over NumPy belongs to; None for other frames."""
+    """Returns the public module, such as "scipy.special", of a frame of a library over NumPy; None for other frames."""
     home = _module(frame).split(".")[:2]
     return ".".join(home) if _is_of_library(frame) and not home[-1].startswith("_") else None
 
 
 def is_passed(frame: FrameType) -> bool:
-    """Whether a frame is raido's, NumPy's, or of a library over NumPy: none of the user's."""
+    """Whether a frame is skipped: it is raido's, NumPy's or that of a library over NumPy."""
     return is_internal(frame.f_code.co_filename) or _is_of_library(frame)
 
 
 def is_internal(file: str) -> bool:
-    """Whether code of a file is raido's or NumPy's."""
+    """Whether a file is raido's or NumPy's."""
     return any(file.startswith(folder) for folder in _INTERNAL)
 
 
@@ -80,7 +80,7 @@ def _is_of_library(frame: FrameType) -> bool:
 
 
 def is_dropped(frame: FrameType | None) -> bool:
-    """Whether the result of the call that a frame makes is no one's: the call is a statement of its own."""
+    """Whether the result of a frame's current call is discarded: the call is a statement of its own."""
     if frame is None or frame.f_lasti < 0:
         return False
     code = frame.f_code.co_code
@@ -89,7 +89,7 @@ def is_dropped(frame: FrameType | None) -> bool:
 
 
 def user_site() -> Site:
-    """File, line and text of the user's code that is running."""
+    """Returns file, line and text of the user's code that is running."""
     frame = user_frame()
     if frame is None:
         return Site("<unknown>", 0, "")
@@ -97,26 +97,26 @@ def user_site() -> Site:
 
 
 def site_in(frame: FrameType, line: int) -> Site:
-    """A line of the code that a frame runs."""
+    """Returns the site of a line in the code of a frame."""
     file = frame.f_code.co_filename
     return Site(_readable(file), line, _readable(linecache.getline(file, line, frame.f_globals).strip()))
 
 
-_warned: dict[Any, Any] = {}  # lines that were warned of, as Python's own registries hold them
+_warned: dict[Any, Any] = {}  # lines with a warning, in the form of Python's warning registries
 
 
 def warn_at(site: Site, text: str, category: type[Warning]) -> None:
-    """Warns the user at a line of theirs, of the same text once."""
+    """Warns the user at one of their lines, once for each text."""
     warnings.warn_explicit(text, category, site.file, site.line, registry=_warned)
 
 
 def _readable(text: str) -> str:
-    """The text with escapes for what is no text: names of files may hold any bytes (PEP 383), and messages and JSON may not."""
+    """Returns the text with escapes for undecodable bytes, which file names may contain (PEP 383), and messages and JSON may not."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 def plain_int(value: Any, what: str) -> int:
-    """An int that must be known while tracing; TraceError says what it is for."""
+    """Returns an int that must be known while tracing; raises `TraceError`, which names its purpose `what`, for other values."""
     try:
         return operator.index(value)
     except TypeError as error:
@@ -129,7 +129,7 @@ def plain_int(value: Any, what: str) -> int:
 
 
 def plain_size(value: Any, what: str) -> int:
-    """A plain int that counts elements; ShapeError where no array has as many."""
+    """Returns a plain int that counts elements; raises `ShapeError` where it exceeds every array."""
     number = plain_int(value, what)
     if abs(number) > LARGEST_SIZE:
         raise ShapeError(complaint(f"{what} of {number} is larger than any array can be"))
@@ -137,6 +137,7 @@ def plain_size(value: Any, what: str) -> int:
 
 
 def complaint(headline: str, *, why: str | None = None, remedy: str | None = None, site: Site | None = None) -> str:
-    """The text of an error met while tracing: what, the user's line (the one that runs unless said), why, and what to write instead."""
+    """Returns the text of an error met while tracing: the headline, the user's line (by default the current one), the reason and the
+    remedy."""
     labelled: dict[str, Any] = {"algorithm": str(site or user_site()), "why": why, "try": remedy}
     return explain(headline, **labelled)

@@ -1,4 +1,5 @@
-"""NumPy's methods of arrays that are functions of the same name: `a.cumsum(axis=1)` is `rd.cumsum(a, axis=1)`; of complex arrays, too."""
+"""NumPy's array methods that forward to the function of the same name: `a.cumsum(axis=1)` is `rd.cumsum(a, axis=1)`; for complex arrays
+too."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Methods(NearAttributes):
-    """NumPy's methods of `rd.Array` that move, choose and sum up elements."""
+    """NumPy's methods of `rd.Array` that move, select and reduce elements."""
 
     __slots__ = ()
     _spoken = "a"
@@ -50,7 +51,7 @@ class Methods(NearAttributes):
         return rd_function("dot")(self, b, out=out)
 
     def flatten(self, order: str = "C") -> Array:
-        """One dimension: row-major, or column-major for `order="F"`."""
+        """Returns the elements in one dimension: row-major, or column-major for `order="F"`."""
         return rd_function("ravel")(self, order)
 
     def nonzero(self) -> tuple[Array, ...]:
@@ -97,7 +98,7 @@ class Methods(NearAttributes):
 
     @property
     def mT(self) -> Array:
-        """The last two axes exchanged."""
+        """The array with its last two axes exchanged."""
         return rd_function("matrix_transpose")(self)
 
     def compress(self, condition: Any, axis: Axis = None, out: None = None) -> Array:
@@ -105,7 +106,7 @@ class Methods(NearAttributes):
         return rd_function("compress")(condition, self, axis, out=out)
 
     def copy(self, order: str = "C") -> Array:
-        """This array: arrays do not change."""
+        """Returns this array itself: arrays are immutable."""
         return rd_function("copy")(self)
 
     def _meant(self, name: str) -> str | None:

@@ -1,7 +1,7 @@
-"""NumPy's functions called on traced values: `np.cumsum(x)` is `rd.cumsum(x)` where raido has that name with NumPy's meaning.
+"""NumPy functions called on traced values: `np.cumsum(x)` is `rd.cumsum(x)` where raido has a function of that name and meaning.
 
-Others are answered with a remedy that exists. So are universal functions of traced values alone, such as `np.sin(x)`; beside an array or a
-number of NumPy's or Python's, where NumPy is asked first, they are raido's.
+Other functions raise an error with a remedy. So do universal functions of traced values alone, such as `np.sin(x)`; where an operand is a
+NumPy array or a number, NumPy is asked first, and the call is forwarded to raido's function.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from raido.algo.trace.remedies import method_remedies, numpy_name, rd_function, 
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """raido's function for a universal one of NumPy's of traced and other values; TraceError where there is none."""
+    """Calls raido's counterpart of a NumPy universal function on traced and other values; raises `TraceError` where there is none."""
     from raido.algo.trace.libraries import foreign_ufunc_complaint
 
     name = ufunc.__name__
@@ -35,7 +35,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping[
 
 
 def call_function(function: Any, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """raido's function of the name of one of NumPy's; TraceError where there is none of that meaning, or it takes other arguments."""
+    """Calls raido's counterpart of a NumPy function; raises `TraceError` where there is none, or it takes other arguments."""
     name = numpy_name(function)
     own = _AS_NUMPY.get(name) or rd_function(name)
     if own is not None:
@@ -78,4 +78,4 @@ def _repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     return repeat(a, repeats, axis)
 
 
-_AS_NUMPY = {"bincount": _bincount, "repeat": _repeat, "where": _where}  # which raido calls in another way
+_AS_NUMPY = {"bincount": _bincount, "repeat": _repeat, "where": _where}  # functions whose parameters differ in raido

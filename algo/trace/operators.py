@@ -1,4 +1,4 @@
-"""Python's operators on traced values: each is the NumPy function of the same meaning, applied to every element."""
+"""Python's operators on traced values: each applies the NumPy function of the same meaning to every element."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 def _apply(name: str, other: Any, *operands: Any) -> Any:
-    """The function of that name; `NotImplemented` where `other` cannot be an operand, so that Python asks it next."""
+    """Applies the universal function `name`; returns `NotImplemented` where `other` is no operand, so that Python tries its method next."""
     from raido.algo.language import ufuncs
 
     return ufuncs.OPERATOR_OF_UFUNC[name](*operands) if ufuncs.is_operand(other) else NotImplemented
 
 
 class Operators:
-    """NumPy's operators of `rd.Array`."""
+    """The arithmetic, comparison and bit operators of `rd.Array`, as in NumPy."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""The line of the user's code in which the element type of a value arose, for messages about types that change."""
+"""The user's line in which the element type of a value arose, for messages about types that change."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from raido.algo.trace.value import COUNTER, Array
 
 
 def type_origin(compute: Callable[[], Any]) -> Site | None:
-    """The line in which the type of the value that `compute` gives arose; it is computed once more, with lines noted.
+    """Returns the line in which the type of the result of `compute` arose, by running it again with lines recorded; None where it is
+    unknown.
 
-    From the value, the way leads back over operands of its type as far as the code that runs in `compute` made them.
+    The search goes from the result back through operands of the same type, as far as `compute` made them.
     """
     trace = current()
     lines: dict[Any, Site] = {}
@@ -47,7 +48,7 @@ def _first(node: Any, dtype: Any, lines: Mapping[Any, Site], seen: set[Any]) -> 
 
 
 def _operands(node: Any) -> tuple[Any, ...]:
-    """The operands that may have given a value its type: no conditions and no indices."""
+    """Returns the operands that may have determined a value's type: neither conditions nor indices."""
     if isinstance(node, Op):
         return node.args[1:] if node.name == "select" else node.args
     if isinstance(node, Load):

@@ -1,5 +1,6 @@
-"""Algorithms in `pickle`: by reference where a module holds the algorithm under its name, else by the function itself, which
-`cloudpickle` takes whole. Programs that were traced, and what was compiled, are no part of it: the cache on disk has them.
+"""Pickling of algorithms: by reference where a module holds the algorithm under its name, else by its function, which `cloudpickle` copies.
+
+Traced programs and compiled code are not pickled: the cache on disk holds them.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from raido.algo.errors import explain
 if TYPE_CHECKING:
     from raido.algo.trace.algorithm import Algorithm
 
-_SUFFIX = ".function"  # where a module's algorithm has its function
+_SUFFIX = ".function"  # the attribute of an algorithm that holds its function
 
 
 def reduced(algorithm: Algorithm) -> tuple[Any, ...]:
-    """The value of `Algorithm.__reduce__`; PicklingError for a function that plain `pickle` cannot find by its name."""
+    """Returns the value of `Algorithm.__reduce__`; raises `PicklingError` for a function that plain `pickle` cannot find by its name."""
     function = algorithm.function
     held = _held(function, getattr(function, "__qualname__", ""))
     if getattr(held, "function", None) is function and held is not function:
-        function.__qualname__ += _SUFFIX  # under its own name the module has the algorithm, and there the function
+        function.__qualname__ += _SUFFIX  # the function's own name in the module is the algorithm's
     elif held is not function and not _pickler_takes_functions():
         labelled = {
             "why": "pickle finds a function by its name in a module, and no module holds this one",
@@ -47,7 +48,7 @@ def restored(
     contract: bool,
     fixed: Mapping[str, Any],
 ) -> Algorithm:
-    """The algorithm that a module holds, where it is that; else one of its own."""
+    """Returns the algorithm that a module holds for the function; where there is none, a new one."""
     name = getattr(function, "__qualname__", "")
     held = _held(function, name.removesuffix(_SUFFIX)) if name.endswith(_SUFFIX) and not fixed else None
     if isinstance(held, kind) and held.function is function and not held.fixed:
@@ -56,7 +57,7 @@ def restored(
 
 
 def _held(function: Callable[..., Any], name: str) -> Any:
-    """The object that the function's module holds under a qualified name, or None."""
+    """Returns the object that the function's module holds under a qualified name; None where there is none."""
     found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -64,8 +65,7 @@ def _held(function: Callable[..., Any], name: str) -> Any:
 
 
 def _pickler_takes_functions() -> bool:
-    """Whether a pickler other than Python's own is at work: cloudpickle's and its like are classes derived from it, and take
-    functions whole."""
+    """Whether the pickler at work can pickle functions by value: cloudpickle's and similar ones are subclasses of Python's."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "raido":
         frame = frame.f_back

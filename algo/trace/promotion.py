@@ -1,9 +1,9 @@
-"""How element types meet: NumPy 2's promotion with the contract's exceptions, and how literals take a type.
+"""Type promotion: NumPy 2's rules with the exceptions of the contract, and the types that literals take.
 
-Operands are traced values and Python literals (bool, int, float). Literals, and values that are `LITERAL`, bend to any operand's
-type of their kind or above; `COUNTER`s (sizes, counters, indices) and `WEAK` values bend to floats only. NumPy scalars are not
-literals: they come in as constants of their type. u64 with a signed integer has no common type. bf16 gives way to wider floats, makes f32
-with f16, and takes in integers and bool_, as in JAX.
+Operands are traced values and Python literals (bool, int, float). Literals, and values that are `LITERAL`, take any operand's type of their
+kind or a higher one; `COUNTER` values (sizes, counters, indices) and `WEAK` values take only float types. NumPy scalars are not literals:
+they are constants of their type. u64 and a signed integer have no common type. As in JAX, bf16 gives way to wider floats, makes f32 with
+f16, and absorbs integers and bool_.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ORDER = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
 def lift(value: Any) -> Array:
-    """A traced value for anything that may stand in an expression; literals become `LITERAL` values of bool_, i64 or f64."""
+    """Returns the traced value of anything that may stand in an expression; literals become `LITERAL` values of bool_, i64 or f64."""
     if isinstance(value, Array):
         if value.made_in is not None and value.made_in is not running():
             from raido.algo.trace.leaks import refuse_other_trace  # only in trouble
@@ -91,7 +91,7 @@ def _dtype_of(value: Any) -> DType:
 
 
 def constant(value: np.ndarray) -> Array:
-    """A NumPy array as a constant of the graph, copied."""
+    """Returns a NumPy array, copied, as a constant of the graph."""
     dtype = _dtype_of(value)
     if value.ndim == 0:
         return Array(const(dtype, value[()]), STRONG)
@@ -100,7 +100,7 @@ def constant(value: np.ndarray) -> Array:
 
 
 def common_type(values: Sequence[Array]) -> tuple[DType, int]:
-    """The type that operands take together, and how weak it still is."""
+    """Returns the common type of operands, and its weakness."""
     strong = [value.dtype for value in values if value.weak == STRONG]
     dtype = promote(strong) if strong else None
     for value in values:
@@ -114,28 +114,28 @@ def common_type(values: Sequence[Array]) -> tuple[DType, int]:
 
 
 def _joined_weakness(values: Sequence[Array], dtype: DType) -> int:
-    """How weak a value of weak operands is. Whatever is no i64 is no index any more."""
+    """Returns the weakness of a value computed from weak operands; only an i64 can still be a `COUNTER`."""
     kinds = {v.weak for v in values}
     return LITERAL if kinds == {LITERAL} else COUNTER if WEAK not in kinds and dtype is i64 else WEAK
 
 
 def is_above(a: DType, b: DType) -> bool:
-    """Whether a type is of a higher kind than another: bool_, integers, floats."""
+    """Whether the kind of a type is higher than another's, in the order bool_, integers, floats."""
     return _ORDER[a.kind] > _ORDER[b.kind]
 
 
 def takes(value: Array, dtype: DType) -> bool:
-    """Whether a value may stand where that type is due: it has the type, or is weak and of no higher kind."""
+    """Whether a value may be used as that type: it has the type, or is weak and of no higher kind."""
     return value.dtype is dtype or (value.weak != STRONG and not is_above(value.dtype, dtype))
 
 
 def named(value: Array) -> str:
-    """The description of a value in messages about its type."""
+    """Returns the description of a value in messages about its type."""
     return "a float literal" if value.weak == LITERAL and value.dtype is f64 else str(value.dtype)
 
 
 def promote(types: Sequence[DType]) -> DType:
-    """The common type of strong types, whatever their order; DTypeError for u64 with a signed integer."""
+    """Returns the common type of strong types, independent of their order; raises `DTypeError` for u64 with a signed integer."""
     others = [dtype for dtype in types if dtype is not bf16]
     if not others:
         return bf16
@@ -146,7 +146,7 @@ def promote(types: Sequence[DType]) -> DType:
 
 
 def _promote_two(a: DType, b: DType) -> DType:
-    """NumPy's common type of two."""
+    """Returns NumPy's common type of two types."""
     if a is b:
         return a
     if {a.kind, b.kind} == {"i", "u"} and max(a.bits * (a.kind == "u"), b.bits * (b.kind == "u")) == 64:
@@ -162,7 +162,7 @@ def _promote_two(a: DType, b: DType) -> DType:
 
 
 def check_fits(value: Array, dtype: DType) -> None:
-    """DTypeError when an integer literal does not fit the type it takes."""
+    """Raises `DTypeError` where an integer literal does not fit the type that it takes."""
     node = value.node
     if value.weak != LITERAL or not hasattr(node, "bits") or not dtype.is_integer or not value.dtype.is_integer:
         return
@@ -178,18 +178,18 @@ def check_fits(value: Array, dtype: DType) -> None:
 
 
 def float_type(values: Sequence[Array]) -> tuple[DType, int]:
-    """The type in which NumPy computes a float function of operands: the widest of those for each; and how weak it still is."""
+    """Returns the type in which NumPy computes a float function of operands, the widest of their float types, and its weakness."""
     dtype, weak = common_type(values)
     strong = [v.dtype for v in values if v.weak == STRONG]
     if dtype.is_float or not strong:
         return float_type_for(dtype, weak), weak
-    if dtype is not promote(strong):  # widened to i64 by a counter, or by a literal beside bool_
+    if dtype is not promote(strong):  # dtype was widened to i64 by a counter, or by a literal beside bool_
         return f64, weak
     return max((float_type_for(own, STRONG) for own in strong), key=lambda own: own.bits), weak
 
 
 def float_type_for(dtype: DType, weak: int) -> DType:
-    """The float type in which NumPy computes a math function of a value of that type."""
+    """Returns the float type in which NumPy computes a mathematical function of a value of that type."""
     if dtype.is_float:
         return dtype
     if weak != STRONG:

@@ -1,4 +1,4 @@
-"""Functions of the language as users have them: borders, which know the public name; and the error for a name that there is not."""
+"""Public functions of the language: they carry their public name and shorten tracebacks; also the error for a missing name of a module."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from raido.algo.trace.remedies import meant_by, near_names
 from raido.algo.trace.tracebacks import border
 
 _OF_PACKAGES = ("__file__", "__loader__", "__package__", "__path__", "__spec__")
-_LISTED = 40  # names, at most, that an error lists where none of them is near: those of rd.fft, rd.linalg and rd.random
+_LISTED = 40  # names, at most, that an error lists if none is similar: all of rd.fft, rd.linalg and rd.random
 
 
 def published(module: str, name: str, value: Any) -> Any:
-    """The function as the public one of that name in a module; what is no function stays as it is."""
+    """Returns a function as the public one of that name in a module; other objects are returned unchanged."""
     if not inspect.isfunction(value):
         return value
     public = border(value)
@@ -25,9 +25,9 @@ def published(module: str, name: str, value: Any) -> Any:
 
 
 def publish(namespace: dict[str, Any]) -> None:
-    """Makes the functions in the `__all__` of a module public ones, and the only ones that `dir` lists.
+    """Makes the functions in the `__all__` of a module public, and the only names that `dir` lists.
 
-    The module answers a name that it does not have with those near to it.
+    A missing name of the module raises an error that lists similar ones.
     """
     module, names = namespace["__name__"], namespace["__all__"]
     for name in names:
@@ -38,10 +38,10 @@ def publish(namespace: dict[str, Any]) -> None:
 
 
 def publish_package(function: Any, namespace: dict[str, Any]) -> None:
-    """Makes the public function of a package's name, `rd.targets`, stand for the package, `raido.targets`, too.
+    """Makes the public function of a package's name, such as `rd.targets`, stand for the package `raido.targets` too.
 
-    Importing a module of the package binds the package's name in `raido`; so that both are one thing, whichever comes first, Python's
-    table of modules has the function, with what imports need of a package. `help` shows the function.
+    Importing a module of the package binds the package's name in `raido`. For both to be one object in either order of imports, the
+    function itself is entered in `sys.modules`, with the attributes that imports need of a package. `help` shows the function.
     """
     home = namespace["__name__"]
     public: Any = published(home.rpartition(".")[0], home.rpartition(".")[2], function)
@@ -52,7 +52,7 @@ def publish_package(function: Any, namespace: dict[str, Any]) -> None:
 
 
 def refuse_name(module: str, name: str, names: Sequence[str]) -> NoReturn:
-    """AttributeError for a name that a module does not have, with those near to it."""
+    """Raises `UnknownAttribute`, an AttributeError, for a missing name of a module, with similar names."""
     meant = None if name.startswith("_") else meant_by(name)
     near = [] if name.startswith("_") or meant else near_names(name, names)
     prefix = module.replace("raido", "rd", 1)

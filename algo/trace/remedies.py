@@ -1,4 +1,4 @@
-"""Remedies that exist: the `rd` function that does what a function of NumPy or of `math` does, or those with names near to it."""
+"""Remedies for error messages: the `rd` form of a function of NumPy or of `math`, or `rd` names of similar spelling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from raido.algo.trace.dtype_reading import find_dtype
 
-# NumPy's and Python's names of what raido calls otherwise
+# names in NumPy and Python that differ in raido
 _OTHER_NAMES = {
     "dist": "hypot",
     "fsum": "sum",
@@ -44,7 +44,7 @@ _POOLING = "a.reshape(h // 2, 2, w // 2, 2).{}(axis=(1, 3))"
 _DERIVATIVES = "no derivatives: they are written out, or approximated by (f(x + h) - f(x - h)) / (2 * h)"
 _VALUES = "what an algorithm returns, (result, value) say: values are known when it runs"
 _ROUNDING = frozenset(("ceil", "floor", "trunc", "fix", "rint", "round", "around", "int"))
-_ELSEWHERE = {  # names of NumPy, JAX and Halide that raido has no like of
+_ELSEWHERE = {  # names of NumPy, JAX and Halide without a counterpart in raido
     "Func": "rd.algorithm",
     "Tensor": "rd.Array",
     "cat": "rd.concatenate",
@@ -145,7 +145,7 @@ _OTHER_MEANING = frozenset(("choose", "partition", "load", "record", "filter"))
 
 
 def rd_form(dotted: str) -> str | None:
-    """`rd.` and that name, or raido's own name for the same, where there is such a function with that meaning."""
+    """Returns the `rd` function of that name and of NumPy's meaning, or raido's other name for it; None where there is none."""
     if dotted in _OTHER_MEANING or dotted in _WITHOUT_FUNCTION:
         return _WITHOUT_FUNCTION.get(dotted)
     for name in (dotted, _OTHER_NAMES.get(dotted, dotted)):
@@ -155,7 +155,7 @@ def rd_form(dotted: str) -> str | None:
 
 
 def rd_function(dotted: str) -> Any:
-    """The `rd` function of that name; None if there is none, or it means something other than NumPy's."""
+    """Returns the `rd` function of that name; None where there is none, or it differs from NumPy's in meaning."""
     found: Any = None if dotted in _OTHER_MEANING else sys.modules.get("raido")  # the layer above, which has all names
     for part in dotted.split("."):
         found = getattr(found, part, None)
@@ -163,15 +163,15 @@ def rd_function(dotted: str) -> Any:
 
 
 def near_names(name: str, among: Iterable[str] | None = None) -> list[str]:
-    """Names that are spelled nearly like one, best first; public names of raido's, if no others are given."""
-    import difflib  # only in trouble: it is not needed to import raido
+    """Returns at most three names of similar spelling, the best first; by default from raido's public names."""
+    import difflib  # imported for errors only
 
     names = getattr(sys.modules.get("raido"), "__all__", []) if among is None else list(among)
     return difflib.get_close_matches(name, names, n=3, cutoff=0.7)
 
 
 def meant_by(name: str) -> str | None:
-    """raido's spelling of a name from another language, or of NumPy's name of a number or dtype; None if unknown."""
+    """Returns raido's form of a name from another language, or of NumPy's name of a number or dtype; None where it is unknown."""
     if name in _ELSEWHERE or name in _WITHOUT_FUNCTION:
         return _ELSEWHERE.get(name) or _WITHOUT_FUNCTION[name]
     for home in ("fft", "linalg", "random"):
@@ -185,7 +185,7 @@ def meant_by(name: str) -> str | None:
 
 
 def rd_remedy(dotted: str) -> str | None:
-    """The replacement for NumPy's function of that name: its `rd` form, else names of similar spelling, else None."""
+    """Returns the replacement of a NumPy function: its `rd` form, else names of similar spelling, else None."""
     form = rd_form(dotted) or _ELSEWHERE.get(dotted.split(".")[-1])
     if form is not None or dotted in _OTHER_MEANING:
         return form
@@ -197,14 +197,14 @@ def rd_remedy(dotted: str) -> str | None:
 
 
 def size_remedy(name: str) -> str | None:
-    """The replacement for a function of that name where its argument is computed of sizes; None where it is that of any other value."""
+    """Returns the replacement of a function applied to sizes; None where it is the same as for other values."""
     if name in _ROUNDING:
         return ROUNDED_SIZE
     return "a.size, or math.prod(a.shape)" if name == "prod" else None
 
 
 def method_remedies(operator: str) -> dict[str, str]:
-    """The replacement for each method of a universal function, such as `np.add.accumulate`, with the operator of that name."""
+    """Returns the replacement of each method of a universal function, such as `np.add.accumulate`, for the operator of that name."""
     op = rd_form(operator) or "op"
     remedies = {method: form.format(op=op) for method, form in _OF_METHOD.items()}
     if operator in _CHANGES:
@@ -213,20 +213,20 @@ def method_remedies(operator: str) -> dict[str, str]:
 
 
 def numpy_name(function: Any) -> str:
-    """The name of a function under `np`: "linalg.norm"."""
+    """Returns the name of a function under `np`, such as "linalg.norm"."""
     home = str(getattr(function, "__module__", "")).removeprefix("numpy").removeprefix(".")
     name = str(function.__name__)
     return name if not home or home.startswith("_") or home in ("core", "lib", "ma") else f"{home}.{name}"
 
 
 def _is_function(found: re.Match[str]) -> bool:
-    """Whether a name behind that of a module is a function's."""
+    """Whether the attribute of a module that a match found is a function."""
     home = sys.modules.get({"np": "numpy"}.get(found.group(1), found.group(1)))
     return callable(getattr(home, found.group(2), None))
 
 
 def remedy_in(line: str, *modules: str) -> tuple[str, str] | None:
-    """The call of a function of some modules in a line of code, and what to write instead of it; None where there is none."""
+    """Returns the first call in a line of a function of the given modules, and its replacement; None where there is none."""
     found = re.search(rf"\b({'|'.join(modules)})\.([a-z_0-9.]+)\(", line)
     if found is None:  # a function that is passed on: `rd.map(math.sin, a)`
         found = next(

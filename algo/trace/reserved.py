@@ -1,7 +1,7 @@
-"""Names that static parameters may not have: those of the options that stand beside them in a call.
+"""Names that static parameters cannot have: those of the options in the same calls.
 
-`f(x, radius=2, out=a)` and `f.compile(radius=2, sizes=…)` pass static parameters and options by the same keywords, so an option would take
-what was meant for a parameter of its name. The names are read from the signatures of the methods themselves.
+`f(x, radius=2, out=a)` and `f.compile(radius=2, sizes=…)` pass static parameters and options by the same keywords, so an option would
+capture the value of a parameter of its name. The names are read from the signatures of the methods themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from raido.algo.trace.locations import is_internal
 
 @functools.cache
 def option_names(cls: type) -> dict[str, str]:
-    """The parameters of those methods of a class that also take static parameters, as `**static`, and the first method that has each."""
+    """Returns the options of the methods of a class that also take static parameters as `**static`, each with the first method that has it."""
     names: dict[str, str] = {}
     for method, function in inspect.getmembers(cls, inspect.isfunction):
         parameters = inspect.signature(function).parameters.values()
@@ -31,7 +31,7 @@ def option_names(cls: type) -> dict[str, str]:
 
 
 def refuse_reserved_names(function: Callable[..., Any], cls: type) -> None:
-    """TraceError where a keyword-only parameter of a function has the name of an option of the algorithms of a class."""
+    """Raises `TraceError` where a keyword-only parameter of a function has the name of an option of the class's methods."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # refused with the rest of the signature, when that is read
@@ -62,7 +62,7 @@ OPTIONS_OF_CALLS = frozenset(_OWNERS)
 
 
 def _site(function: Callable[..., Any], name: str) -> Site:
-    """The line in which a parameter stands, or the first of the function."""
+    """Returns the line that declares a parameter, or the first line of the function."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return Site("<unknown>", 0, "")
@@ -73,6 +73,6 @@ def _site(function: Callable[..., Any], name: str) -> Site:
 
 
 def _head(code: Any) -> range:
-    """The lines of a function up to the first of its body."""
+    """Returns the line numbers of a function from its first line to the first line of its body."""
     body = [line for _, _, line in code.co_lines() if line is not None and line > code.co_firstlineno]
     return range(code.co_firstlineno, min(body, default=code.co_firstlineno) + 1)

@@ -1,7 +1,7 @@
-"""Building scalar expressions: operands are converted to a common type, and one `Op` is made.
+"""Construction of scalar expressions: operands are converted to a common type, and one `Op` is made.
 
-Values here have rank 0. Arithmetic of counters and sizes goes through `raido.algo.graph.index`, so that indices are canonical; what can
-fault (integer division, integer power) has its line noted.
+The values have rank 0. Arithmetic of counters and sizes uses `raido.algo.graph.index`, which keeps indices canonical; operations that may
+fault (integer division, integer power) have the user's line recorded.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _INDEX: dict[str, Callable[..., Expr]] = {
 }
 LARGE = (
     1 << 32
-)  # of the factors of counters and sizes, all together: they are fewer than 2**31 wherever such a factor stands
+)  # bound on the product of factors of counters and sizes, which are below 2**31 wherever such a factor occurs
 
 
 def cast(value: Array, dtype: DType) -> Expr:
-    """The expression converted to a type; literals exactly."""
+    """Returns the expression converted to a type; literals are converted exactly."""
     if value.weak == LITERAL:
         value = Array(_literal_of(value.node), LITERAL)
     check_fits(value, dtype)
@@ -56,7 +56,7 @@ def cast(value: Array, dtype: DType) -> Expr:
 
 
 def _literal_of(node: Expr) -> Expr:
-    """The literal that an element of an array made of one is; other expressions as they are."""
+    """Returns the literal where the expression is an element of an array filled with one literal; other expressions unchanged."""
     if not isinstance(node, Load) or node.checked or not isinstance(node.array, Result):
         return node
     form, trace = node.array.form, running()
@@ -67,18 +67,18 @@ def _literal_of(node: Expr) -> Expr:
 
 
 def without_bools(values: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Operands of an operation that NumPy does not have on bool_: where all are, as its smallest integers."""
+    """Returns the operands of an operation that NumPy lacks on bool_: as i8 where all are bool_, else unchanged."""
     return tuple(Array(cast(v, i8), v.weak) for v in values) if common_type(values)[0] is bool_ else values
 
 
 def operands(values: tuple[Array, ...]) -> tuple[list[Expr], DType, int]:
-    """The expressions converted to their common type."""
+    """Returns the operands converted to their common type, that type and its weakness."""
     dtype, weak = common_type(values)
     return [cast(v, dtype) for v in values], dtype, weak
 
 
 def _folded(name: str, dtype: DType, args: list[Expr], weak: int) -> Array | None:
-    """Literals are computed while tracing."""
+    """Returns the value of an operation on literals, computed while tracing; None for other operands."""
     if weak != LITERAL or not all(isinstance(a, Const) for a in args):
         return None
     result = evaluate(name, dtype, [a.dtype.numpy.type(a.value) for a in args])  # type: ignore[union-attr]
@@ -86,7 +86,7 @@ def _folded(name: str, dtype: DType, args: list[Expr], weak: int) -> Array | Non
 
 
 def arithmetic(name: str, *values: Array) -> Array:
-    """A primitive whose operands and result have one type."""
+    """Returns a primitive whose operands and result have one type."""
     args, dtype, weak = operands(values)
     if dtype is i64 and weak == COUNTER and name in _INDEX:
         return Array(_counted(name, args), COUNTER)
@@ -104,7 +104,7 @@ def arithmetic(name: str, *values: Array) -> Array:
 
 
 def _remedy_for_bits(name: str, dtype: DType, values: tuple[Array, ...]) -> str:
-    """What to write for a bit operation on floats: a comparison, of which there is one beside them or should be, or the bits."""
+    """Returns the remedy for a bit operation on floats: a comparison or parentheses around one, or the bits of the float."""
     if any(value.dtype is bool_ for value in values):
         return "x != 0 for the float, and each comparison in parentheses: (a < b) & (b < c)"
     truth = "x == 0 for `not x`, " if name == "bit_not" else ""
@@ -112,7 +112,7 @@ def _remedy_for_bits(name: str, dtype: DType, values: tuple[Array, ...]) -> str:
 
 
 def _counted(name: str, args: list[Expr]) -> Expr:
-    """Arithmetic of counters and sizes: an index, or, where its factors are so large that it may wrap, no index any more."""
+    """Returns arithmetic of counters and sizes as an index expression; where it may wrap, as u64 arithmetic, which is no index any more."""
     made = _INDEX[name](*args)
     constant, terms = index.linear(made)
     wraps = abs(constant) >= 1 << 62 or sum(map(abs, terms.values())) >= LARGE
@@ -126,7 +126,7 @@ def _counted(name: str, args: list[Expr]) -> Expr:
 
 
 def has_wrapped_sizes(e: Expr) -> bool:
-    """Whether a number is made of sizes alone, with factors so large that it may have wrapped."""
+    """Whether a number is computed from sizes alone, with factors so large that it may have wrapped."""
     nodes = scalar_nodes(e)
     return _has_wrapped(e) and all(isinstance(node, (Const, SizeVar, Count, Op)) for node in nodes)
 
@@ -148,7 +148,7 @@ _ON_BOOL = {
 
 
 def division(name: str, a: Array, b: Array) -> Array:
-    """`floordiv`, `floormod`, `truncdiv`, `truncrem`; the line is noted where the divisor may be zero."""
+    """Returns `floordiv`, `floormod`, `truncdiv` or `truncrem`; the user's line is recorded where the divisor may be zero."""
     args, dtype, weak = operands(without_bools((a, b)))
     divisor = index.constant_value(args[1]) if dtype.is_integer else None
     if dtype is i64 and weak == COUNTER and divisor and divisor > 0:
@@ -170,7 +170,7 @@ def division(name: str, a: Array, b: Array) -> Array:
 
 
 def true_division(a: Array, b: Array) -> Array:
-    """`/`: in f64 for integers."""
+    """Returns `a / b`: in f64 for integers."""
     dtype, weak = common_type((a, b))
     if not dtype.is_float:
         dtype, weak = f64, (WEAK if weak == COUNTER else weak)
@@ -180,19 +180,19 @@ def true_division(a: Array, b: Array) -> Array:
 
 
 def comparison(name: str, a: Array, b: Array) -> Array:
-    """A comparison: bool_."""
+    """Returns a comparison, of type bool_."""
     args, _, weak = operands((a, b))
     known = _folded(name, bool_, args, weak)
     return Array(Op(name, bool_, tuple(args)), _truth_weakness(weak)) if known is None else known
 
 
 def _truth_weakness(weak: int) -> int:
-    """How weak a truth value is that was found of values as weak as that."""
+    """Returns the weakness of a truth value computed from values of the given weakness."""
     return STRONG if weak == STRONG else WEAK
 
 
 def math_function(name: str, *values: Array) -> Array:
-    """A float function; integers are taken to the float type that NumPy takes them to."""
+    """Returns a float function; integers are converted to NumPy's float type for them."""
     dtype, weak = float_type(values)
     args = [cast(v, dtype) for v in values]
     weak = WEAK if weak == COUNTER else weak
@@ -201,21 +201,21 @@ def math_function(name: str, *values: Array) -> Array:
 
 
 def rounding(name: str, value: Array) -> Array:
-    """floor, ceil, trunc: integers stay as they are."""
+    """Returns floor, ceil or trunc; integers are returned unchanged."""
     if not value.dtype.is_float:
         return value
     return math_function(name, value)
 
 
 def predicate(name: str, value: Array) -> Array:
-    """isnan and its like: bool_."""
+    """Returns isnan or a similar predicate, of type bool_."""
     args = [cast(value, float_type_for(value.dtype, value.weak))]
     known = _folded(name, bool_, args, value.weak)
     return Array(Op(name, bool_, tuple(args)), _truth_weakness(value.weak)) if known is None else known
 
 
 def shift(name: str, a: Array, b: Array) -> Array:
-    """A shift: the left operand's type."""
+    """Returns a shift, in the left operand's type."""
     left = a
     if a.weak == LITERAL and b.weak != LITERAL:
         left = Array(cast(a, b.dtype), b.weak)
@@ -225,7 +225,7 @@ def shift(name: str, a: Array, b: Array) -> Array:
 
 
 def arithmetic_same(name: str, a: Array, b: Array) -> Array:
-    """A shift in the type of `a`; counts too large for that type still shift everything out."""
+    """Returns a shift in the type of `a`; counts too large for that type still shift out all bits."""
     count = b.node
     if b.dtype is not a.dtype:
         if isinstance(count, Const):
@@ -245,7 +245,7 @@ def arithmetic_same(name: str, a: Array, b: Array) -> Array:
 
 
 def select(condition: Array, a: Array, b: Array) -> Array:
-    """`a` where the condition holds, else `b`; both are evaluated."""
+    """Returns `a` where the condition holds, else `b`; both are evaluated."""
     args, dtype, weak = operands((a, b))
     literal = weak == LITERAL and condition.weak == LITERAL
     weak = computed(weak)
@@ -258,7 +258,7 @@ def select(condition: Array, a: Array, b: Array) -> Array:
 
 
 def truth(value: Array) -> Array:
-    """The value as bool_: not zero."""
+    """Returns the value as bool_: whether it is not zero."""
     if value.dtype is bool_:
         return value
     if isinstance(value.node, Const):
@@ -267,7 +267,7 @@ def truth(value: Array) -> Array:
 
 
 def logical(name: str, *values: Array) -> Array:
-    """logical_and and its like, on truth values."""
+    """Returns logical_and or a similar operation on truth values."""
     if all(v.weak == LITERAL for v in values):
         known = _folded(name, bool_, [truth(v).node for v in values], LITERAL)
         if known is not None:
@@ -279,13 +279,12 @@ def logical(name: str, *values: Array) -> Array:
 _CHAINED = (
     3,
     4,
-)  # exponents by two products, each rounded: below 2 units in the last place, where `pow` has 1.1 in some sixty operations
+)  # exponents by two products: errors below 2 ulp, where `pow` has 1.1 with some sixty operations
 
 
 def power(a: Array, b: Array) -> Array:
-    """`a ** b`: small literal exponents by multiplication and sqrt, 2 and 0.5 with NumPy's bits; integers by `ipow`, but sizes by
-    multiplication, which is checked.
-    """
+    """Returns `a ** b`: small literal exponents by multiplication and sqrt (2 and 0.5 with NumPy's bits), integers by `ipow`, and sizes by
+    multiplication, which is checked for overflow."""
     a, b = without_bools((a, b))
     dtype, weak = common_type((a, b))
     exponent = b.node.value if isinstance(b.node, Const) and b.weak == LITERAL else None
@@ -306,7 +305,9 @@ def power(a: Array, b: Array) -> Array:
             total = arithmetic("mul", total, a)
         return total
     if dtype.is_float:
-        if exponent in _CHAINED and dtype.bits >= 32:  # narrower types would round what `pow` has in f32
+        if (
+            exponent in _CHAINED and dtype.bits >= 32
+        ):  # narrower dtypes would round each product, while `pow` computes in f32
             base = Array(cast(a, dtype), weak)
             squared = arithmetic("mul", base, base)
             return arithmetic("mul", squared, base if exponent == 3 else squared)

@@ -1,8 +1,8 @@
-"""From a Python signature to types: what each parameter of an algorithm is, and what a call's arguments make of it.
+"""Types of an algorithm's parameters, read from its Python signature and from the arguments of a call.
 
-Positional parameters are arrays, sizes or tuples of them; a parameter without a type takes dtype and rank from its argument.
-Keyword-only parameters are static. Types come from annotations (also as strings under `from __future__ import annotations`) or from
-the decorator's keywords.
+Positional parameters are arrays, sizes or tuples of them; a parameter without a type takes dtype and rank from its argument. Keyword-only
+parameters are static. Types come from annotations (also as strings under `from __future__ import annotations`) or from the decorator's
+keywords.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from raido.algo.trace.value import Array
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A positional parameter: its name and its type, None where the argument decides."""
+    """A positional parameter: its name and its type, None where the argument determines it."""
 
     name: str
     type: Type | None
@@ -38,7 +38,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of an algorithm and, if it declares one, its result."""
+    """The parameters of an algorithm and its declared result type, if any."""
 
     positional: tuple[Declaration, ...]
     defaults: Mapping[str, Any]
@@ -47,7 +47,7 @@ class Signature:
 
 
 def read_signature(function: Callable[..., Any], types: Mapping[str, Any]) -> Signature:
-    """The signature of a function, its annotations read, those of the decorator first."""
+    """Returns the signature of a function; types given to the decorator take precedence over annotations."""
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:
@@ -106,7 +106,7 @@ def _type(function: Callable[..., Any], name: str, declared: Any) -> Type | None
 
 
 def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:
-    """An annotation that was kept as text, as the value it means."""
+    """Returns the value of an annotation that is kept as text."""
     if not isinstance(annotation, str):
         return annotation
     inner = inspect.unwrap(function)
@@ -121,7 +121,7 @@ def _evaluated(function: Callable[..., Any], annotation: Any) -> Any:
 
 
 def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
-    """The type of an argument for a parameter without one; its sizes are named after the parameter. In a call, types are no arguments."""
+    """Returns the type of an argument for a parameter without one, with sizes named after the parameter; in a call, types are refused."""
     if not call and is_type(argument) and not isinstance(argument, tuple):
         found = as_type(argument)
         assert found is not None
@@ -149,7 +149,7 @@ def type_of(argument: Any, name: str, call: bool = False) -> Type | ArrayType:
 
 
 def as_array(argument: Any, name: str) -> np.ndarray:
-    """An argument as a NumPy array, without a copy where that is possible; ArgumentError for what is none."""
+    """Returns an argument as a NumPy array, without a copy where possible; raises `ArgumentError` where it is no array of numbers."""
     if isinstance(argument, np.ma.MaskedArray):
         raise ArgumentError(f"argument {name!r} is a masked array\n  try       {name}.filled(…)")
     try:
@@ -177,9 +177,9 @@ def is_type(argument: Any) -> bool:
 def resolve_types(
     signature: Signature, arguments: Sequence[Any], function: str, call: bool = False, form: str = "trace({})"
 ) -> tuple[Type, ...]:
-    """The type of every positional parameter for these arguments. Without any, unless this is a call, the declared types.
+    """Returns the type of every positional parameter for these arguments; without arguments, and outside of calls, the declared types.
 
-    `form` is the method that was called, as it takes types.
+    `form` is the method that the user called, as messages write it.
     """
     declared = signature.positional
     if not arguments and declared and not call:
@@ -203,7 +203,7 @@ def resolve_types(
 
 
 def count_complaint(function: str, signature: Signature, count: int) -> str:
-    """The message for a call with another number of arguments than there are positional parameters."""
+    """Returns the message for a call whose number of arguments differs from the number of positional parameters."""
     names = [declaration.name for declaration in signature.positional]
     statics = sorted({*signature.defaults, *signature.required}) if count > len(names) else []
     by_name = f"; by name: {', '.join(f'{name}=' for name in statics)}" if statics else ""
@@ -217,7 +217,7 @@ def count_complaint(function: str, signature: Signature, count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """An array that a parameter needs: NumPy's name of its dtype, its shape, and its type as a person writes it."""
+    """An array that a parameter expects: its name, NumPy's name of its dtype, its shape, and its type as text."""
 
     name: str
     dtype: str
@@ -230,7 +230,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """The arguments of an algorithm for one set of types, in the form of `match_arguments`."""
+    """The expected arguments of an algorithm for one set of types, in the form that `match_arguments` reads."""
 
     name: str
     inputs: tuple[Expected, ...]
@@ -238,7 +238,7 @@ class Takes:
 
 
 def takes_of(function: str, types: Sequence[Type], names: Sequence[str]) -> Takes:
-    """The arguments of an algorithm whose parameters have these types."""
+    """Returns the expected arguments of an algorithm whose parameters have these types."""
     inputs: list[Expected] = []
 
     def expect(declared: Type, name: str) -> Any:
@@ -261,24 +261,24 @@ _PARTS = {np.dtype("complex64"): f32, np.dtype("complex128"): f64}
 
 
 def names_of(declared: tuple[Any, ...]) -> Sequence[Any]:
-    """The keys of a tuple's parts: fields of a record, else positions."""
+    """Returns the keys of a tuple's parts: field names for a record, else positions."""
     return declared._fields if isinstance(declared, Record) else range(len(declared))
 
 
 def split_parts(array: np.ndarray) -> np.ndarray:
-    """A contiguous array, one of complex numbers as floats in the same memory, with a last dimension of 2."""
+    """Returns a contiguous complex array as floats in the same memory, with a last dimension of 2; other arrays unchanged."""
     part = _PARTS.get(array.dtype)
     return array if part is None else array.reshape(-1).view(part.numpy).reshape(*array.shape, 2)
 
 
 def join_parts(array: np.ndarray) -> np.ndarray:
-    """An array of floats with a last dimension of 2, as a complex one in the same memory."""
+    """Returns an array of floats with a last dimension of 2 as a complex array, in the same memory if it is contiguous."""
     flat = np.ascontiguousarray(array).reshape(-1).view(f"complex{16 * array.dtype.itemsize}")
     return flat.reshape(array.shape[:-1])
 
 
 def size_variables(types: Sequence[Type], names: Sequence[str]) -> list[SizeVar]:
-    """The sizes of a signature in order of first appearance."""
+    """Returns the size variables of a signature in the order of their first appearance."""
     found: dict[SizeVar, None] = {}
 
     def visit(declared: Type, name: str) -> None:
@@ -297,7 +297,7 @@ def size_variables(types: Sequence[Type], names: Sequence[str]) -> list[SizeVar]
 
 
 def static_key(value: Any) -> Any:
-    """A hashable stand-in for a static value, equal when the values are."""
+    """Returns a hashable key of a static value; keys are equal where the values are."""
     if isinstance(value, np.ndarray):
         return ("ndarray", value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, (list, tuple)):

@@ -1,8 +1,8 @@
-"""Small arrays of constant size as tuples of scalars: what loops and reductions inside functions of elements keep in registers.
+"""Small arrays of constant size as tuples of scalars, which loops and reductions inside functions of elements keep in registers.
 
-`row_of` makes an array whose element at an index is chosen among scalars; `scalars_of` is its inverse: every element of an array as an
-expression, with choices that literals decide taken and small reductions written out, so that `a @ b` of 2 × 2 matrices is four sums
-of two products.
+`row_of` makes an array whose element at an index is selected among scalars; `scalars_of` is its inverse: every element of an array as an
+expression, with selections by literals folded and small reductions unrolled, so that `a @ b` of 2 × 2 matrices is four sums of two
+products.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from raido.algo.trace.combining import pull
 from raido.algo.trace.context import current
 from raido.algo.trace.value import Array, is_scalar
 
-MOST = 16  # scalars: what fits into registers with room to work
-SHORT = 8  # iterations of a loop that is written out
-LONGEST = 1200  # operations and values of what is written out: some kilobytes of code
+MOST = 16  # scalars: as many fit into registers, with some left to work in
+SHORT = 8  # trip count up to which a loop is unrolled
+LONGEST = 1200  # operations and values of an unrolled loop: some kilobytes of code
 
 
 def small_shape(extents: Sequence[Expr]) -> tuple[int, ...] | None:
-    """The shape as ints; None where a size is not known, or there are no elements or more than `MOST`."""
+    """Returns the shape as ints; None where a size is not constant, or there are no elements or more than `MOST`."""
     known = [index.constant_value(extent) for extent in extents]
     shape = tuple(n for n in known if n is not None)
     return shape if len(shape) == len(known) and 0 < math.prod(shape) <= MOST else None
 
 
 def places_of(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Every index of the shape, row-major."""
+    """Yields every index of the shape, row-major."""
     return itertools.product(*map(range, shape))
 
 
 def row_of(scalars: Sequence[Expr], shape: tuple[int, ...]) -> Array:
-    """The array of that shape with these elements, row-major."""
+    """Returns the array of that shape with these elements, row-major."""
     if not shape:
         return Array(scalars[0])
     axes = make_axes([index.as_index(n) for n in shape])
@@ -49,7 +49,7 @@ def row_of(scalars: Sequence[Expr], shape: tuple[int, ...]) -> Array:
 
 
 def choose(scalars: Sequence[Expr], shape: tuple[int, ...], places: Sequence[Expr]) -> Expr:
-    """The one of the scalars, row-major in that shape, which is at the places."""
+    """Returns the selection among scalars, row-major in that shape, of the one at the index `places`."""
     if not shape:
         return scalars[0]
     size = len(scalars) // shape[0]
@@ -62,14 +62,17 @@ def choose(scalars: Sequence[Expr], shape: tuple[int, ...], places: Sequence[Exp
 
 
 def scalars_of(value: Array, shape: tuple[int, ...]) -> list[Expr]:
-    """The elements of an array of that shape, row-major; a scalar stands for all of them."""
+    """Returns the elements of an array of that shape, row-major; a scalar is repeated for all of them."""
     if is_scalar(value):
         return [value.node] * math.prod(shape)
     return [_rewritten(pull(value.node, tuple(index.as_index(k) for k in place)), {}) for place in places_of(shape)]
 
 
 def with_values(roots: Iterable[Expr], values: Mapping[Any, Node]) -> tuple[Any, ...]:
-    """The expressions with variables replaced, settled; source lines follow. Arrays without such variables stay themselves, computed once."""
+    """Returns the expressions with variables replaced and simplified; recorded lines follow.
+
+    Arrays that do not depend on the variables are kept as they are, so that each is computed once.
+    """
     roots = tuple(roots)
     replaced = values.keys()
 
@@ -89,8 +92,10 @@ def _rewritten(root: Expr, values: Mapping[Any, Node]) -> Any:
 
 
 def _settled(node: Any, loops: dict[Node, tuple[Any, ...] | None]) -> Node:
-    """Integer arithmetic and choices of literals done; a reduction over few indices, or a loop of few iterations, written out. loops: those
-    that were looked at."""
+    """Returns a node simplified: integer arithmetic and selections of literals folded, small reductions and short loops unrolled.
+
+    `loops` caches the unrolled values of each loop, None where a loop is not unrolled.
+    """
     if isinstance(node, Op):
         if node.name == "select" and isinstance(node.args[0], Const):
             return node.args[1] if node.args[0].value else node.args[2]
@@ -132,8 +137,12 @@ def _written_out(item: Item) -> Node:
 
 
 def loop_written_out(form: Loop) -> tuple[Any, ...] | None:
-    """The values that a loop of a few iterations, known in number, leaves behind, with literals for its counter: indices of rows are then
-    literals, and all numbers of a row in registers. None where iterations are many, long, or branch or loop themselves."""
+    """Returns the final values of a short loop of constant length, unrolled with literals for its counter; None where the loop is not
+    unrolled.
+
+    Indices of rows are then literals, and all numbers of a row stay in registers. A loop is kept where it has more than `SHORT` iterations,
+    more than `LONGEST` nodes, or branches and loops of its own.
+    """
     count = index.constant_value(form.count)
     if count is None or count > SHORT:
         return None

@@ -1,7 +1,7 @@
-"""Static (keyword-only) parameters and types as Python: how a program remembers what it was traced for, so that a schedule can be printed.
+"""Static (keyword-only) parameters and types as Python text, from which schedules print the call that traced a program.
 
-Text and not the values: a program goes into pickles, where functions cannot. A value that no short expression makes, a `lambda` or a large
-array, is written as the name of its parameter, for the reader to define.
+Text replaces the values because programs are pickled, and functions cannot be. A value without a short expression, such as a `lambda` or a
+large array, is written as the name of its parameter, for the reader to define.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from raido.algo.graph.dtypes import DType
 from raido.algo.trace.signature import static_key
 from raido.algo.trace.types import ArrayType, ComplexArrayType, SizeType, Type
 
-_LARGEST_ARRAY = 1000  # elements; more are no literal that a person reads, about ten lines of text for each hundred
+_LARGEST_ARRAY = 1000  # elements; about ten lines of text per hundred, more than a person reads
 
 
 class _NoText(Exception):
-    """Raised for a value that no expression makes."""
+    """Raised for a value without a short Python expression."""
 
 
 def static_texts(values: Mapping[str, Any], defaults: Mapping[str, Any], fixed: Collection[str]) -> dict[str, str]:
-    """The text of every static parameter that a call must name: its value is not the default, or `rd.capture` has fixed it."""
+    """Returns the text of every static parameter that a call must pass: its value is not the default, or `rd.capture` has fixed it."""
     return {
         name: static_text(name, value)
         for name, value in values.items()
@@ -36,7 +36,7 @@ def static_texts(values: Mapping[str, Any], defaults: Mapping[str, Any], fixed: 
 
 
 def static_text(name: str, value: Any) -> str:
-    """The value of a parameter as a Python expression over `rd`, `np` and the user's names, or the parameter's name."""
+    """Returns the value of a parameter as a Python expression over `rd`, `np` and the user's names, else the parameter's name."""
     try:
         return _text(value)
     except _NoText:
@@ -44,8 +44,8 @@ def static_text(name: str, value: Any) -> str:
 
 
 def type_texts(types: Sequence[Type], declared: Sequence[Type | None]) -> tuple[str, ...]:
-    """The types of all arguments as `schedule` and `compile(like=)` take them; none where they are those that are declared, or where one
-    has no text."""
+    """Returns the types of all arguments as `schedule` and `compile(like=)` take them; none where they are the declared types, or one has
+    no text."""
     try:
         return () if tuple(types) == tuple(declared) else tuple(map(_type_text, types))
     except _NoText:
@@ -65,7 +65,7 @@ def _type_text(of: Type) -> str:
 
 
 def keywords(texts: Mapping[str, str]) -> str:
-    """Static parameters as keywords of a call, `width=200, hop=50`."""
+    """Returns static parameters as keywords of a call, such as `width=200, hop=50`."""
     return ", ".join(f"{name}={text}" for name, text in texts.items())
 
 
@@ -85,13 +85,11 @@ def _text(value: Any) -> str:
         return f"{{{', '.join(f'{_text(key)}: {_text(part)}' for key, part in value.items())}}}"
     if isinstance(value, DType):
         return f"rd.{value.name}"
-    if isinstance(value, enum.Enum) and (value.name or "").isidentifier():  # flags together have none, or `A|B`
+    if isinstance(value, enum.Enum) and (value.name or "").isidentifier():  # combined flags have no name, or `A|B`
         return f"{_path(kind)}.{value.name}"
     if isinstance(value, np.dtype) and value.names is None:
         return f'np.dtype("{value.str}")'
-    if (
-        isinstance(value, (np.bool_, np.number)) and type(value.item()) is not kind
-    ):  # a long double is no number of Python's
+    if isinstance(value, (np.bool_, np.number)) and type(value.item()) is not kind:  # Python has no long double
         return f"np.{kind.__name__}({_text(value.item())})"
     if isinstance(value, np.ndarray) and value.size <= _LARGEST_ARRAY and value.dtype.kind in "biufc" and value.size:
         return f'np.array({_text(value.tolist())}, "{value.dtype.name}")'
@@ -99,7 +97,7 @@ def _text(value: Any) -> str:
 
 
 def _path(value: Any) -> str:
-    """The name under which `raido`, NumPy or its own module has a function or a class."""
+    """Returns the qualified name of a function or class in `raido`, NumPy or its own module."""
     name = getattr(value, "__name__", "")
     for short, module in (("rd", sys.modules.get("raido")), ("np", np)):
         if name and getattr(module, name, None) is value:

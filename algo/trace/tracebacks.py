@@ -1,7 +1,7 @@
-"""Tracebacks as users read them: their own frames and the message. An error leaves raido through a border, which takes raido's frames out.
+"""Tracebacks reduced to the user's frames and the message: an error leaves raido through a border, which removes raido's frames.
 
-Errors stay ordinary exceptions: only `__traceback__` is shortened, and that of the errors behind them. What arose inside raido by
-no `raise` of its own keeps all frames. `RAIDO_TRACEBACK=1` keeps them always; so does the command line's `--traceback`.
+Errors stay ordinary exceptions: only their `__traceback__` is shortened, and that of their causes. An error that arose inside raido without
+one of its `raise` statements keeps all frames. `RAIDO_TRACEBACK=1` keeps them always; so does the command line's `--traceback`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raido.algo.errors import CompileError, RaidoError, explain
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
 Wrong: TypeAlias = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], "RaidoError | None"]
-_PASSED = {contextlib.__file__, functools.__file__}  # frames of Python's own that stand between raido's
+_PASSED = {contextlib.__file__, functools.__file__}  # frames of Python's standard library between raido's
 _SPOKEN = {"__init__", "__call__", "__getitem__", "__getattr__"}
 # A bare `raise` takes the traceback that the error has, without the frame it stands in; that of Python 3.10 takes the one it had before.
 LEAVES_NO_FRAME = sys.version_info >= (3, 11)
@@ -40,7 +40,7 @@ def keeps_all_frames() -> bool:
 
 
 def shortened(error: BaseException) -> BaseException:
-    """The error, with the users' frames alone in its traceback; in the errors that led to it, too."""
+    """Returns the error, with only the user's frames in its traceback and in those of its causes."""
     if keeps_all_frames() or not (isinstance(error, RaidoError) or _is_on_purpose(error)):
         return error
     seen: set[int] = set()
@@ -57,13 +57,13 @@ def shortened(error: BaseException) -> BaseException:
 def _wrong_arguments(
     function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> RaidoError | None:
-    from raido.algo.trace.wrong_arguments import wrong_arguments  # only in trouble
+    from raido.algo.trace.wrong_arguments import wrong_arguments  # for errors only
 
     return wrong_arguments(function, arguments, options)
 
 
 def border(function: Function, wrong: Wrong = _wrong_arguments) -> Function:
-    """A function that users call, whose errors leave with shortened tracebacks; `wrong` makes that of arguments that do not fit."""
+    """Returns a public function whose errors leave with shortened tracebacks; `wrong` makes the error for arguments that do not fit."""
 
     @functools.wraps(function)
     def entered(*arguments: Any, **options: Any) -> Any:
@@ -90,7 +90,7 @@ def border(function: Function, wrong: Wrong = _wrong_arguments) -> Function:
 
 
 def bordered(kind: Class, wrong: Wrong = _wrong_arguments, special: Collection[str] = _SPOKEN) -> Class:
-    """A class that users see, with its public methods as borders, and those special ones that it has."""
+    """Makes the public methods of a class, and its special methods named in `special`, borders; returns the class."""
     for name, member in list(vars(kind).items()):
         if name.startswith("_") and name not in special:
             continue
@@ -114,7 +114,7 @@ def _users_part(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _is_on_purpose(error: BaseException) -> bool:
-    """Whether an error arose in a user's frame, or by a `raise` of raido's."""
+    """Whether an error arose in a user's frame, or by a `raise` statement of raido's."""
     traceback = error.__traceback__
     if traceback is None:
         return False
@@ -125,7 +125,7 @@ def _is_on_purpose(error: BaseException) -> bool:
 
 
 def _is_raidos_own(error: RecursionError) -> bool:
-    """Whether raido's functions called themselves too often, and not a function of the user's."""
+    """Whether the recursion was raido's rather than that of a user's function: fewer than a tenth of the frames are the user's."""
     traceback, users, frames = error.__traceback__, 0, 0
     while traceback is not None:
         users, frames, traceback = users + _is_users(traceback), frames + 1, traceback.tb_next
@@ -133,7 +133,7 @@ def _is_raidos_own(error: RecursionError) -> bool:
 
 
 def _is_users(traceback: TracebackType) -> bool:
-    """Whether the frame is none of raido's: by its module, as a folder of raido's may have any name."""
+    """Whether the frame is the user's, judged by its module, as raido's folder may have any name."""
     frame = traceback.tb_frame
     module = str(frame.f_globals.get("__name__", ""))
     return module.split(".")[0] != "raido" and frame.f_code.co_filename not in _PASSED

@@ -1,7 +1,7 @@
-"""Tuples and NamedTuples of values, nested: flattening, rebuilding, and their JSON-able description for a `Program`.
+"""Nested tuples and NamedTuples of values: flattening, rebuilding, and their JSON description in a `Program`.
 
-A description is an int (the position of a leaf), {"tuple": [...]}, {"namedtuple": {"name": name, "fields": {field: …}}},
-{"record": {field: …}}, or {"size": name} where an argument is a plain size.
+A description is an int (the position of a leaf), {"tuple": [...]}, {"namedtuple": {"name": name, "fields": {field: …}}}, {"record": {field:
+…}}, or {"size": name} where an argument is a plain size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _classes: dict[tuple[str, tuple[str, ...]], type] = {}
 
 
 def parts_of(value: tuple[Any, ...]) -> Iterator[Any]:
-    """The parts of a tuple; of a complex array too, which users iterate as an array of elements."""
+    """Returns the parts of a tuple; of a complex array the real and imaginary arrays, although users iterate it over its elements."""
     return tuple.__iter__(value)
 
 
@@ -23,29 +23,29 @@ def is_namedtuple(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a tuple is one number to users: complex numbers are."""
+    """Whether a tuple is a single number to users, as complex numbers are."""
     return getattr(type(value), "is_number", False)
 
 
 def is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
-    """Whether a value is several to users, a list or a plain tuple: no record, and no complex number."""
+    """Whether a value is a sequence to users: a list or a plain tuple, but no record and no complex number."""
     return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(type(value), "_types"))
 
 
 def rebuild_tuple(like: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
-    """A tuple of the same class."""
+    """Returns a tuple of the same class with other parts."""
     return type(like)._make(parts) if is_namedtuple(like) else tuple(parts)  # type: ignore[attr-defined]
 
 
 def leaves(value: Any) -> list[Any]:
-    """The values at the ends, in order."""
+    """Returns the leaves of nested tuples, in order."""
     if isinstance(value, tuple):
         return [leaf for part in parts_of(value) for leaf in leaves(part)]
     return [value]
 
 
 def map_leaves(change: Callable[..., Any], value: Any, *others: Any) -> Any:
-    """The same nesting, with `change` applied to every leaf (and the leaves at its place in `others`)."""
+    """Returns the same nesting with `change` applied to every leaf (and to the corresponding leaves of `others`)."""
     if isinstance(value, tuple):
         sides = map(parts_of, (value, *others))
         return rebuild_tuple(value, (map_leaves(change, *parts) for parts in zip(*sides, strict=True)))
@@ -53,13 +53,13 @@ def map_leaves(change: Callable[..., Any], value: Any, *others: Any) -> Any:
 
 
 def unflatten(like: Any, flat: Iterable[Any]) -> Any:
-    """`flat` in the nesting of `like`."""
+    """Returns the leaves `flat` in the nesting of `like`."""
     rest = iter(flat)
     return map_leaves(lambda _: next(rest), like)
 
 
 def same_nesting(a: Any, b: Any) -> bool:
-    """Whether two values nest alike (a NamedTuple like a tuple; a complex number is no tuple of two)."""
+    """Whether two values nest in the same way (a NamedTuple like a tuple; a complex number is no tuple of two)."""
     if isinstance(a, tuple) != isinstance(b, tuple) or is_number(a) != is_number(b):
         return False
     return not isinstance(a, tuple) or (
@@ -69,7 +69,7 @@ def same_nesting(a: Any, b: Any) -> bool:
 
 
 def describe_tree(value: Any, first: int = 0) -> Any:
-    """The JSON-able description of how a value nests, leaves numbered from `first`."""
+    """Returns the JSON description of a value's nesting, with its leaves numbered from `first`."""
     return _describe(value, iter(range(first, first + len(leaves(value)))))
 
 
@@ -87,14 +87,14 @@ def _describe(value: Any, numbers: Any) -> Any:
 
 
 def branches(kind: str, body: Any) -> list[Any]:
-    """The subtrees of a description {kind: body}, in order."""
+    """Returns the subtrees of a description {kind: body}, in order."""
     if kind == "tuple":
         return list(body)
     return list({"record": body, "namedtuple": body.get("fields")}[kind].values())
 
 
 def build_tree(tree: Any, flat: Sequence[Any]) -> Any:
-    """The value that a description and its leaves stand for."""
+    """Returns the value with the given description and leaves."""
     if isinstance(tree, int):
         return flat[tree]
     if "tuple" in tree:

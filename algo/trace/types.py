@@ -1,8 +1,8 @@
-"""Array types as users write them: `rd.f32["h", "w"]`, `rd.f32`, `"f32[h, w + 1]"`, `rd.size`, tuples of these, and
-`Annotated[rd.Array, "f32[h, w + 1]"]`, which checkers of types read as `rd.Array`.
+"""Array types in the user's notation: `rd.f32["h", "w"]`, `rd.f32`, `"f32[h, w + 1]"`, `rd.size`, tuples of these, and `Annotated[rd.Array,
+"f32[h, w + 1]"]`, which type checkers read as `rd.Array`.
 
-A dimension is a name, an int, or an expression of names in a string (`+ - * // % min max`). Types are plain data; what they mean
-for an argument is decided in `signature.py`. Importing this file gives `DType` its subscript.
+A dimension is a name, an int, or an expression of names in a string (`+ - * // % min max`). Types are plain data; `signature.py` applies
+them to arguments. Importing this module gives `DType` its subscript.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from raido.algo.trace.trees import rebuild_tuple
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """`dtype[shape]`; the shape holds sizes in canonical form. Rank 0 is a scalar."""
+    """The type `dtype[shape]`; the shape holds sizes in canonical form. Rank 0 is a scalar."""
 
     dtype: DType
     shape: tuple[Expr, ...]
@@ -37,7 +37,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class ComplexArrayType:
-    """An array of complex numbers whose parts are `dtype`; rank 0 is one number."""
+    """The type of an array of complex numbers with parts of `dtype`; rank 0 is one number."""
 
     dtype: DType
     shape: tuple[Expr, ...]
@@ -49,10 +49,10 @@ class ComplexArrayType:
 
 @dataclass(frozen=True, slots=True)
 class SizeType:
-    """An int argument that serves as a size named after it; write `rd.size`. Called, NumPy's function of the name."""
+    """The type of an int argument that serves as a size named after it, written `rd.size`; called, it is NumPy's function `size`."""
 
     def __call__(self, a: Any, axis: Any = None) -> Any:
-        """The number of elements of an array, or along `axis`, an int or a tuple: an int, or a size."""
+        """Returns the number of elements of an array, or along `axis`, an int or a tuple: an int, or a size."""
         from raido.algo.language.reductions import normal_axes
         from raido.algo.trace.building import structure
         from raido.algo.trace.trees import leaves
@@ -62,7 +62,7 @@ class SizeType:
             count = count * shape[k]
         return count
 
-    if not TYPE_CHECKING:  # a size with sizes is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that `rd.size[…]` is an error for type checkers, too
 
         def __getitem__(self, shape: Any) -> NoReturn:
             raise ArgumentError(explain("rd.size is one number", **{"try": 'rd.i64["n"] for an array of them'}))
@@ -76,19 +76,19 @@ Type: TypeAlias = ArrayType | ComplexArrayType | SizeType | tuple["Type", ...]
 
 
 def describe(dtype: DType, shape: tuple[Expr, ...]) -> str:
-    """A type as a person writes it: `f32[h, w]`, or `f32` for a scalar."""
+    """Returns the text of a type: `f32[h, w]`, or `f32` for a scalar."""
     return f"{dtype}[{', '.join(map(read_extent, shape))}]" if shape else str(dtype)
 
 
 def as_type(value: Any) -> Type | None:
-    """The type that an annotation means, or None when it means none (`rd.Array`, no annotation)."""
+    """Returns the type that an annotation denotes; None where it denotes none (`rd.Array`, no annotation)."""
     if isinstance(value, (ArrayType, ComplexArrayType, SizeType)):
         return value
     if isinstance(value, type) and hasattr(value, "_types"):
         return value[()]  # type: ignore[index]
     if isinstance(value, str):
         return parse_type(value)
-    if get_origin(value) is Annotated:  # what checkers of types read comes first
+    if get_origin(value) is Annotated:  # type checkers read the first argument
         return next((found for found in map(as_type, get_args(value)[1:]) if found is not None), None)
     if get_origin(value) is tuple:
         return as_type(get_args(value))
@@ -102,7 +102,7 @@ def as_type(value: Any) -> Type | None:
 
 
 def _record_type(fields: dict[Any, Any]) -> Type | None:
-    """The type of a dict of arrays, as a record of types; None for what is no dict of types by name."""
+    """Returns the type of a dict of arrays, as a record of types; None where it is no dict of types by name."""
     from raido.algo.language.records import record_class
 
     parts = [as_type(part) for part in fields.values()]
@@ -114,12 +114,12 @@ def _record_type(fields: dict[Any, Any]) -> Type | None:
 
 
 def with_products(sizes: str) -> str:
-    """The text of sizes with `2*n` for each 2n."""
+    """Returns the text of sizes with `2*n` for each `2n`."""
     return re.sub(r"(?<!\w)(\d+)\s*(?=[A-Za-z_(])", r"\1*", sizes)
 
 
 def parse_type(text: str) -> Type:
-    """The type written as `f32[h, w]`, `f32`, `size`, or a tuple of them in parentheses."""
+    """Returns the type written as `f32[h, w]`, `f32`, `size`, or a tuple of them in parentheses."""
     if "..." in text:
         raise TraceError(explain(f"`...` in the type {shown(text)}", **{"try": _ANY_RANK}))
     try:
@@ -172,7 +172,7 @@ _DTYPES = [
 def _array_type(name: str, shape: tuple[Expr, ...], text: str) -> ArrayType | ComplexArrayType:
     dtype = find_dtype(name)
     if dtype is None:
-        from raido.algo.trace.remedies import near_names  # only in trouble
+        from raido.algo.trace.remedies import near_names  # for errors only
 
         meant = {"c64": "complex64", "c128": "complex128"}.get(name) or ", ".join(near_names(name, _DTYPES))
         raise TraceError(explain(f"there is no dtype {name!r} in the type {text!r}", **{"try": meant or None}))
@@ -180,7 +180,7 @@ def _array_type(name: str, shape: tuple[Expr, ...], text: str) -> ArrayType | Co
 
 
 def _size(tree: ast.expr, text: str) -> Expr:
-    """The size that a tree means; ShapeError for a number outside i64, a size below 0 and a division by 0."""
+    """Returns the size of a syntax tree; raises `ShapeError` for a number outside i64, a size below 0 and a division by 0."""
     if magnitude(tree) > LARGEST:
         raise ShapeError(f"the numbers in the size {shown(text)} are beyond 64 bits")
     found = _dimension(tree, text)
@@ -224,7 +224,7 @@ _ANY_RANK = "no type for the parameter: each rank that comes is a signature of i
 
 
 def parse_dimension(value: Any) -> Expr:
-    """A size from an annotation: an int, or a string such as `"n + 1"`."""
+    """Returns a size from an annotation: an int, or a string such as `"n + 1"`."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         if value is Ellipsis:
             raise ShapeError(explain("`...` in a type", **{"try": _ANY_RANK}))
@@ -249,7 +249,7 @@ def parse_dimension(value: Any) -> Expr:
 
 
 def subscript_complex(part: DType, shape: Any) -> ComplexArrayType:
-    """`rd.complex64[shape]`, for parts of a type."""
+    """Returns `rd.complex64[shape]`, or the like for other parts."""
     dims = shape if isinstance(shape, tuple) else (shape,)
     return ComplexArrayType(part, tuple(parse_dimension(dim) for dim in dims))
 

@@ -1,4 +1,4 @@
-"""`a.at` and `a.at[key]` used as values, which they are not before `.set(v)` or another change follows."""
+"""The forms `a.at` and `a.at[key]`, which are no values until `.set(v)` or another update follows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OTHER_CHANGES = {  # JAX's, and NumPy's operators
 
 
 class Unfinished(NearAttributes):
-    """A form that waits for a method to complete it. Every operator on it raises TraceError. `where`: the user's line that has it."""
+    """A form that a method call must complete. Every operator on it raises `TraceError`. `where` is the user's line that made it."""
 
     __slots__ = ("where",)
     _site: ClassVar[str | None] = "algorithm"
@@ -32,7 +32,7 @@ class Unfinished(NearAttributes):
         self.where = user_site()
 
     def refuse(self, *operands: Any) -> NoReturn:
-        """TraceError: the form is used as a value."""
+        """Raises `TraceError`: the form is used as a value."""
         remedy = "a.at[key].set(v), or .add .multiply .min .max; a[key] reads the elements"
         labelled = {"algorithm": str(self.where), "why": "it waits for a change", "try": remedy}
         raise TraceError(explain(f"{self._spoken} is used as a value", **labelled))

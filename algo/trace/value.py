@@ -1,9 +1,10 @@
-"""The traced value: `rd.Array`, an array or a scalar of the graph, with NumPy's operators.
+"""The traced value, `rd.Array`: an array or a scalar of the graph, with NumPy's operators.
 
-Rank 0 values hold a scalar expression; others an array node. `weak` tells how the type bends in promotion: `STRONG` not at all;
-`COUNTER` (sizes, loop counters, tabulate indices, and the indices computed from them) and `WEAK` (whatever else is computed from weak
-values alone, in bool_, i64 or f64) take a float operand's dtype; `LITERAL` also an integer operand's.
-Everything Python would need a plain value for raises `TraceError` here, with what to write instead.
+Rank 0 values hold a scalar expression; others an array node. `weak` determines how the type yields in promotion: `STRONG` never; `COUNTER`
+(sizes, loop counters, tabulate indices, and the indices computed from them) and `WEAK` (other values computed from weak values alone, in
+bool_, i64 or f64) take a float operand's dtype; `LITERAL` also an integer operand's.
+
+Operations for which Python needs a plain value raise `TraceError` with a remedy.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _ARRAY_NODES = (Parameter, Constant, Result)
 class Array(Methods, Operators):
     """An array or scalar inside an algorithm: NumPy's operators, indexing, and `.dtype .shape .ndim .size .T .mT .real .imag`.
 
-    Methods have the names of the functions that they stand for: `.sum() .mean() .min() .argmax() .clip() .round() .reshape() .ravel()
-    .transpose() .astype() .take() .dot() …`; `.at[key].set(v)` gives a changed array, `.named("rows")` names the stage.
+    Methods are named after the functions that they call: `.sum() .mean() .min() .argmax() .clip() .round() .reshape() .ravel() .transpose()
+    .astype() .take() .dot() …`; `.at[key].set(v)` returns an updated array, `.named("rows")` names the stage.
 
     Example:
         >>> import raido as rd
@@ -68,17 +69,17 @@ class Array(Methods, Operators):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Ints, and sizes (i64 scalars) where they are not known while tracing: to checkers of types all are ints."""
+        """The sizes of the dimensions: ints, and i64 scalars where they are not known while tracing; type checkers see ints."""
         return tuple(size_value(extent) for extent in self.extents)
 
     @property
     def ndim(self) -> int:
-        """How many dimensions."""
+        """The number of dimensions."""
         return len(self.extents)
 
     @property
     def size(self) -> int:
-        """The number of elements: an int, or a size, as in `shape`."""
+        """The number of elements: an int, or an i64 scalar, as in `shape`."""
         total: Expr = index.as_index(1)
         for extent in self.extents:
             total = index.mul(total, extent)
@@ -86,46 +87,46 @@ class Array(Methods, Operators):
 
     @property
     def T(self) -> Array:
-        """The axes in reverse order."""
+        """The array with its axes in reverse order."""
         return _moves().transpose(self)
 
     @property
     def real(self) -> Array:
-        """The real part: the value itself."""
+        """The real part: this array itself."""
         return self
 
     @property
     def imag(self) -> Array:
-        """The imaginary part: 0."""
+        """The imaginary part: zeros."""
         from raido.algo.language import complex_functions
 
         return complex_functions.imag(self)
 
     def transpose(self, *axes: Any) -> Array:
-        """The axes in the given order (reversed without one)."""
+        """Returns the array with its axes in the given order, by default reversed."""
         chosen = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return _moves().transpose(self, chosen or None)
 
     def reshape(self, *shape: Any, order: str = "C") -> Array:
-        """The same elements in row-major order (column-major for `order="F"`) in another shape; one −1 is worked out."""
+        """Returns the elements, in row-major order (column-major for `order="F"`), in another shape; one −1 is computed."""
         dims = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return _moves().reshape(self, dims, order)
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
-        """The elements converted: floats to integers truncate and saturate, NaN gives 0; nothing depends on `copy`."""
+        """Returns the elements converted: floats to integers truncate and saturate, NaN becomes 0; `copy` has no effect."""
         return _moves().astype(self, dtype)
 
     def view(self, dtype: DTypeLike) -> Array:
-        """The bits of the elements read as another type of the same width."""
+        """Returns the bits of the elements reinterpreted as another type of the same width."""
         return _moves().view(self, dtype)
 
     def named(self, name: str) -> Array:
-        """This value, as a stage of that name."""
+        """Returns this value as a stage of that name."""
         return _moves().named(self, name)
 
     @property
     def at(self) -> At:
-        """`a.at[i, j:k].set(v)` and `.add .multiply .min .max`: a new array, changed there."""
+        """The updates of this array: `a.at[i, j:k].set(v)` and `.add .multiply .min .max` return a new array."""
         from raido.algo.language import updates
 
         return updates.At(self)
@@ -243,7 +244,7 @@ class Array(Methods, Operators):
     def __round__(self, decimals: int = 0) -> Array:
         return self.round(decimals)
 
-    if not TYPE_CHECKING:  # an assignment to an element is an error for checkers of types, too
+    if not TYPE_CHECKING:  # so that an assignment to an element is an error for type checkers, too
 
         def __setitem__(self, key: Any, value: Any) -> NoReturn:
             raise TraceError(complaint("arrays do not change", remedy="b = a.at[i].set(v)"))
@@ -275,7 +276,7 @@ class Array(Methods, Operators):
 
 
 def _refuse_outside(value: Array) -> None:
-    """TraceError where Python or NumPy asks for a number outside of every algorithm."""
+    """Raises `TraceError` where Python or NumPy asks for a number outside of every algorithm."""
     if running() is None:
         why = "rd.array(values), rd.f32(x) and their like make values of algorithms, which have no numbers of Python's"
         remedy = "np.array(values) or np.float32(x) outside: algorithms take and contain NumPy's"
@@ -286,7 +287,7 @@ def _refuse_outside(value: Array) -> None:
 
 
 def _refuse_assignment(name: str, remedy: str) -> None:
-    """Answers the assignment to a property of arrays with what to write instead."""
+    """Replaces a property of `Array` by one whose assignment raises `TraceError` with the remedy."""
     found: property = vars(Array)[name]
 
     def assign(self: Array, value: Any) -> NoReturn:
@@ -304,18 +305,19 @@ bordered(Array, special=())
 
 
 def size_value(extent: Expr) -> Any:
-    """A size as the user sees it: an int, or an i64 scalar."""
+    """Returns a size as the user sees it: an int, or an i64 scalar."""
     known = index.constant_value(extent)
     return Array(extent, COUNTER) if known is None else known
 
 
 def scalar(node: Expr, weak: int = STRONG) -> Array:
-    """A rank 0 value."""
+    """Returns a value of rank 0."""
     return Array(node, weak)
 
 
 def computed(weak: int) -> int:
-    """How weak a value is that was computed from others as weak as that: no literal any more, which could be checked to fit a type."""
+    """Returns the weakness of a value computed from values of the given weakness: it is no literal any more, which could be checked to fit
+    a type."""
     return WEAK if weak == LITERAL else weak
 
 
@@ -325,12 +327,12 @@ def is_scalar(value: Array) -> bool:
 
 
 def is_of_sizes(value: Any) -> bool:
-    """Whether a value is a size that is not known while tracing, or computed of sizes, counters and literals alone."""
+    """Whether a value is a size that is not known while tracing, or is computed from sizes, counters and literals alone."""
     return isinstance(value, Array) and value.weak in (COUNTER, WEAK)
 
 
 def _function_complaint(value: Array, *modules: str) -> str | None:
-    """The error message where a function of some modules, in the user's line, asks for a plain number; None where there is none."""
+    """Returns the error message where a function of the given modules, in the user's line, needs a plain number; None where there is none."""
     found = remedy_in(user_site().text, *modules)
     if found is None:
         return None
@@ -339,7 +341,7 @@ def _function_complaint(value: Array, *modules: str) -> str | None:
 
 
 def _number_complaint(value: Array, name: str, remedy: str) -> str:
-    """The error message for a conversion of a traced value to a Python number, as functions of `math` ask for."""
+    """Returns the error message for the conversion of a traced value to a Python number, which functions of `math` request."""
     special = size_remedy(name) if is_of_sizes(value) else None
     text = _function_complaint(value, "c?math")
     return text or complaint(f"`{name}()` of {_kind(value)}", remedy=special or remedy)

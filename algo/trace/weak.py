@@ -1,4 +1,4 @@
-"""Weak values where one type is due: in a loop's state, an array that is changed, a record, a branch, an argument."""
+"""Conversion of weak values where one type is required: a loop's state, an updated array, a record, a branch, an argument."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raido.algo.trace.value import STRONG, WEAK, Array, computed, is_scalar
 
 
 def strengthened(value: Array, dtype: DType) -> Array:
-    """A value that `takes` a type, in that type: a scalar or an array, strong from then on."""
+    """Returns a value, a scalar or an array that `takes` a type, converted to it and strong."""
     if value.dtype is dtype:
         return Array(value.node, STRONG)
     if is_scalar(value):
@@ -25,21 +25,21 @@ def strengthened(value: Array, dtype: DType) -> Array:
 
 
 def in_floats(value: Array) -> Array:
-    """Numbers in a float type: floats as they are, others in f64 and as weak as they were."""
+    """Returns numbers in a float type: floats unchanged, others in f64 with their weakness."""
     return value if value.dtype.is_float else elementwise(lambda x: Array(cast(x, f64), computed(x.weak)), [value])
 
 
 def as_weak(result: Any, *values: Any) -> Any:
-    """A result as weak as the values that it was computed from, arrays or structures of them."""
+    """Returns a result with the weakness of the values, arrays or structures, that it was computed from."""
     weak = weakness_of([leaf for value in values for leaf in leaves(value)])
     return map_leaves(lambda leaf: Array(leaf.node, weak), result) if weak != STRONG else result
 
 
 def weakness_of(values: list[Array]) -> int:
-    """How weak a result is of a computation on values, none of which is an index any more."""
+    """Returns the weakness of a result computed from values, none of which is an index any more."""
     return STRONG if any(value.weak == STRONG for value in values) else WEAK
 
 
 def each_weakness(*values: Sequence[Array]) -> list[int]:
-    """How weak results are that are made of one of each of these sequences of arrays."""
+    """Returns the weakness of each result that is computed from the corresponding arrays of several sequences."""
     return [weakness_of(list(of_one)) for of_one in zip(*values, strict=True)]

@@ -1,7 +1,7 @@
-"""Integers of any type as i64 indices, sizes and counts. Of u64, those of 2**63 and more have no i64, and read as one would be negative.
+"""Integers of any type as i64 indices, sizes and counts. A u64 of 2**63 or more has no i64, and its bits read as a negative one.
 
-Where an index is checked or ignored when it is out of range, the i64 of the same bits serves, for it is negative: a fault of a kind that
-begins with "unsigned" then prints the number that it was. Elsewhere the number is brought into range first, in u64.
+Where an index is checked, or ignored when it is out of range, the i64 of the same bits serves, as it is negative: a fault of a kind that
+begins with "unsigned" then prints the original number. Elsewhere the number is first brought into range, in u64.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from raido.algo.trace.scalars import cast
 from raido.algo.trace.value import STRONG, Array
 
 LARGEST = (1 << 63) - 1
-FAR = LARGEST_SIZE  # beyond every array, and its negative too; sums of two such with two sizes keep to the limit
+FAR = LARGEST_SIZE  # an index beyond every array, as is its negative; sums of two such numbers and two sizes do not overflow
 
 
 def same_bits(value: Array) -> Expr:
-    """An integer scalar as an i64 expression; negative where it is a u64 of 2**63 and more."""
+    """Returns an integer scalar as an i64 expression; negative where it is a u64 of 2**63 or more."""
     node = value.node if value.dtype is i64 else cast(Array(value.node, STRONG), i64)
     return index.canonical(node)
 
 
 def saturated(value: Array) -> Expr:
-    """An integer scalar as an i64 expression, at most 2**63 − 1."""
+    """Returns an integer scalar as an i64 expression, at most 2**63 − 1."""
     if value.dtype is not u64:
         return same_bits(value)
     return Op("cast", i64, (Op("minimum", u64, (value.node, const(u64, LARGEST))),))
 
 
 def brought_near(value: Array, rule: Any, extent: Expr) -> Expr:
-    """An index as an i64 expression which a boundary operation takes to the same place as the number itself."""
+    """Returns an index as an i64 expression that the boundary operation `rule` maps to the same place as the index itself."""
     if value.dtype is not u64 or rule not in _PERIODS:
         return saturated(value) if rule == "clamp_index" else same_bits(value)
     period = _PERIODS[rule](extent)
     wide, zero = Op("cast", u64, (period,)), const(u64, 0)
-    divisor = Op("select", u64, (Op("ne", bool_, (wide, zero)), wide, const(u64, 1)))  # which is known not to fault
+    divisor = Op("select", u64, (Op("ne", bool_, (wide, zero)), wide, const(u64, 1)))  # provably not 0
     return Op("cast", i64, (Op("floormod", u64, (value.node, divisor)),))
 
 
@@ -53,7 +53,7 @@ _PERIODS: dict[Any, Any] = {
 
 
 def counted_exactly(value: Array, kind: str = "unsigned_size") -> Expr:
-    """A number of iterations, or an offset, as an i64 expression; a fault of that kind where it is a u64 of 2**63 and more."""
+    """Returns a number of iterations, or an offset, as an i64 expression that faults with `kind` where it is a u64 of 2**63 or more."""
     node = same_bits(value)
     if value.dtype is not u64:
         return node
@@ -61,7 +61,7 @@ def counted_exactly(value: Array, kind: str = "unsigned_size") -> Expr:
 
 
 def literal_index(value: int) -> Expr:
-    """A literal as an i64 expression; ShapeError for one that has no i64."""
+    """Returns a literal as an i64 expression; raises `ShapeError` where it does not fit."""
     if not -LARGEST <= value <= LARGEST:
         raise ShapeError(complaint(f"the literal {value} is larger than any index"))
     return index.as_index(value)

@@ -1,4 +1,4 @@
-"""Calls whose arguments do not fit the parameters of the function: which is wrong, which was meant, and what the function takes."""
+"""The errors for calls whose arguments do not fit a function's parameters: the wrong argument, the intended one, and the parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from raido.algo.errors import ArgumentError, RaidoError, TraceError, explain
 
-_OTHER_LIBRARIES = {  # names of torch, JAX and Python for what NumPy calls otherwise
+_OTHER_LIBRARIES = {  # names of torch, JAX and Python that differ in NumPy
     "dim": ("axis",),
     "dims": ("axis", "axes"),
     "keepdim": ("keepdims",),
@@ -23,7 +23,7 @@ _MEANT = {
     "in_axes": "rd.swapaxes(a, 0, 1): functions go over the first axis; rd.elementwise over all",
     "out_axes": "rd.swapaxes(result, 0, 1)",
 }
-_FORMS = {  # of functions that other libraries call with more arguments, or with fewer
+_FORMS = {  # the forms of functions that take other numbers of arguments in other libraries
     "cond": "rd.cond(p, lambda: f(x), lambda: g(x))",
     "fori_loop": "rd.fori_loop(lower, upper, body, init), or rd.loop(n, body, init) from 0",
     "loop": "rd.fori_loop(lower, upper, body, init), or rd.loop(n, body, init) from 0",
@@ -32,7 +32,8 @@ _FORMS = {  # of functions that other libraries call with more arguments, or wit
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why arguments do not fit, the parameters as text, names of parameters near to one that there is not, or what else was meant by it."""
+    """Why the arguments of a call do not fit, the parameters as text, parameters of similar spelling to an unknown one, or its intended
+    form."""
 
     why: str
     takes: str
@@ -41,7 +42,7 @@ class Misfit:
 
 
 def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]) -> Misfit | None:
-    """The misfit between the arguments of a call and the parameters; None if they fit."""
+    """Returns the misfit between the arguments of a call and the parameters; None where they fit."""
     signature = inspect.signature(function)
     try:
         signature.bind(*arguments, **options)
@@ -67,7 +68,7 @@ def misfit_of(function: Callable[..., Any], arguments: Sequence[Any], options: M
 def wrong_arguments(
     function: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> RaidoError | None:
-    """The error for a call of a public function whose arguments do not fit; None where they fit."""
+    """Returns the error for a call of a public function whose arguments do not fit; None where they fit."""
     from raido.algo.trace.context import running
     from raido.algo.trace.locations import user_site
 
@@ -85,7 +86,7 @@ def wrong_arguments(
 
 
 def spoken_name(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
-    """A public function, method or class as users write it: "rd.fft.fft", "a.at[key].set", "rd.Target"."""
+    """Returns a public function, method or class as users write it: "rd.fft.fft", "a.at[key].set", "rd.Target"."""
     owner, _, name = function.__qualname__.rpartition(".")
     if not owner:
         parts = function.__module__.split(".")
@@ -98,6 +99,6 @@ def spoken_name(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
 
 
 def _said(problem: str) -> str:
-    """The problem that `inspect` found, in raido's words for a missing argument."""
+    """Returns the problem that `inspect` found, with raido's wording for a missing argument."""
     head, _, name = problem.rpartition(": ")
     return f'the argument "{name.strip(chr(39))}" is missing' if head.startswith("missing") else problem

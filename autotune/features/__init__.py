@@ -1,9 +1,9 @@
 """Features of a schedule for the cost model: numbers from its scalar nest, without compiling anything.
 
-ends        what is expected of arrays that hold the ends of loops
-forms       the integers of a nest as affine forms over its loops
-likelihood  how often a condition holds
-values      what expressions cost, in the loops around them
+ends        expected values of arrays that hold loop bounds
+forms       integers of a nest as affine forms over its loops
+likelihood  probability of conditions
+values      cost of expressions, in the loops around them
 gather      nest → tree of loops (`schedule.cost`)
 vector      tree → features
 """

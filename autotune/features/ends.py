@@ -1,9 +1,9 @@
-"""Loops whose ends are read from memory: what may be expected of the arrays that hold such ends.
+"""Expected values of arrays from which loop bounds are read.
 
-An array of which *two* elements bound a loop holds borders, such as the offsets of segments: they are taken to run evenly from 0 to the
-least extent that the loop's variable indexes. So an element is an affine form of its place, a loop between neighbours has the mean
-length of a segment, and all entries of the loop together touch what it reads once. What is the upper end *alone* is a count: half of
-that extent, as of a filter whose condition holds as often as not. Of loops that index nothing directly no more is known than before.
+An array of which *two* elements bound a loop holds offsets, as of segments: they are assumed to rise evenly from 0 to the least extent that
+the loop's variable indexes. So an element is an affine form of its index, a loop between neighbours has the mean length of a segment, and
+all runs of the loop together touch their data once. An array that has the upper bound *alone* holds counts: half of that extent, as for a
+filter whose condition holds half the time. Loops whose variable is not an index get no estimate.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from raido.schedule.nest.walk import blocks_of, statements_within
 
 @dataclass(slots=True)
 class Ends:
-    """The statistics of an array from which loop ends are read: `indexed` by the loops between them are these dimensions of buffers."""
+    """Statistics of an array with loop bounds: whether it holds offsets (`borders`), and the dimensions that its loops' variables index."""
 
     borders: bool = False
     indexed: dict[tuple[Buffer, int], None] = field(default_factory=dict)
 
 
 def ends_read(block: Block) -> dict[Buffer, Ends]:
-    """All arrays that hold ends of loops."""
+    """All arrays from which loop bounds are read."""
     search = _Search()
     search.block(block)
     return search.found
@@ -73,7 +73,7 @@ class _Search:
                 known.indexed.update(dict.fromkeys(indexed))
 
     def reads(self, end: NestExpr) -> list[Read]:
-        """The reads from which an end is computed."""
+        """Reads from which a bound is computed."""
         if not isinstance(end, Op) and end not in self.names:
             return [end] if isinstance(end, Read) else []
         return [node for node in post_order((end,), self._below) if isinstance(node, Read)]
@@ -85,7 +85,7 @@ class _Search:
         return () if named is None else (named,)
 
     def indexed(self, loop: For) -> Iterator[tuple[Buffer, int]]:
-        """The dimensions of which an index is the loop's variable, or something and it."""
+        """Dimensions that are indexed by the loop's variable, or by a sum with it."""
         for s in statements_within(loop.body):
             if isinstance(s, Let):
                 self.names[s.var] = s.value

@@ -1,7 +1,7 @@
-"""The affine forms of the integers in a nest (`schedule.cost.affine`), once sizes are known.
+"""Affine forms of the integers in a nest (`schedule.cost.affine`), for known sizes.
 
-Clamps, minima and maxima are taken as what they are in the middle of the loops, where nearly all of the time is spent; quotients as
-their slope, and remainders as their mean, where they come round. Values that are no integers have only their dependences.
+Clamps, minima and maxima take their value in the middle of the loops, where nearly all of the time is spent; quotients their slope, and
+remainders that wrap their mean. Values that are no integers have dependences only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TYPICAL_SHARE = 0.5  # of iterations in which a condition on data holds; of what
 
 
 class Forms:
-    """The forms of the expressions of one nest; variables are bound on the way, and `middles` holds each loop's middle."""
+    """Forms of one nest's expressions; variables are bound during the walk, and `middles` has the middle value of each loop's counter."""
 
     def __init__(
         self, sizes: Mapping[str, int], ends: Mapping[Buffer, Ends], mask_of_read: Callable[[Read, int], int]
@@ -32,7 +32,7 @@ class Forms:
         self._typical_size = max(sizes.values(), default=1024) / 2
 
     def bind(self, variable: Node, form: Form) -> bool:
-        """Says what a variable is from here on; whether it was something else before, and what was known of others is forgotten."""
+        """Sets a variable's form; returns whether it had another one before, in which case cached forms are dropped."""
         changed = self.variables.get(variable, form) != form
         self.variables[variable] = form
         if changed:
@@ -40,7 +40,7 @@ class Forms:
         return changed
 
     def middle(self, form: Form) -> float:
-        """The value in the middle of all loops."""
+        """The value of a form in the middle of all loops."""
         return form.constant + sum(slope * self.middles[loop] for loop, slope in form.terms.items())
 
     def of(self, e: NestExpr) -> Form:
@@ -83,7 +83,7 @@ class Forms:
         return opaque(mask, TYPICAL_COUNT if mask & DATA else 0.0)
 
     def _end(self, e: Read, ends: Ends, mask: int) -> Form:
-        """The expected form of an element that is an end of loops."""
+        """The expected form of an array element that bounds loops."""
         extent = min(max(self.middle(self.of(buffer.shape[k])), 1.0) for buffer, k in ends.indexed)
         if not ends.borders:
             return opaque(mask, extent * TYPICAL_SHARE)

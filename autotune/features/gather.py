@@ -1,4 +1,4 @@
-"""Nest → tree of loops: one walk over all statements, in order, with the forms of the integers in scope."""
+"""Gathers a nest into a tree of loops: one walk over all statements, in order, with the forms of the integers in scope."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ _ATOMIC_CYCLES = 20.0  # also of a lane that takes its turn
 
 
 def gather(nest: Nest, machine: Machine, sizes: Mapping[str, int]) -> Walk:
-    """The walk over a scalar nest: `root` is its tree."""
+    """The walk over a scalar nest; `root` is its tree."""
     walk = Walk(machine, sizes, ends_read(nest.body))
     walk.block(nest.body, 1.0)
     return walk
 
 
 class Walk(Values):
-    """The rules of all statements."""
+    """Cost rules of all statements."""
 
     def __init__(self, machine: Machine, sizes: Mapping[str, int], ends: Mapping[Buffer, Ends]) -> None:
         super().__init__(machine, sizes, ends)
@@ -67,7 +67,7 @@ class Walk(Values):
     # Statements
 
     def block(self, block: Block, weight: float) -> None:
-        """All statements of a block; what they computed is not at hand after it."""
+        """Counts all statements of a block; values computed inside are not reused after it."""
         known = len(self.live)
         self.weights[-1] *= weight
         for statement in block.statements:
@@ -77,7 +77,7 @@ class Walk(Values):
             self.live.popitem()
 
     def statement(self, s: Statement) -> None:
-        """One statement."""
+        """Counts one statement."""
         rule = _STATEMENTS.get(type(s))
         if rule is None:
             raise TypeError(f"not a statement of a scalar nest: {s!r}")
@@ -108,7 +108,7 @@ class Walk(Values):
             loop.allocated += weight * self.bytes_of(s.buffer)
 
     def bytes_of(self, buffer: Buffer) -> float:
-        """The size of a buffer."""
+        """The size of a buffer in bytes."""
         return buffer.dtype.itemsize * math.prod(self.shape_of(buffer))
 
     def shape_of(self, buffer: Buffer) -> tuple[float, ...]:
@@ -254,10 +254,10 @@ class Walk(Values):
         loop.cycles += size / 32 * self.weights[-1]
 
     def nothing(self, s: Swap) -> None:
-        """Exchanging pointers costs nothing."""
+        """Counts nothing: pointer swaps and the like are free."""
 
     def view(self, s: View) -> None:
-        """Looking at memory in another way costs nothing."""
+        """Counts nothing: a view of memory is free."""
 
     def produce(self, s: Produce) -> None:
         self.block(s.body, 1.0)
@@ -294,13 +294,13 @@ class Walk(Values):
         return known
 
     def _lanes(self, loop: For) -> int:
-        """As many as fill a register with the widest elements that are computed or kept."""
+        """Default lanes of a loop: as many as fill a register with the widest elements computed or stored."""
         widest = _widest(loop.body)
         return max(self.machine.vector_bits // (8 * widest), 1)
 
 
 def _longest(lanes: int) -> float:
-    """Iterations of the longest of some lanes over their mean, where lengths are spread exponentially: a harmonic number."""
+    """Expected longest trip count among some lanes over the mean, for exponentially distributed ones: a harmonic number."""
     return sum(1.0 / k for k in range(1, lanes + 1))
 
 

@@ -1,4 +1,4 @@
-"""How often a condition holds, over all iterations of the loops around it."""
+"""Probability that a condition holds, over all iterations of the loops around it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raido.schedule.nest.values import NestExpr
 
 
 def likelihood(forms: Forms, condition: NestExpr, loops: Sequence[Loop]) -> float:
-    """The share of iterations in which it holds, between 0 and 1; one half where data decides."""
+    """The share of iterations in which a condition holds, between 0 and 1; one half for conditions on data."""
     if isinstance(condition, Const):
         return float(condition.bits)
     if not isinstance(condition, Op):
@@ -40,7 +40,7 @@ def likelihood(forms: Forms, condition: NestExpr, loops: Sequence[Loop]) -> floa
 
 
 def range_of(forms: Forms, form: Form, loops: Sequence[Loop]) -> tuple[float, float]:
-    """The least and the greatest value over the iterations of the loops."""
+    """The least and the greatest value of a form over the iterations of the loops."""
     middle = forms.middle(form)
     reach = sum(abs(form.terms[loop.number]) * loop.span / 2 for loop in loops if loop.number in form.terms)
     return middle - reach, middle + reach

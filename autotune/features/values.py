@@ -1,6 +1,6 @@
 """The cost of expressions, counted in the loops of the walk around them.
 
-A value is worked out where its operands last change, once for a block; a read likewise; a store where it stands.
+A value, or a read, is counted once per block in the innermost loop that its operands depend on; a store in the loop where it stands.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCALAR, UNIFORM, VECTOR, STRIDED, GATHER = range(len(ACCESSES))
 
 
 class Values:
-    """The loops around the statement at hand, innermost last, and what is known of the names in scope."""
+    """The loops around the current statement, innermost last, and the analysis of names in scope."""
 
     def __init__(self, machine: Machine, sizes: Mapping[str, int], ends: Mapping[Buffer, Ends]) -> None:
         self.machine = machine
@@ -39,7 +39,7 @@ class Values:
         self.chained: dict[Node, float] = {}
 
     def values(self, roots: Sequence[NestExpr], bound: Sequence[Node] = ()) -> None:
-        """Counts what the expressions compute, where it is computed, unless the block has it already."""
+        """Counts the operations of expressions, in the loops where they are computed, except values that the block already has."""
         inner = opaque(self.stack[-1].bit)
         for variable in bound:
             self.forms.variables[variable] = inner
@@ -70,7 +70,7 @@ class Values:
         return ()
 
     def spend(self, cost: Any, bits: int, mask: int, times: float = 1.0) -> None:
-        """Counts an operation in the loop where its operands last change."""
+        """Counts an operation in the innermost loop that its operands depend on."""
         loop, weight = self._home(mask)
         vector = self.vector
         if bits and vector is not None and mask & vector.bit:
@@ -84,7 +84,7 @@ class Values:
         loop.code += units
 
     def _home(self, mask: int) -> tuple[Loop, float]:
-        """The innermost loop that a value depends on, and how often an iteration of it gets there."""
+        """The innermost loop that a value depends on, and the executions per iteration of it."""
         for loop, weight in zip(reversed(self.stack), reversed(self.weights), strict=True):
             if mask & loop.bit:
                 return loop, weight
@@ -108,7 +108,7 @@ class Values:
         stored: bool,
         streamed: bool = False,
     ) -> None:
-        """Counts a read (where its indices last change) or a store (here)."""
+        """Counts a read (in the loop that its indices depend on) or a store (in the current loop)."""
         if buffer.scope == "register":
             return
         forms = tuple(map(self.forms.of, indices))
@@ -137,7 +137,7 @@ class Values:
             loop.add_access(buffer, size, forms, weight, stored, streamed)
 
     def _access_kind(self, buffer: Buffer, forms: Sequence[Form], mask: int) -> tuple[int, float]:
-        """How the address moves with the lanes, and how many registers are moved."""
+        """The kind of access, by how the address depends on the lanes, and the number of registers moved."""
         vector = self.vector
         if vector is None or not mask & vector.bit:
             return (SCALAR if vector is None else UNIFORM), 1.0
@@ -152,7 +152,7 @@ class Values:
         return (VECTOR, units) if abs(slopes[-1]) == 1.0 or buffer in self.private else (STRIDED, units)
 
     def carry(self, buffer: Buffer, indices: Sequence[NestExpr], latency: float | None) -> None:
-        """A step that waits for the one before it, along every loop on which its place does not depend."""
+        """Records a dependence chain: an update that waits for the previous one, along every loop that its index does not depend on."""
         if latency is None:
             return
         place = 0

@@ -1,7 +1,7 @@
-"""Features of a schedule: one vector for a whole nest, the same length for every program.
+"""Features of a schedule: one vector for a whole nest, of the same length for every program.
 
-Sums over all loops, weighted by how often they run. Amounts are relative to the program (per element of its arguments and results, or
-per byte that must move) and in powers of two, so that programs of different kinds and sizes can be compared; docs/autotuning.md has
+Sums over all loops, weighted by how often they run. Amounts are relative to the program (per element of its arguments and results, or per
+byte of compulsory traffic) and logarithmic (base 2), so that programs of different kinds and sizes can be compared; docs/autotuning.md has
 the table. Nothing here depends on the machine that computes it.
 """
 
@@ -61,7 +61,7 @@ ESTIMATE = FEATURES.index("estimate")
 
 
 def features_of(nest: Nest, machine: Machine, sizes: Mapping[str, int]) -> np.ndarray:
-    """The features of a scalar nest, f32[len(FEATURES)]; `sizes` are those of the tuning job, by name."""
+    """The features of a scalar nest, f32[len(FEATURES)]; `sizes` are the tuning job's, by name."""
     walk = gather(nest, machine, sizes)
     traffic = Traffic(machine, walk.forms.middles, walk.shape_of)
     total = traffic.analyse(walk.root)
@@ -122,7 +122,7 @@ def _log(value: float) -> float:
 
 
 def _small(ratio: float) -> float:
-    """A ratio of which the tenths matter as much as the tens."""
+    """A ratio on a scale, log2(1 + 16 x), on which tenths differ as much as tens."""
     return math.log2(1.0 + 16.0 * ratio)
 
 
@@ -144,7 +144,7 @@ class _Sums:
         self.registers = 0.0
 
     def add(self, loop: Loop, runs: float, around: tuple[Loop, ...] = ()) -> None:
-        """One loop, run so often, inside those others."""
+        """Adds a loop that runs `runs` times inside the loops `around`."""
         bodies = runs * loop.runs_of_body
         for totals, each in ((self.work, loop.work), (self.loads, loop.loads), (self.stores, loop.stores)):
             for k, amount in enumerate(each):
@@ -172,7 +172,7 @@ class _Sums:
             self.add(child, bodies * child.weight, around)
 
     def _of_nest(self, loop: Loop, own: float, around: tuple[Loop, ...]) -> None:
-        """The effect of the enclosing loops on some cycles."""
+        """Attributes the cycles of a loop to properties of the loops around it."""
         caches = (self.machine.l1, self.machine.l2, self.machine.l3)
         inner = self.costs[loop].touched_bytes
         outer = max((self.costs[other].round_bytes for other in around if not other.host), default=0.0)

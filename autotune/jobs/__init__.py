@@ -1,1 +1,1 @@
-"""Jobs: a search under a budget, its state in the database, what it looks like while it runs and what it gives."""
+"""Tuning jobs: a search under a budget, its state in the database, its live view and its result."""

@@ -1,4 +1,4 @@
-"""What `rd.autotune` does: one call from an algorithm to its best known schedule."""
+"""The implementation of `rd.autotune`: from an algorithm to its best known schedule."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tune(
 
 @contextmanager
 def open_database(db: str | os.PathLike[str], trials: int) -> Iterator[Database]:
-    """The database of a job; of one of no trials, which keeps nothing, an empty one that goes away where there is none yet."""
+    """The database of a job. A job without trials, which stores nothing, gets a temporary empty one where the file does not exist."""
     if trials or os.path.lexists(db):
         with Database(db) as database:
             yield database
@@ -58,12 +58,12 @@ def open_database(db: str | os.PathLike[str], trials: int) -> Iterator[Database]
 
 def _refuse_others(algorithm: Any) -> None:
     if not hasattr(algorithm, "schedule"):
-        raise ArgumentError(f"what is tuned is an algorithm, made by @rd.algorithm, not {algorithm!r}")
+        raise ArgumentError(f"rd.autotune takes an algorithm, made by @rd.algorithm, not {algorithm!r}")
 
 
 def _check_names(algorithm: Any, given: Mapping[str, Any]) -> None:
-    """ArgumentError for a keyword that is neither an option of `autotune` nor a static parameter; and where an option has the name of a
-    static parameter that is not fixed: which is meant cannot be told."""
+    """Refuses a keyword that is neither an option of `autotune` nor a static parameter, and one that is both, unless the parameter is
+    fixed: the intended one cannot be known (`ArgumentError`)."""
     _refuse_others(algorithm)
     static = {*algorithm.signature.defaults, *algorithm.signature.required}
     options = {*inspect.signature(autotune).parameters} - {"static"}
@@ -71,7 +71,7 @@ def _check_names(algorithm: Any, given: Mapping[str, Any]) -> None:
     if unknown is not None:
         near = ", ".join(f"{word}=" for word in near_names(unknown, {*options, *static}))
         if unknown in ("sizes", "inputs"):
-            near = f"rd.autotune({algorithm.name}, {'{...}' if unknown == 'sizes' else '(x, ...)'}): {unknown} stand second"
+            near = f"rd.autotune({algorithm.name}, {'{...}' if unknown == 'sizes' else '(x, ...)'}), with {unknown} as the second argument"
         head = f"rd.autotune has no option {unknown!r}, and {algorithm.name} no static parameter of that name"
         raise ArgumentError(explain(head, **{"try": near or None, "options": ", ".join(sorted(options))}))
     free = static - set(algorithm.fixed)
@@ -87,7 +87,7 @@ def _check_names(algorithm: Any, given: Mapping[str, Any]) -> None:
 
 
 def watched(job: Job, progress: bool | Callable[[Progress], None] | None) -> Tuning:
-    """Runs a job with a live view, where one is wanted, or with a function that is called with each step."""
+    """Runs a job with a live view, if wanted, or with a function that is called at each step."""
     if callable(progress):
         return job.run(progress)
     from raido.autotune.jobs.live import live_view
@@ -116,7 +116,7 @@ def prepare_job(
     static: Mapping[str, Any] | None = None,
     ahead: Child | None = None,
 ) -> Callable[[Database], Job]:
-    """The job that `autotune` runs, once it is given the database: a request that cannot be met is refused before there is one.
+    """Validates a request, and returns a function from the database to the job, so that errors come before a database is created.
 
     `ahead` is a builder's process that was launched already (`raido.autotune.measure.ahead`).
     """
@@ -141,7 +141,7 @@ def prepare_job(
     signature = compilation_for(program, chosen, None, {}).signature
     if arguments is not None and ranges:
         raise ArgumentError(
-            "`ranges` says from what arrays are made up, and these are given: leave it out, or give sizes"
+            "`ranges` describes generated arrays, and the arrays are given: leave `ranges` out, or give sizes"
         )
     inputs = (
         made_up_inputs(program, signature, sizes, ranges, seed)
@@ -203,7 +203,7 @@ def _measurer(
 
 
 def _unusual(limits: Limits, protocol: Protocol, tolerance: float | None) -> dict[str, Any]:
-    """The settings that differ from the defaults: other limits make another job, because other candidates fail."""
+    """Settings that differ from the defaults; they make a different job, because other candidates fail."""
     said: dict[str, Any] = {} if tolerance is None else {"tolerance": tolerance}
     if limits != Limits():
         said["limits"] = asdict(limits)
@@ -213,7 +213,7 @@ def _unusual(limits: Limits, protocol: Protocol, tolerance: float | None) -> dic
 
 
 def _split(inputs_or_sizes: Any) -> tuple[Mapping[str, int], Sequence[Any] | None]:
-    """Sizes by name, or arguments."""
+    """Sizes by name, and arguments (None where sizes are given)."""
     if isinstance(inputs_or_sizes, Mapping):
         return inputs_or_sizes, None
     if isinstance(inputs_or_sizes, str):
@@ -241,5 +241,5 @@ def _inputs_digest(inputs: Inputs) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """The versions that produced the code: measurements of another version do not answer a job of this one."""
+    """Versions of raido and TVM: measurements of other versions do not count for this job."""
     return {name: importlib.metadata.version(name) for name in ("raido", "apache-tvm")}

@@ -1,4 +1,4 @@
-"""Validation of a job's arguments before any work: every argument of `autotune` that is no array, size or schedule."""
+"""Validates the arguments of `autotune` that are no arrays, sizes or schedules, before any work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Settings = TypeVar("Settings", Limits, Protocol)
 
 
 def whole_number(value: Any, name: str, least: int | None = 0) -> int:
-    """A whole number of Python or NumPy as an int; ArgumentError for anything else, and for less than `least`."""
+    """An integer of Python or NumPy as an int; raises `ArgumentError` for anything else, and for less than `least`."""
     if hasattr(value, "__index__") and not isinstance(value, bool):
         number = operator.index(value)
         if least is None or number >= least:
@@ -29,25 +29,25 @@ def whole_number(value: Any, name: str, least: int | None = 0) -> int:
 
 
 def check_search(search: Any) -> None:
-    """ArgumentError for a search that there is not."""
+    """Raises `ArgumentError` for an unknown kind of search."""
     if search not in SEARCHES:
-        raise ArgumentError(f"search={search!r}: there is {', '.join(SEARCHES)}")
+        raise ArgumentError(f"search={search!r} is unknown; the searches are {', '.join(SEARCHES)}")
 
 
 def check_minutes(minutes: Any) -> None:
-    """ArgumentError unless it is None or a time above 0."""
+    """Raises `ArgumentError` unless the time is None or positive."""
     if minutes is not None and not (_is_number(minutes) and minutes > 0):
         raise ArgumentError(f"minutes must be more than 0, not {minutes!r}")
 
 
 def check_tolerance(tolerance: Any) -> None:
-    """ArgumentError unless it is None or a part of a value."""
+    """Raises `ArgumentError` unless the tolerance is None or a finite non-negative number."""
     if tolerance is not None and not (_is_number(tolerance) and 0 <= tolerance < math.inf):
         raise ArgumentError(f"tolerance must be a number from 0 on, such as 1e-3, not {tolerance!r}")
 
 
 def check_workers(workers: Any, tls: Any = None) -> None:
-    """ArgumentError unless it is None or an address; and for certificates that are none, or that nothing is encrypted with."""
+    """Raises `ArgumentError` unless the address is None or a string, and for invalid certificates, or ones without a tls:// address."""
     if workers is not None and not isinstance(workers, str):
         raise ArgumentError(
             f'workers is the address of a dask scheduler, such as "tcp://host:8786", not {workers!r}; '
@@ -66,22 +66,22 @@ def check_workers(workers: Any, tls: Any = None) -> None:
 def _check_pem(path: Any, what: str) -> None:
     try:
         if b"-----BEGIN " not in read_bytes(path):
-            raise Unreadable("there is no -----BEGIN in it, which files in PEM have")
+            raise Unreadable("the file has no -----BEGIN line, which every PEM file has")
     except (Unreadable, TypeError) as error:
         raise ArgumentError(f"{what} cannot be used: {error}") from None
 
 
 def check_runs_here(target: Target) -> None:
-    """TargetError for a processor whose code this one cannot run, or a device that is not here."""
+    """Raises `TargetError` for a target whose code this machine cannot run."""
     if not target.runs_here:
         raise TargetError(
-            f"this machine cannot run code for {target}, so it cannot measure any: name workers= that can, or trials=0, "
+            f"this machine cannot run code for {target}, so it cannot measure any: give workers= that can, or trials=0, "
             "which runs nothing"
         )
 
 
 def settings_of(kind: type[Settings], given: Any, name: str) -> Settings:
-    """`Limits` or a `Protocol`, given as such, by the names of their fields, or not at all (the usual ones)."""
+    """`Limits` or a `Protocol` from an instance, from a mapping of its fields, or the default for None."""
     if given is None:
         return kind()
     if isinstance(given, kind):
@@ -89,11 +89,11 @@ def settings_of(kind: type[Settings], given: Any, name: str) -> Settings:
     known = {field.name: field.type for field in fields(kind)}
     if not isinstance(given, Mapping):
         raise ArgumentError(
-            f'{name} is a table, such as {{"{next(iter(known))}": 1}}, not {given!r}; it may say {", ".join(known)}'
+            f'{name} is a table, such as {{"{next(iter(known))}": 1}}, not {given!r}; its keys are {", ".join(known)}'
         )
     for key, value in given.items():
         if key not in known:
-            raise ArgumentError(f"{name}: there is no {key!r}; there is {', '.join(known)}")
+            raise ArgumentError(f"{name} has no key {key!r}; its keys are {', '.join(known)}")
         if known[key] == "int":
             whole_number(value, f"{name}: {key}")
         elif not (_is_number(value) and value >= 0):

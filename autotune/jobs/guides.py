@@ -1,4 +1,4 @@
-"""Which search a job follows, by name, and what the model thinks of a candidate."""
+"""Searches of a job by name, with the model's score of a candidate."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def make_guide(search: str, space: Space, seed: int) -> Guide:
-    """A search over a space: by the shipped model ("model"), which learns as the job goes on, at random ("random"), or one candidate
-    after another ("grid"). The shipped model knows CPUs; on a GPU the search is led by what the job itself has measured."""
+    """A search over a space: by the shipped model ("model"), which learns during the job, at random ("random"), or one candidate after
+    another ("grid"). The shipped model knows CPUs; on a GPU the model starts empty, and learns from the job's own measurements."""
     from raido.autotune.features import VERSION
     from raido.autotune.search import Evolutionary, GridSearch, RandomSearch
 
@@ -38,7 +38,7 @@ def make_guide(search: str, space: Space, seed: int) -> Guide:
 
 
 class FeatureTable:
-    """The features of candidates, each computed once: here, or of many by whoever assists."""
+    """Features of candidates, each computed once: in this process, or in bulk by an assistant."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -46,11 +46,11 @@ class FeatureTable:
         self._maker: FeatureMaker = lambda requests: {}
 
     def assist(self, maker: FeatureMaker) -> None:
-        """From here on, leaves many candidates to others."""
+        """Delegates the features of many candidates to `maker` from now on."""
         self._maker = maker
 
     def prepare(self, candidates: Sequence[Candidate]) -> None:
-        """Has the features of many candidates computed; what nobody did is left for later."""
+        """Has the features of many candidates computed; those that are not returned are computed later, when needed."""
         import numpy as np
 
         new = {each.key: each for each in candidates if each.key not in self._known}
@@ -58,7 +58,7 @@ class FeatureTable:
         self._known |= {key: np.array(row, np.float32) for key, row in made.items()}
 
     def of(self, candidate: Candidate) -> np.ndarray:
-        """The features of a candidate."""
+        """The features of a candidate, f32[len(FEATURES)]."""
         from raido.autotune.features import features_of
         from raido.schedule.lower import lower
 
@@ -69,5 +69,5 @@ class FeatureTable:
         return found
 
     def as_tuple(self, candidate: Candidate) -> tuple[float, ...]:
-        """The features as plain numbers."""
+        """The features as Python floats."""
         return tuple(self.of(candidate).tolist())

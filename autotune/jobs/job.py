@@ -1,8 +1,8 @@
-"""A job: the default schedule first, then the best of other jobs, then what the search proposes, then the finalists in turns; every
-measurement kept at once.
+"""A tuning job: measures the default schedule, then the best of other jobs, then the search's proposals, then the finalists by turns; every
+measurement is stored at once.
 
-The search is deterministic given the measurements, so a job is resumed by running it again: what it proposes and the database knows
-is answered from there, and the rest measured. A job is known by a digest of all that decides about it (program, sizes, inputs, target,
+The search is deterministic given the measurements, so a job is resumed by running it again: proposals that the database knows are answered
+from there, and the rest measured. A job is identified by a digest of everything that determines it (program, sizes, inputs, target,
 machine, space, search and seed), but not by its budget, which may grow.
 """
 
@@ -39,8 +39,8 @@ FeatureMaker = Callable[[Sequence[Request]], Mapping[str, Sequence[float]]]
 
 @dataclass(frozen=True)
 class Guide:
-    """A search, with what its model thinks of a candidate: a score (None without a model) and its features. `assist` lets others compute
-    features of many candidates at a time."""
+    """A search, with its model's view of a candidate: a score (None without a model) and its features. `assist` delegates the features of
+    many candidates at a time."""
 
     search: Search
     score: Callable[[Candidate], float | None]
@@ -51,8 +51,8 @@ class Guide:
 
 @dataclass
 class Progress:
-    """How a job stands, for whoever watches it. `phase` is what it is at, in words; "done" in the end. `spent`: seconds, at the moment
-    `told` of `time.monotonic()`."""
+    """The state of a job, for its watcher. `phase` describes the current work, "done" at the end. `spent`: seconds, at the time `told` of
+    `time.monotonic()`."""
 
     title: str
     trials: int
@@ -68,15 +68,15 @@ Watcher = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a job goes on: until so many candidates have been tried, or so many minutes have passed in all its runs."""
+    """The limits of a job: the number of candidates to try, and the minutes over all its runs."""
 
     trials: int
     minutes: float | None = None
 
 
 class Job:
-    """One program at certain sizes on one target. `default` is the default schedule, to which everything is compared, whether the space
-    has it or not. `measurer` and `guide` are made when they are needed: a finished job needs none."""
+    """A tuning job: one program at certain sizes on one target. `default` is the default schedule, the baseline, whether the space contains
+    it or not. `measurer` and `guide` are created on demand: a finished job needs none."""
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class Job:
         self._round = 0.0  # seconds that the last one took
 
     def run(self, watch: Watcher | None = None) -> Tuning:
-        """Does what remains to be done, and gives the outcome. KeyboardInterrupt ends it at once; what was measured is kept. Where
-        another process is at the same job, that one is waited for."""
+        """Does the remaining work, and returns the outcome. KeyboardInterrupt ends it at once; measurements are kept. Waits for another
+        process that works on the same job."""
         self._watch = watch or self._watch
         if self.budget.trials == 0:
             return self._run()
@@ -156,11 +156,11 @@ class Job:
     # The parts of a job
 
     def _wait(self) -> int:
-        """Shows what another process does for this job; how many measurements there are."""
+        """Shows the progress of another process at the same job; returns the number of its measurements."""
         state = self.database.job(self.digest)
         self._begun, self._spent_before = time.monotonic(), 0.0 if state is None else state.spent
         self.progress.records = self.database.records(job=self.digest)
-        self._tell("waiting for another process, which is at the same job")
+        self._tell("waiting for another process that runs the same job")
         return len(self.progress.records)
 
     def _read(self) -> JobState:
@@ -191,11 +191,11 @@ class Job:
         for measurement in measurer.measure([Request(default.key, default.schedule.to_json())]):
             if measurement.best is None:
                 why = f"({measurement.failure}): {measurement.detail}"
-                raise TuningError(f"{self.task.program.name}: the schedule to begin with fails {why}")
+                raise TuningError(f"{self.task.program.name}: the initial schedule fails {why}")
             self._keep(self._record(default, measurement, "default", 0, guide))
 
     def _search(self, measurer: Measurer, guide: Guide | None) -> str:
-        """Proposes and measures until the budget is used up; returns why it ended."""
+        """Proposes and measures until the budget is used up; returns the reason for the end."""
         number = 1
         if guide is None:
             self.progress.records += [record for record in self._known.values() if record.kind == "trial"]
@@ -238,7 +238,7 @@ class Job:
                 break
 
     def _compare(self, measurer: Measurer) -> None:
-        """The default and the fastest candidates in turns, with what earlier jobs found best for the same."""
+        """Measures the default and the fastest candidates by turns, with the best of other jobs for the same program and sizes."""
         self._tell("comparing")
         default = self._known[self.default.key]
         tried = [record for record in self._known.values() if record.best is not None and record is not default]
@@ -268,7 +268,7 @@ class Job:
         self.progress.records += new
 
     def _incumbents(self, taken: set[str]) -> list[Record]:
-        """The best that other jobs have found for the same program, sizes, target and machine."""
+        """The best record of other jobs for the same program, sizes, target and machine."""
         machine = next(iter(self._known.values())).machine
         records = self.database.records(
             program=self.space.schedule.fingerprint, target=str(self.task.target), machine=machine
@@ -283,7 +283,7 @@ class Job:
     # What is known beforehand
 
     def _known_schedules(self) -> list[str]:
-        """The best schedules of other jobs, if the space is not restricted."""
+        """The best schedules of other jobs; none if the space is restricted."""
         if self.space.schedule.steps:
             return []
         records = self.database.records(program=self.space.schedule.fingerprint, target=str(self.task.target))
@@ -294,7 +294,7 @@ class Job:
         return starts(self.space, known if isinstance(known, list) else ())
 
     def _unmeasured(self) -> Tuning:
-        """The outcome without a measurement: the default schedule of the space."""
+        """The outcome without measurements: the default schedule of the space."""
         self._tell("done")
         chosen = self.space.default().schedule, self.default.schedule
         return replace(self.tuning(), records=(), ended="trials", unmeasured=chosen)
@@ -346,13 +346,13 @@ class Job:
         return self._spent_before + time.monotonic() - self._begun
 
     def _search_time_left(self) -> float:
-        """The time left without that of the finalists."""
+        """Seconds left for the search, without those reserved for the finalists."""
         if self.budget.minutes is None:
             return float("inf")
         return self._time_left() - min(self.task.protocol.final_seconds, FINAL_PART * self.budget.minutes * 60)
 
     def _in_space(self) -> bool:
-        """Whether the default schedule is one that was asked for."""
+        """Whether the default schedule is the default of the space."""
         return self.space.default().key == self.default.key
 
     def _trials_left(self) -> int:

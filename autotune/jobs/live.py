@@ -1,4 +1,4 @@
-"""The live view of a job on a terminal: the best so far, trials and failures, predicted against measured, the time left."""
+"""The live view of a job on a terminal: best time so far, trials and failures, predicted versus measured speed, time left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIDTH = 48
 
 @contextmanager
 def live_view(wanted: bool | None = None) -> Iterator[Watcher | None]:
-    """A view on standard error that follows a job, where one is wanted (None: where a terminal is); what is called with each step."""
+    """A live view on standard error, if wanted (None: on a terminal); yields the function to call at each step, or None."""
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         yield None
         return
@@ -71,12 +71,12 @@ def render(progress: Progress) -> Any:
 
 
 def predicted_and_measured(trials: Iterable[Record]) -> dict[int, tuple[float, float]]:
-    """The model's score and the measured speed (runs a second) of every trial that has both, by its number."""
+    """The model's score and the measured speed (runs per second) of every trial that has both, by its number."""
     return {r.number: (r.predicted, 1 / r.cost) for r in trials if r.predicted is not None and r.cost}
 
 
 def best_so_far(records: list[Record]) -> list[float]:
-    """The fastest run of all up to each record."""
+    """Running minimum of the records' run times."""
     best: list[float] = []
     for record in records:
         if record.best is not None:
@@ -87,7 +87,7 @@ def best_so_far(records: list[Record]) -> list[float]:
 
 
 def sparkline(values: list[float]) -> str:
-    """Numbers as a row of little bars, from 0 to the largest; the last of each group where there are many."""
+    """Numbers as a row of bars, from 0 to the largest; the last of each group where there are more than `_WIDTH`."""
     if not values:
         return ""
     step = max(1, -(-len(values) // _WIDTH))
@@ -97,7 +97,7 @@ def sparkline(values: list[float]) -> str:
 
 
 def bar(done: int, total: int, width: int = 24) -> str:
-    """A bar of text, filled as far as the work is done."""
+    """A text progress bar."""
     filled = min(width, round(width * done / max(1, total)))
     return "━" * filled + "╌" * (width - filled)
 
@@ -119,7 +119,7 @@ def _failures(trials: list[Record]) -> str:
 
 
 def _left(progress: Progress, spent: float, done: int) -> str:
-    """The remaining time, by the pace so far or by the minutes allowed, whichever ends first."""
+    """Text of the remaining time, by the pace so far or the minutes allowed, whichever ends first."""
     ends = []
     if done:
         ends.append(progress.spent / done * max(0, progress.trials - done))

@@ -1,6 +1,6 @@
-"""Plots of a job for screen and paper: its progress, the model's quality, and where the best schedule differs from the default.
+"""Plots of a job for screen and paper: its progress, the model's quality, and the differences of the best schedule from the default.
 
-They are legible in black and white: what matters differs in shape, too. Needs Matplotlib.
+They are legible in black and white: series differ in shape, too. Needs Matplotlib.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STYLE = {
 
 
 def plot_tuning(tuning: Tuning, path: str | os.PathLike[str] | None = None) -> Figure:
-    """All three plots on a page as wide as A4."""
+    """All three plots on a page as wide as A4, written to `path` where given."""
     check_plot(path)
     with _matplotlib().rc_context(_STYLE):
         figure, (left, right, below) = _page(tuning)
@@ -52,7 +52,7 @@ def plot_tuning(tuning: Tuning, path: str | os.PathLike[str] | None = None) -> F
 
 
 def check_plot(path: str | os.PathLike[str] | None = None) -> None:
-    """TuningError without Matplotlib; ArgumentError for a path by whose ending it knows no kind of picture."""
+    """Raises `TuningError` without Matplotlib, `ArgumentError` for a path with an ending that is no known picture format."""
     _matplotlib()
     from matplotlib.backend_bases import FigureCanvasBase
 
@@ -70,7 +70,7 @@ def plot_curves(tuning: Tuning) -> Figure:
 
 
 def draw_progress(axes: Any, tuning: Tuning) -> None:
-    """The fastest run of every trial, the best so far, the default, and where trials failed."""
+    """Plots the fastest run of every trial, the running best, the default, and failed trials."""
     trials = [record for record in tuning.history if record.number]
     default = next(record for record in tuning.history if not record.number)
     good = [(record.number, record.best * 1e3) for record in trials if record.best is not None]
@@ -94,7 +94,7 @@ def draw_progress(axes: Any, tuning: Tuning) -> None:
 
 
 def draw_quality(axes: Any, tuning: Tuning) -> None:
-    """The model's prediction for each trial, made before it was measured, against its measured time."""
+    """Plots the model's prediction for each trial, made before its measurement, against its measured speed."""
     by_number = predicted_and_measured(tuning.history)
     pairs = list(by_number.values())
     axes.set_title("The model before each measurement")
@@ -119,7 +119,7 @@ def draw_quality(axes: Any, tuning: Tuning) -> None:
 
 
 def draw_difference(axes: Any, tuning: Tuning) -> None:
-    """Both schedules stage by stage, side by side: what only the default says (−), what only the best says (+), and what both say."""
+    """Both schedules side by side, by stage: directives of the default alone (−), of the best alone (+), and of both."""
     axes.axis("off")
     axes.set_title("Where the best schedule differs from the default")
     for x, sign, colour, head, lines in (
@@ -135,7 +135,7 @@ def draw_difference(axes: Any, tuning: Tuning) -> None:
 
 
 def schedule_lines(schedule: Schedule, other: Schedule) -> list[tuple[bool, str]]:
-    """The steps of a schedule, stage by stage in running order, each with whether the other schedule lacks it."""
+    """Directives of a schedule, by stage in execution order, each with whether the other schedule lacks it."""
     theirs = set(other.steps)
     by_stage: dict[str, list[tuple[bool, str]]] = {}
     for step in schedule.steps:
@@ -189,7 +189,7 @@ def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[fl
 
 
 def _scale(axes: Any, values: Sequence[float]) -> None:
-    """From 0 on where values lie near one another, else logarithmic with plain numbers, in between the powers of ten too."""
+    """Sets the y axis: linear from 0 where the values are within a factor of 4, else logarithmic with plain numbers."""
     if max(values) <= 4 * min(values):
         axes.set_ylim(bottom=0)
         return

@@ -1,4 +1,4 @@
-"""The first candidates of a job: the best schedules that other jobs found for the same program, at these sizes or at others."""
+"""First candidates of a job: the best schedules of other jobs for the same program, at these sizes or at others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 3
 
 
 def known_schedules(records: Iterable[Record], machine: str, sizes: Mapping[str, int]) -> list[str]:
-    """The best schedule at each sizes, the nearest sizes first, as JSON; those of this machine before those of others."""
+    """The best schedule for each combination of sizes, nearest sizes first, as JSON; records of this machine take precedence."""
     measured = [record for record in records if record.best is not None]
     places = {tuple(sorted(record.sizes.items())): record.sizes for record in measured}
     found: dict[str, str] = {}
@@ -27,7 +27,7 @@ def known_schedules(records: Iterable[Record], machine: str, sizes: Mapping[str,
 
 
 def starts(space: Space, schedules: Sequence[str]) -> list[Candidate]:
-    """The candidates of a whole space that say what schedules say, without the default."""
+    """Candidates of an unrestricted space for these schedules, except the default."""
     found: dict[str, Candidate] = {}
     for text in schedules:
         try:

@@ -1,4 +1,4 @@
-"""The result of tuning: `Tuning`, with the best schedule, every trial in order, and plots."""
+"""`Tuning`, the result of a tuning job, with the best schedule, every trial in order, and plots."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuning(NearAttributes):
-    """The outcome of a job, or of as much of it as has been done: its records, in order, as the database has them.
+    """The outcome of a job, or of the part done so far: its records, in order, as the database has them.
 
-    `graph` are the stages of the program; `ended` says why the job is over ("trials", "minutes", "exhausted", or "" while it is not);
-    `seconds` is the time it took in all its runs. `default_counts`: whether the default schedule may be the best; not where a space
-    was given that lacks it. `unmeasured`: of a job of no trials, the default of the space, and the default.
+    `graph` has the stages of the program; `ended` is the reason why the job is over ("trials", "minutes", "exhausted", or "" while it
+    runs); `seconds` is the time over all its runs. `default_counts`: whether the default schedule may be the best; False where a given
+    space lacks it. `unmeasured`: for a job without trials, the default of the space, and the default.
     """
 
     name: str
@@ -64,19 +64,19 @@ class Tuning(NearAttributes):
 
     @cached_property
     def tuned(self) -> Schedule:
-        """The best schedule for the sizes of the job, complete: the one that was fastest in turns with the default and the other finalists;
-        without trials the default."""
+        """The best schedule for the sizes of the job, complete: the fastest by turns with the default and the other finalists; without
+        trials the default."""
         return self.unmeasured[0] if self.unmeasured else self._schedule(self.record)
 
     def compile(self) -> Executable:
-        """The program under `best`: one executable for all sizes, on this machine. Raises what `Algorithm.compile` raises."""
+        """The program under `best`: one executable for all sizes, on this machine. Raises the errors of `Algorithm.compile`."""
         from raido.targets.compile import compile_program
 
         return compile_program(self.graph.program, self.target, self.best)
 
     @cached_property
     def default(self) -> Schedule:
-        """The default schedule, complete, which all others were compared with."""
+        """The default schedule, complete, the baseline of all comparisons."""
         if self.unmeasured:
             return self.unmeasured[1]
         return self._schedule(next(record for record in self.records if record.kind == "default"))
@@ -88,24 +88,24 @@ class Tuning(NearAttributes):
 
     @property
     def why(self) -> str:
-        """Why that one is the best, in words."""
+        """The reason why that record is the best, in words."""
         return self._choice[1]
 
     @cached_property
     def history(self) -> tuple[Record, ...]:
-        """Every trial in the order of the search, the default schedule first; failures are among them. One that two processes measured,
-        at the same job at the same time, is there once."""
+        """Every trial in the order of the search, failures included, the default schedule first. A schedule that two processes measured for
+        the same job at the same time occurs once."""
         return tuple({record.key: record for record in self.records if record.kind != "final"}.values())
 
     @cached_property
     def finals(self) -> tuple[Record, ...]:
-        """The finalists of the last set that was run in turns."""
+        """The finalists of the last comparison by turns."""
         sets = final_sets(self.records)
         return tuple(sets[-1]) if sets else ()
 
     @cached_property
     def speedup(self) -> float:
-        """How many times faster the best schedule is than the default: in turns, else by the fastest runs; 1 without any."""
+        """The run time of the default divided by that of the best schedule: by turns, else by the fastest runs; 1 without either."""
         if self.unmeasured:
             return 1.0
         pool = self.finals or self.history
@@ -118,7 +118,7 @@ class Tuning(NearAttributes):
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many trials failed, by kind."""
+        """The number of failed trials by kind."""
         found: dict[str, int] = {}
         for record in self.history:
             if record.failure is not None:
@@ -130,8 +130,8 @@ class Tuning(NearAttributes):
         return self.default.diff(self.tuned)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """Progress, the model's quality, and where the best schedule differs from the default, as a Matplotlib figure; written to `path`
-        (.png, .svg, .pdf) where there is one."""
+        """Progress, the model's quality, and the differences of the best schedule from the default, as a Matplotlib figure; written to
+        `path` (.png, .svg, .pdf) where given."""
         if self.unmeasured:
             raise TuningError(f"{self.name}: nothing was measured, so there is nothing to plot")
         from raido.autotune.jobs.plots import plot_tuning
@@ -151,7 +151,7 @@ class Tuning(NearAttributes):
         sizes = size_text(self.sizes)
         where = f"{self.name} on {self.target}{' at ' if sizes else ''}{sizes}"
         if self.unmeasured:
-            what = "the default schedule" if self.tuned == self.default else "another than the default schedule"
+            what = "the default schedule" if self.tuned == self.default else "a schedule other than the default one"
             return f"{where}: {what}; nothing was measured"
         took = f" in {self.seconds:.0f} s" if self.seconds else ""
         best = milliseconds((self.record.median if self.finals else self.record.best) or 0)
@@ -180,12 +180,12 @@ class Tuning(NearAttributes):
 
 
 def _restored(name: str, program: Program, sizes: Mapping[str, int], *rest: Any) -> Tuning:
-    """A pickled tuning, its program taken into stages again."""
+    """A pickled tuning; the stages are formed of its program again."""
     return Tuning(name, form_stages(program), sizes, *rest)
 
 
 def spearman(pairs: list[tuple[float, float]]) -> float:
-    """The rank correlation of pairs: 1 when both grow together, 0 when they have nothing to do with each other."""
+    """Spearman's rank correlation of pairs: 1 for a monotone relation, 0 for none, and for fewer than three pairs."""
     import numpy as np
 
     if len(pairs) < 3:

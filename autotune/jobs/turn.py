@@ -1,4 +1,4 @@
-"""One process at a time works on a job: another that is given the same one waits, and then finds in the database what was measured."""
+"""Mutual exclusion of a job between processes: a process with the same job waits, and then finds the measurements in the database."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _PAUSE = 0.2  # seconds between two looks
 
 @contextmanager
 def taking_turns(job: str, look: Callable[[], object], patience: float) -> Iterator[None]:
-    """Held while a job runs. `look` is called again and again while somebody else holds it, and says how far that one has come; where
-    it says the same for `patience` seconds (the other may be stopped, by Ctrl-Z), the job is no longer waited for: then both measure."""
+    """Holds the job's lock. While another process holds it, `look` is polled for that one's progress; if it does not change for `patience`
+    seconds (the other may be stopped, by Ctrl-Z), the lock is no longer waited for: then both measure."""
     with locking(f"job {job}") as locked:
         seen, since = None, time.monotonic()
         while not locked():

@@ -1,1 +1,1 @@
-"""Measuring candidates: compiled in parallel processes, run in one of their own, checked, and timed; nothing they do ends the job."""
+"""Measurement of candidates: compiled in parallel processes, run in a separate one, checked, and timed; no candidate can end the job."""

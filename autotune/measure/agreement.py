@@ -1,9 +1,9 @@
-"""Whether a candidate computes what the default schedule does.
+"""Compares a candidate's results with the default schedule's.
 
-A schedule may change one thing only: how float reductions and scans are grouped. So results on which no such fold bears must have
-the same values (bits, but that all NaN are equal), and the others may differ by the rounding of a fold of n elements: `bounds_of`
-states r = 4 · eps · (16 + √n), at most 5 %, and an element may be off by r · (|its value| + the mean of |values|). Integers
-that come of rounded floats (a label, a count) may be others at one place in a thousand.
+A schedule may change one thing only: the grouping of float reductions and scans. So results that depend on no such fold must be equal (bit
+for bit, but all NaN are equal), and the others may differ by the rounding of a fold of n elements: `bounds_of` gives r = 4 · eps · (16 +
+√n), at most 5 %, and an element may be off by r · (|its value| + the mean of |values|). Integers derived from rounded floats (a label, a
+count) may differ in one element of a thousand.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STRAY = 1e-3
 
 
 def bounds_of(program: Program, sizes: Mapping[str, int], tolerance: float | None = None) -> list[float]:
-    """For each result how far it may be off, relatively: 0 for what must be equal. `tolerance` replaces the others."""
+    """The relative error allowed in each result: 0 for one that must be equal. `tolerance` replaces the other bounds."""
     bounds = []
     for result in program.results:
         folds = [node for node in topological(result) if _rounds(node)]
@@ -45,7 +45,7 @@ def bounds_of(program: Program, sizes: Mapping[str, int], tolerance: float | Non
 
 
 def difference(got: np.ndarray, want: np.ndarray, bound: float) -> str:
-    """The deviation of a result, in words; "" if it agrees."""
+    """Description of a result's deviation; "" if it agrees."""
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
     strays, first, count = 0, -1, got.size
@@ -88,7 +88,7 @@ def _differ(a: np.ndarray, b: np.ndarray, bound: float, mean: float) -> np.ndarr
 
 
 def _mean_size(array: np.ndarray) -> float:
-    """The mean of the absolute finite values."""
+    """The mean of the finite absolute values; 0 for dtypes other than floats."""
     if kind_of(array.dtype) not in "fc":
         return 0.0
     total, count = 0.0, 0
@@ -101,7 +101,7 @@ def _mean_size(array: np.ndarray) -> float:
 
 
 def _rounds(node: Node) -> bool:
-    """Whether the grouping of a fold changes what it gives."""
+    """Whether a fold's grouping changes its result."""
     if not isinstance(node, (Reduce, Scan, Segmented, Update)) or (isinstance(node, Update) and node.mode != "combine"):
         return False
     return any(
@@ -114,7 +114,7 @@ def _dtypes(fold: Any) -> list[Any]:
 
 
 def _length(fold: Any, sizes: Mapping[str, int]) -> int:
-    """How many elements one result of the fold is made of, at most; a million where that is not known before the run."""
+    """The maximal number of elements in one result of a fold; a million where it is unknown before the run."""
     axes = fold.axes
     if isinstance(fold, Scan):
         axes = axes[fold.along : fold.along + 1]

@@ -1,4 +1,4 @@
-"""A builder's process launched ahead of its job: it loads TVM while the modules of the tuner are loaded and the job is prepared."""
+"""Launches a builder's process ahead of its job: it loads TVM while the tuner's modules are loaded and the job is prepared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUILDER = "raido.autotune.measure.build:Builder"
 
 @contextmanager
 def builder_ahead(wanted: bool) -> Iterator[Child | None]:
-    """The process, which ends with the block; None where none is wanted, or the system gives none."""
+    """Yields the process, which ends with the block; None if it is not wanted, or cannot be started."""
     child = Child(BUILDER) if wanted else None
     try:
         if child is not None:

@@ -1,4 +1,4 @@
-"""In a builder's process: a program and schedules become objects, or features. TVM lives here, and dies here."""
+"""The role of a builder's process: compiles schedules to objects, and computes features. TVM is loaded here only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from raido.targets.target import Target
 
 
 class Builder:
-    """The builder's requests: `program` says once for what, `build` makes the object of one schedule, `features` what a cost model sees."""
+    """Requests of a builder: `program` sets the task, `build` compiles one schedule, `features` computes its features."""
 
     def __init__(self) -> None:
         import raido.targets.tvm_corner  # noqa: F401  loaded now: the first candidate is not the slower for it
@@ -28,8 +28,8 @@ class Builder:
         self._sizes: dict[str, int] = {}
 
     def program(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"program", "target", "sizes", "memory"} and the program's constants: what later requests are about, and how many bytes more
-        than now they may map."""
+        """Takes {"program", "target", "sizes", "memory"} and the program's constants, for later requests; `memory` limits the address
+        space, in bytes beyond the present size."""
         self._target = Target(**message["target"])
         self._empty = Schedule(form_stages(unpack_program(message["program"], blobs)), (), self._target)
         self._sizes = message["sizes"]
@@ -37,7 +37,7 @@ class Builder:
         return {}, ()
 
     def build(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"schedule": JSON} gives {"signature", "seconds"} and the object, of code for the sizes."""
+        """Takes {"schedule": JSON}; returns {"signature", "seconds"} and the object, specialised for the sizes."""
         assert self._empty is not None
         start = time.perf_counter()
         try:
@@ -49,7 +49,7 @@ class Builder:
         return {"signature": signature, "seconds": time.perf_counter() - start}, (code,)
 
     def features(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"schedule": JSON} gives {"features"}, as numbers."""
+        """Takes {"schedule": JSON}; returns {"features"}, as numbers."""
         assert self._empty is not None
         try:
             schedule = Schedule.from_json(message["schedule"], self._empty)

@@ -1,11 +1,11 @@
-"""Measuring on a dask.distributed cluster: some workers compile, others run, one candidate at a time on each machine.
+"""Measurement on a dask.distributed cluster: some workers compile, others run, one candidate at a time on each machine.
 
-Workers say what they are for by dask's resources: `dask worker tcp://… --resources build=1` compiles, `--resources measure=1` runs.
-A worker keeps a process of raido's own for each job (as on one machine), so candidates cannot harm the worker itself; what it is
-told is data (JSON and bytes), and dask's own messages carry no code but the name of a function of this file. The task (program and
-inputs) reaches a worker once, in pieces; one that joins later says that it lacks it. No call depends on another's result inside the
-cluster: what was compiled comes here first, so a worker that dies takes nothing along but the calls it was at, which go to another.
-Two runners on one machine exclude each other by a lock. Needs the extra raido[distributed].
+Dask's resources assign roles to workers: `dask worker tcp://… --resources build=1` compiles, `--resources measure=1` runs. A worker keeps a
+process of raido's own for each job (as on one machine), so candidates cannot harm the worker itself; messages to it are data (JSON and
+bytes), and dask's own carry no code but the name of a function of this file. The task (program and inputs) is sent to a worker once, in
+pieces; one that joins later reports that it lacks it. No call depends on another's result inside the cluster: compiled code is returned
+here first, so a worker that dies loses only its current calls, which go to another. Two runners on one machine exclude each other by a
+lock. Needs the extra raido[distributed].
 
 Whoever reaches a scheduler or a worker of dask can have it run any code, and answers are unpickled here: `tls` admits only those who have a
 certificate of the cluster's own authority.
@@ -34,16 +34,16 @@ _PIECE = 32 << 20  # bytes of inputs in one message
 
 
 class _WithoutTask(Exception):
-    """A worker, by its address, has not got the task: it has joined the cluster since, or begun anew."""
+    """A worker, named by its address, lacks the task: it joined the cluster later, or was restarted."""
 
 
 class _Lost(Exception):
-    """Those that were at a call are gone."""
+    """The workers that executed a call are gone."""
 
 
 @dataclass(slots=True)
 class _Call:
-    """A function of this file, which a worker with the resource is to call; `losses`: how often one has died of it or beside it."""
+    """A call of a function of this file on a worker with a resource; `losses`: how often a worker has died during it."""
 
     request: Request
     resource: str
@@ -53,8 +53,8 @@ class _Call:
 
 
 class ClusterMeasurer:
-    """A `Measurer` whose workers are those of a dask scheduler at `address` (tcp://host:8786, or tls://host:8786 with `tls`: the paths of
-    the authority's certificate, "ca", and of this side's, "cert", with its "key")."""
+    """A `Measurer` with the workers of a dask scheduler at `address` (tcp://host:8786, or tls://host:8786 with `tls`: the paths of the
+    authority's certificate, "ca", and of this side's, "cert", with its "key")."""
 
     def __init__(self, task: Task, address: str, tls: Mapping[str, str] | None = None) -> None:
         distributed = _distributed()
@@ -91,9 +91,8 @@ class ClusterMeasurer:
     def measure(
         self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
     ) -> Iterator[Measurement]:
-        """Builds and runs all requests wherever there is room, and yields measurements as they come. Workers keep their own limits:
-        `seconds` cuts nothing off.
-        """
+        """Builds and runs all requests on free workers, and yields measurements as they arrive. Workers apply their own limits; `seconds`
+        is ignored."""
 
         def after(call: _Call, answer: Any) -> _Call | None:
             if not isinstance(answer, Built):
@@ -105,7 +104,7 @@ class ClusterMeasurer:
             yield Measurement(call.request.key, failure="crash", detail=str(answer)) if lost else answer
 
     def compare(self, requests: Sequence[Request]) -> list[Measurement]:
-        """Builds the requests and runs them in turns, on one worker."""
+        """Builds the requests, and runs them by turns on one worker."""
         answers = [answer for _, answer in self._answers(_builds(requests))]
         built = {each.key: each for each in answers if isinstance(each, Built) and each.failure is None}
         order = [built[each.key] for each in requests if each.key in built]
@@ -115,11 +114,11 @@ class ClusterMeasurer:
         return [] if isinstance(answer, _Lost) else answer
 
     def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
-        """None: workers compile and measure alone."""
+        """No features: workers only compile and measure."""
         return {}
 
     def close(self) -> None:
-        """Ends the job's processes on all workers, and leaves the cluster as it was."""
+        """Ends the job's processes on all workers, and disconnects."""
         try:
             with contextlib.suppress(TuningError):  # the scheduler is gone, and the workers with it
                 self._on_workers(_end)
@@ -129,7 +128,8 @@ class ClusterMeasurer:
     def _answers(
         self, calls: Sequence[_Call], after: Callable[[_Call, Any], _Call | None] = lambda call, answer: None
     ) -> Iterator[tuple[_Call, Any]]:
-        """Each call with its answer, or with `_Lost`, as they come. `after`: the call that an answer leads to, in place of being yielded."""
+        """Yields each call with its answer, or with `_Lost`, as they arrive. `after`: the call that follows an answer, instead of yielding
+        it."""
         pending = {self._submit(call): call for call in calls}
         completed = _distributed().as_completed(list(pending), loop=self._client.loop, raise_errors=False)
 
@@ -169,14 +169,14 @@ class ClusterMeasurer:
         except _WithoutTask as error:
             return error
         except distributed.KilledWorker as error:
-            return _Lost(f"the workers that took it died, one after another: {error}")
+            return _Lost(f"the workers that took the candidate died, one after another: {error}")
         except (distributed.CancelledError, OSError, RuntimeError) as error:
             if self._client.status != "running":
                 raise self._gone(error) from None
-            return _Lost(f"the cluster did not do it: {error}")
+            return _Lost(f"the cluster did not measure the candidate: {error}")
 
     def _send_task(self, workers: list[str] | None = None) -> None:
-        """Gives the task to workers, by their addresses, or to all; those that are gone meanwhile need none."""
+        """Sends the task to workers, by their addresses, or to all; ignores workers that have gone."""
         about, blobs = packed_task(self._task), self._task.inputs.blobs
         self._on_workers(_begin, about, workers=workers)
         for k, blob in enumerate(blobs):
@@ -184,7 +184,7 @@ class ClusterMeasurer:
                 self._on_workers(_append, k, at, bytes(blob[at : at + _PIECE]), workers=workers)
 
     def _on_workers(self, function: Callable[..., Any], *arguments: Any, workers: list[str] | None = None) -> None:
-        """Calls a function of this file on workers, by their addresses, or on all; TuningError when the scheduler is gone."""
+        """Calls a function of this file on workers, by their addresses, or on all; raises `TuningError` when the scheduler is gone."""
         try:
             self._client.run(function, self._job, *arguments, workers=workers, on_error="ignore")
         except Exception as error:
@@ -195,12 +195,12 @@ class ClusterMeasurer:
     def _gone(self, error: BaseException) -> TuningError:
         lines = {
             "why": str(error) or type(error).__name__,
-            "try": "the same command, when it is there again: it goes on",
+            "try": "the same command, once the scheduler runs again: the job continues",
         }
         return TuningError(explain(f"the dask scheduler at {self._address} is gone", **lines))
 
     def _wait_for_workers(self, address: str) -> None:
-        """TuningError when nobody compiles or nobody measures."""
+        """Raises `TuningError` when no worker compiles or none measures."""
         with contextlib.suppress(TimeoutError):
             self._client.wait_for_workers(1, timeout=_PATIENCE)
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
@@ -216,7 +216,7 @@ def _builds(requests: Sequence[Request]) -> list[_Call]:
 
 
 def packed_task(task: Task) -> dict[str, Any]:
-    """The task as plain data, without the bytes of its inputs, but with their lengths."""
+    """The task as plain data, with the lengths of its inputs instead of their bytes."""
     data, blobs = pack_program(task.program)
     return {
         "program": data,
@@ -234,7 +234,7 @@ def packed_task(task: Task) -> dict[str, Any]:
 
 
 def unpacked_task(data: dict[str, Any], blobs: Sequence[bytearray]) -> Task:
-    """The task that `packed_task` packed, with the bytes of its inputs."""
+    """The task of `packed_task`, given the bytes of its inputs."""
     views = tuple(memoryview(blob) for blob in blobs)
     inputs = Inputs(tuple(data["specs"]), data["sizes"], views, tuple(data["places"]))
     program, target = unpack_program(data["program"], data["constants"]), Target(**data["target"])
@@ -246,7 +246,7 @@ def unpacked_task(data: dict[str, Any], blobs: Sequence[bytearray]) -> Task:
 
 
 class _Kept:
-    """The state of a job on this worker: the task, whose inputs come in pieces, and the processes that do its work."""
+    """A job's state on this worker: the task, whose inputs arrive in pieces, and the job's processes."""
 
     def __init__(self, about: dict[str, Any]) -> None:
         self.about = about
@@ -281,7 +281,7 @@ def _kept(job: str) -> _Kept:
 
 
 def _build(job: str, request: Request) -> Built:
-    """Compiles one candidate, in an idle process of the job."""
+    """Compiles one candidate in an idle process of the job."""
     kept = _kept(job)
     with kept.lock:
         builder = kept.idle.pop() if kept.idle else BuilderProcess(kept.task())
@@ -295,7 +295,7 @@ def _build(job: str, request: Request) -> Built:
 
 
 def _measure(job: str, reference: Built, built: Built, best: float | None) -> Measurement:
-    """Runs one candidate, when nobody else on this machine measures."""
+    """Runs one candidate, while no other is measured on this machine."""
     measured = _runner(job, reference).measure(built, best)
     assert measured is not None  # nothing cuts it off
     return measured
@@ -319,7 +319,7 @@ def _end(job: str) -> None:
 
 
 def _security(address: str, tls: Mapping[str, str] | None) -> Any:
-    """The files that dask encrypts with: those given, else those of its own configuration."""
+    """Dask's TLS configuration for the given files; None leaves dask's own."""
     if tls is None:
         return None
     from distributed.security import Security

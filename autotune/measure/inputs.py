@@ -1,9 +1,9 @@
-"""The inputs of candidates: the user's arrays, or arrays made up to the declared sizes and sensible ranges.
+"""Inputs of candidates: the user's arrays, or arrays generated for the given sizes with plausible contents.
 
-Made-up arrays are described here and made where they are used, from a seed: floats uniform in [0, 1), integers in [1, 100], booleans
-at random; integers that the program uses as indices of a dimension lie inside it, and offsets of segments grow from 0 to the number
-of elements. `ranges` says otherwise: {"x": (low, high)} with low <= x < high (for floats and integers; numbers, or sizes such
-as "n - 1"), {"starts": ("offsets", "n")} for numbers that grow from 0 to n.
+Generated arrays are described here and made where they are used, from a seed: floats uniform in [0, 1), integers in [1, 100], random
+booleans; integers that the program uses as indices of a dimension lie inside it, and offsets of segments grow from 0 to the number of
+elements. `ranges` overrides that: {"x": (low, high)} with low <= x < high (for floats and integers; numbers, or sizes such as "n - 1"),
+{"starts": ("offsets", "n")} for numbers that grow from 0 to n.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PAGE = 4096  # bytes
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of a program as data: a description of each array, all sizes, and of the arrays that are given the bytes, and how far
-    behind the begin of a page they lie."""
+    """Inputs of a program as data: a description of each array, all sizes, and for the user's arrays their bytes, and their offsets in
+    bytes from the start of a page."""
 
     specs: tuple[dict[str, Any], ...]
     sizes: dict[str, int]
@@ -40,7 +40,7 @@ class Inputs:
 
 
 def given_inputs(signature: Signature, arguments: Sequence[Any]) -> Inputs:
-    """The user's own arguments, as a call would take them."""
+    """The user's own arguments, checked and converted as in a call."""
     bound = bind_arguments(signature, arguments)
     specs = tuple(
         {"given": k, "dtype": text_of(array.dtype), "shape": list(array.shape)} for k, array in enumerate(bound.inputs)
@@ -57,7 +57,7 @@ def made_up_inputs(
     ranges: Mapping[str, Sequence[Any]] | None = None,
     seed: int = 0,
 ) -> Inputs:
-    """Arrays of the declared sizes. ArgumentError when a size is missing, unknown or negative, or a range is not understood."""
+    """Generated arrays of the given sizes. Raises `ArgumentError` when a size is missing, unknown or negative, or a range is invalid."""
     sizes = _checked_sizes(signature, sizes)
     names = [value.name for value in signature.inputs]
     if not isinstance(ranges or {}, Mapping):
@@ -80,7 +80,7 @@ def made_up_inputs(
 
 
 def describe_made_up(program: Program, inputs: Inputs) -> str:
-    """From what arrays were made up, in words: "i int32 in 1 … 100; x float32 in [0, 1)"; "" where all were given."""
+    """Description of the generated arrays: "i int32 in 1 … 100; x float32 in [0, 1)"; "" where all were given."""
     said = []
     for parameter, spec in zip(program.parameters, inputs.specs, strict=True):
         low, high = spec.get("range", (0, 0))
@@ -101,7 +101,7 @@ def describe_made_up(program: Program, inputs: Inputs) -> str:
 def made_inputs(
     specs: Sequence[Mapping[str, Any]], blobs: Sequence[bytearray], places: Sequence[int]
 ) -> list[np.ndarray]:
-    """The arrays that specs describe."""
+    """The arrays of these descriptions."""
     given = [_placed(blob, place) for blob, place in zip(blobs, places, strict=True)]
     return [
         given[spec["given"]].view(numpy_dtype(spec["dtype"])).reshape(spec["shape"]) if "given" in spec else _make(spec)
@@ -110,7 +110,7 @@ def made_inputs(
 
 
 def _placed(data: bytearray, place: int) -> np.ndarray:
-    """Bytes in memory as calls have them: NumPy's, which is of large pages where it can be, as far behind the begin of a page."""
+    """A copy of bytes in NumPy's memory, on large pages if possible, at the same offset from the start of a page as in calls."""
     room = np.empty(len(data) + PAGE, np.uint8)
     start = (place - room.ctypes.data) % PAGE
     room[start : start + len(data)] = np.frombuffer(data, np.uint8)
@@ -147,7 +147,7 @@ def _floats(random: np.random.Generator, shape: tuple[int, ...], low: float, hig
 
 
 def _checked_sizes(signature: Signature, sizes: Mapping[str, int]) -> dict[str, int]:
-    """The sizes as ints of Python."""
+    """The sizes as Python ints."""
     missing = [name for name in signature.sizes if name not in sizes]
     unknown = [name for name in sizes if name not in signature.sizes]
     wanted = ", ".join(signature.sizes) or "none"
@@ -196,7 +196,7 @@ def _number(text: Any, sizes: Mapping[str, int], example: str) -> float:
 
 
 def _derived_ranges(program: Program, sizes: Mapping[str, int]) -> dict[int, dict[str, Any]]:
-    """By number, the inputs that the program uses as they are for indices or for offsets, and what keeps them inside."""
+    """Ranges, by input number, of inputs whose elements the program uses unchanged as indices or offsets, which keep them in bounds."""
     numbers = {parameter: k for k, parameter in enumerate(program.parameters)}
     found: dict[int, dict[str, Any]] = {}
     for node in topological(*program.results):
@@ -223,7 +223,7 @@ def _derived_ranges(program: Program, sizes: Mapping[str, int]) -> dict[int, dic
 
 
 def _source(index: Expr) -> Parameter | None:
-    """The input of which an index is an element, unchanged but for its type."""
+    """The input of which an index is an element, with at most casts in between; else None."""
     while isinstance(index, Op) and index.name == "cast" and index.args[0].dtype.is_integer:
         index = index.args[0]
     if not isinstance(index, Load) or not index.dtype.is_integer:
@@ -232,7 +232,7 @@ def _source(index: Expr) -> Parameter | None:
 
 
 def _source_array(array: Array) -> Parameter | None:
-    """The input that an array is, or is an index move of."""
+    """The input that an array is, or is an index-space move of; else None."""
     while isinstance(array, Result) and isinstance(array.form, Generate):
         body = array.form.bodies[array.index]
         while isinstance(body, Op) and body.name == "cast" and body.args[0].dtype.is_integer:

@@ -1,7 +1,7 @@
-"""Measuring on this machine: builders in parallel, then one runner, pinned, with nothing of ours beside it.
+"""Measurement on this machine: builders in parallel, then one runner, pinned, with no other process of the job beside it.
 
-While candidates run no builder has anything to do, so that on a machine whose cores the program uses all, times are those of the
-program alone. Processes are kept from candidate to candidate; one that dies or is late is replaced, and its candidate gets a failure.
+While candidates run no builder works, so that on a machine whose cores the program uses all, times are those of the program alone.
+Processes are kept from candidate to candidate; one that dies or is late is replaced, and its candidate gets a failure.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The data that all candidates of a job share. `reference` is the default schedule, complete, as JSON.
+    """Data shared by all candidates of a job. `reference` is the default schedule, complete, as JSON.
 
-    `tolerance` replaces the stated bound on what folds of floats may be off.
+    `tolerance` replaces the error bound for results of float folds.
     """
 
     program: Program
@@ -55,22 +55,21 @@ class Task:
 
 
 class Measurer(Interface):
-    """Whoever measures: this machine, or a cluster."""
+    """Interface of measurers: this machine, or a cluster."""
 
     def measure(
         self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
     ) -> Iterator[Measurement]:
-        """A measurement of every request, as they come. `best`: the least time so far, relative to the default schedule's. `seconds`: the
-        time that all may take together; a request that it cuts off is left out.
-        """
+        """A measurement of every request, as they arrive. `best`: the least time so far, relative to the default schedule's. `seconds`: the
+        time limit for all together; requests beyond it are left out."""
         ...
 
     def compare(self, requests: Sequence[Request]) -> list[Measurement]:
-        """The requests in turns, in one process: what decides between them."""
+        """Measures the requests by turns, in one process, to decide between them."""
         ...
 
     def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
-        """The features of requests by key, as far as they are computed elsewhere than in this process."""
+        """Features of requests by key, as far as they are computed outside this process."""
         ...
 
     def close(self) -> None:
@@ -80,7 +79,7 @@ class Measurer(Interface):
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A candidate's code, with its signature as JSON; or why there is none."""
+    """A candidate's code, with its signature as JSON; or its failure."""
 
     key: str
     signature: str = ""
@@ -91,7 +90,7 @@ class Built:
 
 
 class BuilderProcess:
-    """A process that compiles the schedules of a task: one that was launched ahead, or its own."""
+    """A process that compiles the schedules of a task; `ahead` was launched before, else it launches its own."""
 
     def __init__(self, task: Task, ahead: Child | None = None) -> None:
         self._limit = task.limits.compile
@@ -103,7 +102,7 @@ class BuilderProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, where there is one."""
+        """Process id, or None while no process runs."""
         return self._child.pid
 
     def start(self) -> None:
@@ -111,7 +110,7 @@ class BuilderProcess:
         self._child.start()
 
     def build(self, request: Request, until: float = math.inf) -> Built | None:
-        """Compiles one candidate; a failure is an answer too. None where `until`, a time of `time.monotonic`, has come before."""
+        """Compiles one candidate; a failure is returned, too. None where `until`, a time of `time.monotonic`, has passed before."""
         left = until - time.monotonic()
         if left <= 0:
             return None
@@ -150,17 +149,17 @@ class RunnerProcess:
 
     @staticmethod
     def child_of(task: Task) -> Child:
-        """The child process of a runner, which may be launched before there is a reference."""
+        """The child process of a runner, which may be launched before the reference is compiled."""
         memory = task.limits.memory or free_memory() * 3 // 4
         return Child(RUNNER, {"cpus": cpus_for(task.target), "memory": memory})
 
     @property
     def pid(self) -> int | None:
-        """The process, where there is one."""
+        """Process id, or None while no process runs."""
         return self._child.pid
 
     def start(self) -> None:
-        """Makes the inputs and the reference's results. TuningError when the default schedule fails on them."""
+        """Starts the process with its inputs and the reference's results. Raises `TuningError` when the default schedule fails on them."""
         try:
             self._child.start()
         except ChildFailed as failed:
@@ -181,7 +180,7 @@ class RunnerProcess:
             ) from None
 
     def measure(self, built: Built, best: float | None = None, until: float = math.inf) -> Measurement | None:
-        """Runs, checks and times one candidate; None where `until`, a time of `time.monotonic`, has come before."""
+        """Runs, checks and times one candidate; None where `until`, a time of `time.monotonic`, has passed before."""
         if built.failure is not None:
             return self._measurement(built, (), built.failure, built.detail)
         message = {"do": "measure", "signature": built.signature, "protocol": asdict(self._task.protocol), "best": best}
@@ -203,7 +202,7 @@ class RunnerProcess:
         return replace(self._measurement(built, seconds, failure, detail), relative=relative)
 
     def compare(self, candidates: Sequence[Built]) -> list[Measurement]:
-        """Candidates that have been measured, in turns: what decides between them. Nothing when one of them fails now."""
+        """Measures candidates by turns, to decide between them; all were measured before. Empty when one of them fails now."""
         protocol = self._task.protocol
         message = {"do": "compare", "signatures": [c.signature for c in candidates], "protocol": asdict(protocol)}
         with measuring_alone():
@@ -233,7 +232,7 @@ class RunnerProcess:
         return max(limits.run, limits.slower * self._first_seconds) + self._task.protocol.seconds
 
     def _prepare(self, child: Child) -> None:
-        """Gives a new process the inputs, and has it make the reference."""
+        """Sends the inputs to a new process, and has it compute the reference."""
         task, first = self._task, self._task.limits.first
         inputs = task.inputs
         about = {"do": "inputs", "specs": inputs.specs, "sizes": inputs.sizes, "places": inputs.places}
@@ -246,8 +245,8 @@ class RunnerProcess:
 
 
 class LocalMeasurer:
-    """A `Measurer` on this machine; `builders` processes compile at a time (0: as many as there are processors), the first of them in the
-    process `ahead`. The others start when there is work for more than one; nothing runs before they have."""
+    """A `Measurer` on this machine with `builders` compiling processes (0: one per processor), the first of them the process `ahead`.
+    Others start when there is work for more than one; no candidate runs before they have started."""
 
     def __init__(self, task: Task, builders: int = 0, ahead: Child | None = None) -> None:
         count = builders or count_cpus()
@@ -264,7 +263,7 @@ class LocalMeasurer:
     def measure(
         self, requests: Sequence[Request], best: float | None = None, seconds: float = math.inf
     ) -> Iterator[Measurement]:
-        """Builds all requests, then runs one after another, for so many seconds at most."""
+        """Builds all requests, then runs them one after another, for at most `seconds`."""
         until = time.monotonic() + seconds
         runner = self._ready_runner()
         built_ones = self._build(requests, until)
@@ -278,18 +277,18 @@ class LocalMeasurer:
             yield measurement
 
     def compare(self, requests: Sequence[Request]) -> list[Measurement]:
-        """Runs the requests in turns; those that cannot be compiled stay out."""
+        """Measures the requests by turns; those that cannot be compiled are left out."""
         built = [each for each in self._build(requests) if each.failure is None]
         return self._ready_runner().compare(built) if built else []
 
     def features(self, requests: Sequence[Request]) -> Mapping[str, Sequence[float]]:
-        """The features of requests, by the builders, while nothing is measured; those that fail are left out."""
+        """Features of requests, computed by the builders while nothing is measured; failures are left out."""
         self._start_for(requests)
         found = self._threads.map(lambda request: self._with_builder(lambda b: b.features(request)), requests)
         return {request.key: row for request, row in zip(requests, found, strict=True) if row}
 
     def close(self) -> None:
-        """Ends all processes, those that are at work too."""
+        """Ends all processes, busy ones too."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for _ in range(2):  # the first ends what threads wait for; the second what they have started meanwhile
             for builder in self.builders:
@@ -298,7 +297,7 @@ class LocalMeasurer:
         self._runner_child.close()
 
     def _build(self, requests: Sequence[Request], until: float = math.inf) -> list[Built]:
-        """Their code, in the order of the requests, without those that were not ready in time; what has been compiled once is kept."""
+        """Compiled candidates in the order of the requests, without those not ready in time; each is compiled once."""
         new = {request.key: request for request in requests if request.key not in self._built}
         self._start_for(new)
         work = self._threads.map(lambda request: self._with_builder(lambda b: b.build(request, until)), new.values())
@@ -306,7 +305,7 @@ class LocalMeasurer:
         return [self._built[request.key] for request in requests if request.key in self._built]
 
     def _start_for(self, work: Sized) -> None:
-        """Starts as many builders as have something to do."""
+        """Starts as many builders as there are items of work."""
         for builder in self.builders[len(self._starts) : len(work)]:
             self._starts.append(self._threads.submit(self._start, builder))
 

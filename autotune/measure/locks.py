@@ -1,7 +1,7 @@
-"""Locks between the processes of one user on one machine: bytes of one file beside the compiled programs.
+"""Locks between the processes of one user on one machine: bytes of one file beside the compile cache.
 
-The folder may be shared by several machines, so what is locked is the byte that stands for a name on this machine as it runs now. The
-system releases a lock when its holder dies. Where there is no folder that is this user's own, all go on without locks, said once.
+Several machines may share the folder, so the byte for a name depends on this machine and its boot. The system releases a lock when its
+holder dies. Without a private folder there are no locks, after one warning.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _FILE = "locks"
 
 @contextmanager
 def locking(name: str) -> Iterator[Callable[[], bool]]:
-    """A function that tries to take the lock of a name, and says whether it is held; it is held until the end of the block. Every
-    block is for itself, of one process and thread or of several."""
+    """Yields a function that tries to take the lock of a name, and returns whether it is held; it is held until the end of the block.
+    Blocks exclude each other within a process and thread, too."""
     try:
         descriptor = _opened()
     except OSError as error:
@@ -46,7 +46,7 @@ def _opened() -> int:
 
 
 def _locked(descriptor: int, name: str) -> bool:
-    """Tries to lock the byte that stands for a name: one of so many that no two names meet."""
+    """Tries to lock the byte for a name, a 60-bit hash, so that collisions are negligible."""
     place = int(hashlib.sha256(f"{_running_machine()} {name}".encode()).hexdigest()[:15], 16)
     lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0)  # struct flock
     try:
@@ -59,7 +59,7 @@ def _locked(descriptor: int, name: str) -> bool:
 
 
 def _running_machine() -> str:
-    """This machine since it was last started, for all its containers."""
+    """An identifier of this machine since its last boot, shared by all its containers."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""The machine that measurements belong to: what it is, as data, and a digest of that."""
+"""The machine that measurements belong to: its description as data, and a digest of that."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _DESCRIBED = ("vector_bits", "registers", "cores", "l1", "l2", "l3", "task")
 
 @dataclass(frozen=True)
 class MachineRecord:
-    """The machine behind measurements: the processor's name, its caches, and the cores that were used. Equal ones have equal digests."""
+    """The description of a machine: the processor's name, its caches, and the cores used. Equal descriptions have equal digests."""
 
     description: dict[str, Any]
 
     @property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits."""
+        """Sixteen hexadecimal digits of SHA-256."""
         return hashlib.sha256(json.dumps(self.description, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def this_machine(target: Target) -> MachineRecord:
-    """This machine, as far as code for the target uses it; its own caches, whichever the target is said to have.
+    """This machine, as far as code for the target uses it, with its own caches, whatever the target's are.
 
-    `_DESCRIBED` alone makes the digest: what schedules learn of machines later leaves the measurements of today where they are found.
+    Only `_DESCRIBED` enters the digest, so that new properties of machines do not invalidate old measurements.
     """
     if target.machine.gpu is not None:
         return MachineRecord({"model": str(target), "cpu": _model(), **asdict(target.machine.gpu)})
@@ -46,7 +46,7 @@ def this_machine(target: Target) -> MachineRecord:
 
 
 def free_memory() -> int:
-    """Bytes that could be used now without swapping; a gigabyte where the system does not say."""
+    """Bytes available without swapping; a gigabyte where the system does not report it."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) << 10
@@ -54,16 +54,16 @@ def free_memory() -> int:
 
 
 def cpus_for(target: Target) -> list[int]:
-    """The processors that a run is pinned to: as many as the target uses, the last of those that this process may use; for a device all,
-    as its driver may use them."""
+    """Processors that a run is pinned to: as many as the target uses, the last of those that this process may use; for a device all, as its
+    driver may use them."""
     cores = sorted(os.sched_getaffinity(0))
     return cores if target.machine.gpu is not None else cores[-target.machine.cores :]
 
 
 @contextmanager
 def measuring_alone(patience: float = 120.0) -> Iterator[None]:
-    """Held while something is timed: of all jobs of this user on this machine one at a time gets here. One that is stopped (Ctrl-Z) is
-    waited for so many seconds, and then not any longer."""
+    """Holds the user's measuring lock on this machine, so that one job at a time is timed. A holder that is stopped (Ctrl-Z) is waited for
+    `patience` seconds, and then ignored."""
     end = time.monotonic() + patience
     with locking("measuring") as locked:
         while not locked() and time.monotonic() < end:

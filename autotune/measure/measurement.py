@@ -1,4 +1,4 @@
-"""Results and protocol of measuring: `Measurement`, the `Protocol` of timing, and the `Limits` on what a candidate may use."""
+"""`Measurement`, the result of measuring; `Protocol`, the timing protocol; `Limits`, the resource limits of a candidate."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One candidate, measured: the time of every run in seconds, or the kind of its failure and what was seen of it.
+    """The measurement of one candidate: the time of every run in seconds, or the kind and details of its failure.
 
-    `key` is the candidate's. `machine` is the digest of where it ran, "" where it ran nowhere, and `host` describes it.
-    `compile_seconds`: making its code. `relative`: its time over that of the default schedule, the median of runs in turns with it.
+    `key` is the candidate's. `machine` is the digest of the machine it ran on, "" where it did not run, and `host` describes that.
+    `compile_seconds`: its compile time. `relative`: its time divided by the default schedule's, the median over runs by turns.
     """
 
     key: str
@@ -40,32 +40,31 @@ class Measurement:
 
     @property
     def best(self) -> float | None:
-        """The fastest run; None for a failure."""
+        """The fastest run in seconds; None for a failure."""
         return min(self.seconds) if self.failure is None and self.seconds else None
 
     @property
     def median(self) -> float | None:
-        """The median run; None for a failure."""
+        """The median run in seconds; None for a failure."""
         return statistics.median(self.seconds) if self.failure is None and self.seconds else None
 
     @property
     def spread(self) -> float | None:
-        """How far the median lies above the fastest run, as a part of it; None for a failure."""
+        """Relative distance of the median from the fastest run; None for a failure."""
         best, median = self.best, self.median
         return None if best is None or median is None or not best else median / best - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """How a candidate is timed.
+    """The timing protocol of a candidate.
 
-    After a run that is checked and not counted, runs take turns with runs of the default schedule, so that the machine's pace, which
-    changes from second to second, divides out, until `agree` quotients lie within `spread` of their median and `least` seconds have
-    passed; at most `runs` in the one case, and `seconds` in the other (two are always made). A run of less than `shortest`
-    seconds is repeated within one timing, and the timing divided. A candidate whose first quotient is more than `hopeless` times the
-    best one so far is timed once, and one of which `agree` are all more than `behind` times as long so many times. Finalists take turns
-    for `rounds` rounds and `final_least` seconds, but not for more than `final_seconds` after the third round, nor for ten times as
-    many rounds.
+    After a checked warm-up run, runs alternate with runs of the default schedule, so that the machine's speed, which changes from second to
+    second, cancels, until `agree` quotients lie within `spread` of their median and `least` seconds have passed; at most `runs` runs and
+    `seconds` seconds (two runs are always made). A run of less than `shortest` seconds is repeated within one timing, and the timing
+    divided. A candidate whose first quotient is more than `hopeless` times the best one so far is timed once, and one with `agree`
+    quotients all more than `behind` times the best that many times. Finalists take turns for `rounds` rounds and `final_least` seconds, but
+    not for more than `final_seconds` after the third round, nor for ten times as many rounds.
     """
 
     runs: int = 400
@@ -83,11 +82,11 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The resource limits of a candidate: seconds of wall time to compile and to run, bytes of memory for each process.
+    """Resource limits of a candidate: seconds of wall time to compile and to run, bytes of memory for each process.
 
-    A run may take `run` seconds and `slower` times what the default schedule took, all repeats together, whichever is longer; the
-    default schedule itself gets `first` seconds. `memory` is what the process that runs candidates may map for all that it
-    holds, the inputs and the reference among it (0: three quarters of the memory free at the start).
+    A run may take the longer of `run` seconds and `slower` times the default schedule's time, all repeats together; the default schedule
+    itself gets `first` seconds. `memory` bounds everything that the running process maps, the inputs and the reference included (0: three
+    quarters of the memory free at the start).
     """
 
     compile: float = 60.0

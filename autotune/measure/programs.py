@@ -1,8 +1,8 @@
-"""A program as data, so that it can travel to another process: JSON and the bytes of its constant arrays.
+"""Serialises a program for another process: JSON, and the bytes of its constant arrays.
 
-Nodes are listed children first, each by the name of its class and its fields, which refer to earlier nodes by number; so there is no
-depth to run out of. Bound variables get new serial numbers where they arrive, which keeps them apart from those made there.
-The law: an unpacked program has the fingerprint of the packed one.
+Nodes are listed in postorder, each as the name of its class and its fields, which refer to earlier nodes by number, so the depth is
+unbounded. Bound variables get new serial numbers on arrival, which keeps them apart from those created there. The law: an unpacked program
+has the fingerprint of the packed one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from raido.targets.target import Target
 
 
 def pack_target(target: Target) -> dict[str, Any]:
-    """The target as the arguments that make it, JSON-able."""
+    """The target's constructor arguments, as JSON data."""
     return {name: getattr(target, name) for name in ("kind", "cpu", "threads", "device", "arch")}
 
 
 def pack_program(program: Program) -> tuple[dict[str, Any], list[bytes]]:
-    """The program as JSON-able data and blobs."""
+    """The program as JSON data and blobs."""
     blobs: list[bytes] = []
     numbers: dict[Node, int] = {}
 
@@ -80,7 +80,7 @@ def pack_program(program: Program) -> tuple[dict[str, Any], list[bytes]]:
 
 
 def unpack_program(data: dict[str, Any], blobs: Sequence[bytes | bytearray]) -> Program:
-    """The program that `pack_program` packed."""
+    """The program of `pack_program`'s data and blobs."""
     nodes: list[Any] = []
 
     def unpack(value: Any) -> Any:
@@ -119,7 +119,7 @@ def unpack_program(data: dict[str, Any], blobs: Sequence[bytes | bytearray]) -> 
 
 
 def _made(kind: type[Node], fields: list[Any]) -> Node:
-    """A node; variables and states of loops with a serial number of this process."""
+    """A node; variables and loop states get a serial number of this process."""
     if kind is Var:
         return fresh(fields[0], fields[1])
     if kind is Parameter and fields[3]:

@@ -1,7 +1,7 @@
-"""In a runner's process: code is loaded, run on the inputs, checked against the reference and timed. TVM is never loaded.
+"""The role of a runner's process: loads code, runs it on the inputs, checks it against the reference and times it. TVM is never loaded.
 
-The inputs and the reference (what the default schedule gives) are made once and kept; each candidate's code and results go when it
-has been measured. What must not happen here takes the process along: the parent starts another and asks anew.
+The inputs and the reference (the default schedule's results) are made once and kept; each candidate's code and results are freed after its
+measurement. A crash ends the process only: the parent starts another and repeats the request.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from raido.targets.signature import Signature, Tree
 from raido.targets.target import Target
 
 NO_PROGRAM = Program("", (), (), (), {"tuple": []}, {"tuple": []})
-"""Code that has been made is loaded for its target, whatever program it came from."""
+"""The program of a measured candidate: machine code is loaded for its target, whatever program it was compiled from."""
 
 
 class Runner:
-    """The runner's requests: `inputs` first, `reference` next, then `measure` and `compare` as often as wanted."""
+    """Requests of a runner: `inputs` first, `reference` next, then `measure` and `compare` any number of times."""
 
     def __init__(self) -> None:
         self._target = Target()
@@ -41,7 +41,7 @@ class Runner:
         self._bounds: list[float] = []
 
     def inputs(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"specs", "sizes", "places", "target"} and the bytes of given arrays: what every candidate is run on, and on which device."""
+        """Takes {"specs", "sizes", "places", "target"} and the bytes of given arrays: every candidate's inputs and device."""
         self._target = Target(**message["target"])
         self._arrays = made_inputs(message["specs"], blobs, message["places"])
         self._sizes = message["sizes"]
@@ -52,7 +52,7 @@ class Runner:
         return {}, ()
 
     def reference(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"signature", "bounds"} and an object, whose results are what all others must give; {"seconds"} of the run."""
+        """Takes {"signature", "bounds"} and an object, whose results are the reference; returns {"seconds"} of the run."""
         call = self._call(message["signature"], blobs[0])
         start = time.perf_counter()
         _run(call)
@@ -63,7 +63,7 @@ class Runner:
         return {"seconds": seconds}, ()
 
     def measure(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"signature", "protocol", "best"} and an object: {"seconds": every timed run, "relative": to the default schedule}."""
+        """Takes {"signature", "protocol", "best"} and an object; returns {"seconds": every timed run, "relative": to the default schedule}."""
         assert self._default is not None
         call = self._call(message["signature"], blobs[0], self._default)
         self._checked(call)
@@ -71,7 +71,7 @@ class Runner:
         return {"seconds": runs, "relative": statistics.median(quotients)}, ()
 
     def compare(self, message: dict[str, Any], blobs: list[bytearray]) -> Answer:
-        """{"signatures", "protocol"} and objects, in turns: {"seconds": for each, one time a round}."""
+        """Takes {"signatures", "protocol"} and objects; returns {"seconds": for each one time per round}, measured by turns."""
         protocol = Protocol(**message["protocol"])
         calls: list[Call] = []
         for signature, code in zip(message["signatures"], blobs, strict=True):
@@ -81,9 +81,9 @@ class Runner:
         return {"seconds": in_turns(calls, protocol)}, ()
 
     def _call(self, signature: str, code: bytearray, like: Call | None = None) -> Call:
-        """A call on the inputs; with the same memory for results as `like`, so that candidates differ by their code alone.
+        """A call on the inputs; its results share the memory of `like`, so that candidates differ by their code alone.
 
-        On a device results have memory of their own: it is allocated in blocks that begin alike.
+        On a device results have memory of their own, whose blocks have the same alignment.
         """
         interface = Signature.from_json(signature)
         executable = compilation_for(NO_PROGRAM, self._target, None, {}).load(bytes(code), interface, {})
@@ -102,8 +102,8 @@ class Runner:
 
 
 def timed(call: Call, default: Call, protocol: Protocol, best: float | None) -> tuple[list[float], list[float]]:
-    """The runs of a call that has been run before, in seconds, and each over a run of the default schedule beside it, as the protocol
-    says; `best`: the least such quotient of any candidate so far."""
+    """Times a call, after its warm-up, by the protocol: its runs in seconds, and the quotient of each and a run of the default schedule
+    beside it. `best`: the least quotient of any candidate so far."""
     calls = (default, call)
     firsts = [each.time() for each in calls]
     if best is not None and firsts[1] > protocol.hopeless * best * firsts[0]:
@@ -125,7 +125,7 @@ def timed(call: Call, default: Call, protocol: Protocol, best: float | None) -> 
 
 
 def _repeats(seconds: float, protocol: Protocol) -> int:
-    """How many runs of so many seconds make up one timing."""
+    """The number of runs of `seconds` each in one timing."""
     return 1 if seconds >= protocol.shortest else min(100_000, int(protocol.shortest / max(seconds, 1e-8)) + 1)
 
 
@@ -135,7 +135,7 @@ def _agree(quotients: list[float], protocol: Protocol) -> bool:
 
 
 def in_turns(calls: list[Call], protocol: Protocol) -> list[list[float]]:
-    """Times of several calls, one of each a round, each round beginning with another: what disturbs one disturbs all."""
+    """Times of several calls by turns, one of each per round, each round starting with the next one, so that disturbances affect all."""
     numbers = [_repeats(call.time(), protocol) for call in calls]
     seconds: list[list[float]] = [[] for _ in calls]
     begun = time.perf_counter()
@@ -159,7 +159,7 @@ def _run(call: Call) -> None:
 
 
 def _argument(tree: Tree, arrays: list[Any], sizes: dict[str, int]) -> Any:
-    """One argument in the structure that the signature says."""
+    """One argument in the structure of the signature."""
     if isinstance(tree, int):
         return arrays[tree]
     ((kind, body),) = tree.items()

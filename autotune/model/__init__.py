@@ -1,8 +1,8 @@
-"""Which schedule is fast, guessed from its features: the trained cost model, and how it is trained.
+"""The cost model, which predicts from features which schedule is fast, and its training.
 
 cost_model  scores, spread, learning during a job
-table       measurements as a table to learn from
-training    boosters from a table, and how good they are on programs they have not seen
+table       measurements as a training table
+training    boosters from a table, and their quality on unseen programs
 collect     measures schedules of a corpus of programs   (python -m raido.autotune.model.collect)
 train       makes the shipped model                      (python -m raido.autotune.model.train)
 """

@@ -1,9 +1,8 @@
-"""`python -m raido.autotune.model.collect CORPUS.py DATABASE`: measures schedules of many programs, for `train` to learn from.
+"""`python -m raido.autotune.model.collect CORPUS.py DATABASE`: measures schedules of many programs, as training data for `train`.
 
 The corpus is a Python file with `PROGRAMS`: each has a `name`, an `algorithm` and `arguments()`; benchmarks/tuning_corpus.py is ours, which
-needs a checkout. For each program a few short jobs are run, with the default schedule first in each as the yardstick: led by the model
-that is there already, so that fast schedules are among them, and those that it takes for fast; and drawn at random. What has been
-measured is not measured again.
+needs a checkout. A few short jobs are run for each program, each with the default schedule first as the baseline: some led by the current
+model, so that fast schedules, and those it believes fast, are among them; some random. Schedules already measured are not measured again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""`CostModel`: which of several schedules of one program is faster, before any of them is compiled.
+"""`CostModel`: predicts which of several schedules of one program is faster, before any of them is compiled.
 
 The score is the analytic estimate of `schedule.cost.traffic`, as log-throughput, corrected by boosted trees (Chen & Guestrin, XGBoost, KDD
-2016) that were trained on measured schedules of other programs: with little data to learn from, physics carries over best. There are
-several boosters, each trained on other programs; what they disagree on is the spread. During a job a Gaussian process (Rasmussen &
-Williams 2006, chapter 2) learns what is left from the job's own measurements: of schedules that look alike, it believes those that were
-measured.
+2016) trained on measured schedules of other programs: with little training data, physics generalises best. There are several boosters, each
+trained on other programs; the spread is their disagreement. During a job a Gaussian process (Rasmussen & Williams 2006, chapter 2) learns
+the residual from the job's own measurements: schedules with similar features get similar corrections.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LEAST_AMPLITUDE = 0.1  # of those distances, in logarithms
 
 
 def import_xgboost() -> Any:
-    """The library, or an error that says how to get it."""
+    """The module xgboost; raises `TuningError`, with the command that installs it, when it is missing."""
     try:
         import xgboost
     except ImportError:
@@ -48,9 +47,8 @@ def import_xgboost() -> Any:
 class CostModel:
     """Scores schedules of one program by their features (`features_of`): log-throughput up to a constant of the program.
 
-    `members` are the trained boosters; none: the analytic estimate alone. `slope` is how much of that estimate's differences to
-    believe; `scales` how far schedules of one program lie apart, feature by feature. An instance belongs to one job: `update`
-    changes it.
+    `members` are the trained boosters; without any, the score is the analytic estimate. `slope` scales the estimate's differences; `scales`
+    are the features' standard deviations among schedules of one program. An instance belongs to one job: `update` changes it.
     """
 
     def __init__(
@@ -69,12 +67,12 @@ class CostModel:
 
     @classmethod
     def of_no_machine(cls) -> CostModel:
-        """The model for a machine of a kind that nothing was learned of: no estimate, until `update` is told of measurements."""
+        """A model for an unknown kind of machine: constant until `update` gets measurements."""
         return cls((), 0.0, cls.shipped()._scales.tolist())
 
     @classmethod
     def load(cls, folder: str | Path) -> CostModel:
-        """A model that `save` wrote; TuningError when there is none, it is damaged, or it is of other features."""
+        """A model written by `save`; raises `TuningError` when it is missing, damaged, or of another version of the features."""
         xgboost, folder = import_xgboost(), Path(folder)
         try:
             facts = expect(parse_json(read_text(folder / "model.json")), dict, "model.json")
@@ -102,7 +100,7 @@ class CostModel:
         return cls(members, slope, scales)
 
     def save(self, folder: str | Path) -> None:
-        """Writes the trained boosters (xgboost's UBJSON) and what they belong to; what a job added is left out."""
+        """Writes the trained boosters (xgboost's UBJSON) and their metadata; a job's own measurements are not saved."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         digests = []
@@ -120,7 +118,7 @@ class CostModel:
         (folder / "model.json").write_text(json.dumps(facts, indent=1) + "\n")
 
     def predict(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Score, higher is faster, and spread of each row of `features` [n, len(FEATURES)]."""
+        """Score (higher is faster) and spread of each row of `features` [n, len(FEATURES)]."""
         table = np.asarray(features, np.float32)
         each = self._each(table)
         scores, spread = each.mean(axis=0), each.std(axis=0)
@@ -130,18 +128,18 @@ class CostModel:
         return scores + more, left
 
     def gain(self, features: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How much higher than that of `base` [len(FEATURES)] each row's score is, by the trained boosters, and how far they disagree on it."""
+        """Mean and spread, over the trained boosters, of each row's score minus that of `base` [len(FEATURES)]."""
         each = self._each(np.asarray(features, np.float32)) - self._each(np.asarray(base, np.float32)[None])
         return each.mean(axis=0), each.std(axis=0)
 
     def update(self, features: np.ndarray, log_throughput: np.ndarray) -> None:
-        """Learns from all measurements of a job so far, in place of those it was told before."""
+        """Fits the residual to all measurements of a job so far, replacing earlier ones."""
         table, known = np.asarray(features, np.float32), np.asarray(log_throughput, np.float64)
         rest = known - self._each(table).mean(axis=0)
         self._process = Process.of(self._scaled(table), rest)
 
     def _scaled(self, table: np.ndarray) -> np.ndarray:
-        """Features in which the schedules of a program lie about 1 apart."""
+        """Features normalised so that schedules of a program are about 1 apart."""
         return table.astype(np.float64) / self._scales / math.sqrt(table.shape[1])
 
     def _each(self, table: np.ndarray) -> np.ndarray:
@@ -154,7 +152,7 @@ class CostModel:
 
 
 def _booster(xgboost: Any, path: Path, digest: str) -> Booster:
-    """The booster in a file that has that digest: xgboost's reader ends the process at some that are damaged."""
+    """The booster in a file with that digest, which is checked because xgboost's reader ends the process on some damaged files."""
     content = read_bytes(path)
     if hashlib.sha256(content).hexdigest() != digest:
         raise Unreadable(f"{path.name} is damaged: it is not what model.json was written with")
@@ -165,7 +163,7 @@ def _booster(xgboost: Any, path: Path, digest: str) -> Booster:
 
 @dataclass(frozen=True)
 class Process:
-    """A Gaussian process with an exponential kernel: values at points, and in between what the points nearby say, the surer the nearer."""
+    """A Gaussian process with an exponential kernel: interpolates values between points, with more certainty near them."""
 
     points: np.ndarray
     weights: np.ndarray
@@ -175,19 +173,19 @@ class Process:
 
     @classmethod
     def of(cls, points: np.ndarray, values: np.ndarray) -> Process:
-        """The process through values [n] at points [n, dimensions]."""
+        """The process fitted to values [n] at points [n, dimensions]."""
         mean = float(values.mean())
         amplitude = max(float(values.std()), LEAST_AMPLITUDE)
         inverse = np.linalg.inv(kernel(points, points) + NOISE**2 * np.eye(len(points)))
         return cls(points, inverse @ (values - mean), inverse, mean, amplitude)
 
     def predict(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The value at each of some points, and how far it may be off."""
+        """Posterior mean and standard deviation at points."""
         near = kernel(points, self.points)
         known = np.einsum("ij,jk,ik->i", near, self.inverse, near)
         return self.mean + near @ self.weights, self.amplitude * np.sqrt(np.maximum(1.0 - known, 0.0))
 
 
 def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How much each of some points says of each of others: e to the negative distance [len(a), len(b)]."""
+    """The exponential kernel, e to the negative distance [len(a), len(b)]."""
     return np.exp(-np.sqrt(((a[:, None] - b[None]) ** 2).sum(axis=2)))

@@ -1,7 +1,7 @@
-"""`python -m raido.autotune.model.refresh CORPUS.py MEASUREMENTS.jsonl.gz`: gives old measurements the features of today.
+"""`python -m raido.autotune.model.refresh CORPUS.py MEASUREMENTS.jsonl.gz`: recomputes the features of old measurements.
 
-What was measured stays true when features change: the schedules stand beside the times, so their nests are made again. Schedules of
-programs that the corpus no longer has, or has otherwise, are left out and counted.
+Measurements stay valid when features change: records hold the schedules, so their nests are lowered again. Schedules of programs that the
+corpus lacks now, or has in another form, are left out and counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DIGITS = 4  # of a feature that are kept: they are powers of two and shares
 
 
 def refresh(records: Sequence[Record], programs: Sequence[Any]) -> tuple[list[Record], int]:
-    """The records with the features of today, and how many had to be left out."""
+    """The records with present features, and the number of those left out."""
     algorithms = {program.name: program for program in programs}
     graphs: dict[tuple[str, str], tuple[StageGraph, ...]] = {}
     kept: list[Record] = []
@@ -52,7 +52,7 @@ def refresh(records: Sequence[Record], programs: Sequence[Any]) -> tuple[list[Re
 
 
 def _graphs(program: Any, sizes: Mapping[str, int]) -> tuple[StageGraph, ...]:
-    """The program for these sizes, and for any."""
+    """The program specialised for these sizes, and for any sizes."""
     traced = program.algorithm.trace(*program.arguments())
     return form_stages(specialise(traced, sizes)), form_stages(traced)
 
@@ -82,7 +82,7 @@ def main(
 
 
 def write_text(records: Sequence[Record], path: Path) -> None:
-    """Records as compressed text; the same bytes for the same records."""
+    """Writes records as compressed text; the same bytes for the same records."""
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "measurements.jsonl"
         with Database(Path(folder) / "measurements.db") as database:

@@ -1,7 +1,7 @@
-"""Measurements as something to learn from: for each program and sizes, features and throughput relative to the default schedule.
+"""Measurements as a training table: for each program and sizes, features and throughput relative to the default schedule.
 
-Trials and finalists ran in turns with the default schedule, and count by the quotients, so that what the machine did meanwhile divides
-out; trials of format 1, which took no turns, by the fastest run of each. Failed candidates have no throughput and are left out.
+Trials and finalists ran by turns with the default schedule, and count by the quotients, so that changes of the machine's speed cancel;
+trials of format 1, without turns, count by the fastest runs. Failed candidates have no throughput and are left out.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from raido.autotune.records.record import Record
 
 @dataclass(frozen=True)
 class Group:
-    """Schedules of one program that were compared with one default schedule: features [n, len(FEATURES)] and the logarithm of their
-    throughput, 0 for the default's [n]. When the defaults of a program change, there is another group, of the same name with a number."""
+    """Schedules of one program compared with one default schedule: features [n, len(FEATURES)], and the logarithm of their throughput
+    relative to the default's [n]. When a program's default changes, a new group begins, with the same name and a number."""
 
     name: str
     features: np.ndarray
@@ -37,7 +37,7 @@ class Group:
 
 
 def read_records(paths: Sequence[str | Path]) -> list[Record]:
-    """The measurements in databases, and in files that `raido db export` wrote (also compressed: `.gz`)."""
+    """The measurements in databases, and in files written by `raido db export` (also compressed: `.gz`)."""
     records: list[Record] = []
     for path in map(Path, paths):
         if path.suffix not in (".gz", ".jsonl"):
@@ -56,7 +56,7 @@ def read_records(paths: Sequence[str | Path]) -> list[Record]:
 
 
 def _unpacked(path: Path) -> bytes:
-    """The content of a compressed file, of which there may be as much as of any document."""
+    """The contents of a compressed file, up to the size limit of documents."""
     try:
         with gzip.open(io.BytesIO(read_bytes(path))) as file:
             data = file.read(LARGEST + 1)
@@ -68,7 +68,7 @@ def _unpacked(path: Path) -> bytes:
 
 
 def groups_of(records: Iterable[Record]) -> list[Group]:
-    """The table, by name; TuningError where no measurement has these features."""
+    """The table, sorted by name; raises `TuningError` where no measurement has the present features."""
     records = list(records)
     defaults = {(r.job, r.kind == "final"): r for r in records if r.number == 0 and r.best}
     rows: dict[tuple[str, tuple[float, ...]], dict[str, tuple[tuple[float, ...], list[float]]]] = defaultdict(dict)
@@ -100,12 +100,12 @@ def groups_of(records: Iterable[Record]) -> list[Group]:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """The names, each further one of those that are the same with a number."""
+    """The names, with a number after each repeated one."""
     return [name if not (before := names[:at].count(name)) else f"{name} {before + 1}" for at, name in enumerate(names)]
 
 
 def _log_throughput(record: Record, default: Record) -> float:
-    """How many times faster than the default schedule, as a logarithm."""
+    """The logarithm of the speedup over the default schedule."""
     if record.relative is not None:
         return -math.log(record.relative)
     own, its = np.array(record.seconds), np.array(default.seconds)

@@ -1,7 +1,7 @@
-"""`python -m raido.autotune.model.train [MEASUREMENTS …]`: makes the shipped cost model, and says how good it is on unseen programs.
+"""`python -m raido.autotune.model.train [MEASUREMENTS …]`: makes the shipped cost model, and reports its quality on unseen programs.
 
-Measurements are databases, or what `raido db export` wrote. Without any, those that the shipped model was made from are taken, which
-stand in the repository: the same files come out, given the same version of xgboost.
+Measurements are databases, or files of `raido db export`. The default is the shipped model's own training data, which is in the repository:
+the same files result, given the same version of xgboost.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main(
 
 
 def quality_table(rows: list[tuple[Quality, Quality]]) -> str:
-    """A table in Markdown: every program, and the mean."""
+    """A Markdown table: every program, and the mean."""
     lines = [
         "| program (left out of training) | schedules | top-1 | top-8 | pairs in order | estimate alone: top-1 | top-8 | pairs |",
         "|---|---|---|---|---|---|---|---|",
@@ -74,7 +74,7 @@ def quality_table(rows: list[tuple[Quality, Quality]]) -> str:
 
 
 def unmeasured_table(rules: list[Unmeasured]) -> str:
-    """A line for every rule."""
+    """A Markdown table with a line for every rule."""
     lines = [
         "| caution | sure above | leaves the default | for a faster one | for a slower one | mean speed | least |",
         "|---|---|---|---|---|---|---|",

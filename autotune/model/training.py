@@ -1,7 +1,7 @@
-"""Boosters from measured schedules, and how good they are on programs that they have not seen.
+"""Trains boosters on measured schedules, and judges them on programs that they have not seen.
 
-Each member of the ensemble learns from four fifths of the programs what the analytic estimate leaves over, relative to the program's
-mean: which schedule is faster, never how fast a program is.
+Each member of the ensemble is trained on four fifths of the programs, with the analytic estimate's residual, relative to the program's
+mean, as target: it learns which schedule is faster, never how fast a program is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BOOSTING: dict[str, Any] = {
 
 
 def train(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> CostModel:
-    """A model from measured schedules; the same for the same groups and seed."""
+    """A model trained on measured schedules; the same for the same groups and seed."""
     xgboost, chance = import_xgboost(), random.Random(seed)
     boosters = []
     for k in range(members):
@@ -52,7 +52,7 @@ def train(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> Cos
 
 
 def _scales(groups: Sequence[Group]) -> np.ndarray:
-    """How far schedules of one program lie apart, feature by feature."""
+    """Standard deviation of each feature among schedules of one program."""
     apart = np.concatenate([group.features - group.features.mean(axis=0) for group in groups])
     return np.maximum(apart.std(axis=0), LEAST_SCALE)
 
@@ -65,17 +65,17 @@ def _left_over(group: Group) -> np.ndarray:
 
 
 def _weights(group: Group) -> np.ndarray:
-    """Fast schedules matter most, and every program alike."""
+    """Training weights: fast schedules count most, and every program alike."""
     weights = np.exp(0.7 * np.maximum(group.log_throughput - group.log_throughput.max(), -FLOOR))
     return weights / weights.sum() * 50.0
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How well schedules of one program are ranked.
+    """The ranking quality for schedules of one program.
 
-    top1, top8: speed of the fastest of the one (eight) ranked first, over the fastest of all. pairs: pairs of schedules in the right
-    order, of those that differ by a tenth.
+    top1, top8: speed of the fastest among the first one (eight) ranked, relative to the fastest of all. pairs: the share of pairs, among
+    those that differ by a tenth, in the right order.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Quality:
 
 
 def judge(group: Group, scores: np.ndarray) -> Quality:
-    """The quality of a ranking."""
+    """The quality of a ranking by scores."""
     order, known = np.argsort(-scores, kind="stable"), group.log_throughput
     best = known.max()
     difference = known[:, None] - known[None]
@@ -103,8 +103,8 @@ def judge(group: Group, scores: np.ndarray) -> Quality:
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """The outcome of a rule without measurements: take the schedule whose gain over the default's score, less `caution` times the spread,
-    is largest, if it is above `sure` (in logarithms). Of all programs: on how many it leaves the default, where by more than 2 % for a
+    """The outcome of a rule without measurements: take the schedule with the largest gain over the default's score, less `caution` times
+    the spread, if that exceeds `sure` (in logarithms). Over all programs: on how many it leaves the default, where by more than 2 % for a
     faster or a slower schedule; the mean (geometric) and the least speed, relative to the default's."""
 
     caution: float
@@ -119,7 +119,7 @@ class Unmeasured:
 def judge_unmeasured(
     cases: Sequence[tuple[Group, CostModel]], cautions: Sequence[float], thresholds: Sequence[float]
 ) -> list[Unmeasured]:
-    """Every rule on programs, each with a model that has not seen it."""
+    """The outcome of every rule, on programs each with a model that has not seen it."""
     gains = []
     for group, model in cases:
         default = int(np.abs(group.log_throughput).argmin())
@@ -138,7 +138,7 @@ def judge_unmeasured(
 
 
 def held_out(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> list[tuple[Quality, Quality]]:
-    """For every program: how a model ranks it that was trained without it (at any sizes), and how the estimate alone does."""
+    """For every program: the ranking quality of a model trained without it (at any sizes), and of the estimate alone."""
     return [
         (judge(group, model.predict(group.features)[0]), judge(group, CostModel().predict(group.features)[0]))
         for group, model in left_out(groups, seed, members)
@@ -146,9 +146,9 @@ def held_out(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> 
 
 
 def left_out(groups: Sequence[Group], seed: int = 0, members: int = MEMBERS) -> list[tuple[Group, CostModel]]:
-    """Every program with a model that was trained without it (at any sizes).
+    """Every program with a model trained without it (at any sizes).
 
-    The programs are left out by sixths, so that six models serve.
+    Programs are left out by sixths, so that six models serve.
     """
     names = sorted({group.name.split("(")[0] for group in groups})
     random.Random(seed).shuffle(names)

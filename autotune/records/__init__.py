@@ -1,1 +1,1 @@
-"""Measurements on disk: a SQLite database that many jobs share, what is best in it, and moving it about as text."""
+"""Measurements on disk: a SQLite database shared by many jobs, the choice of the best record, and export as text."""

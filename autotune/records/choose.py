@@ -1,8 +1,8 @@
-"""Which schedule to use: the best record for a program, a target and sizes, with the reason in words.
+"""Chooses the best record for a program, a target and sizes, with the reason in words.
 
-Only records of the program and the target count. Those of this machine come before those of another; among them those of the nearest
-sizes (the sum of |log₂| of the quotients of sizes), without sizes those of the largest. There a schedule that won in turns against the
-default comes before one that has only been tried: by the median quotient of the rounds; else the fastest run decides.
+Only records of the program and the target count. Records of this machine take precedence; among them those of the nearest sizes (the sum of
+|log₂| of the quotients of sizes), without sizes those of the largest. Among these a schedule that was compared by turns with the default
+takes precedence, by the median quotient of the rounds; else the fastest run decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from raido.autotune.records.record import Record
 
 @dataclass(frozen=True)
 class Choice:
-    """The record chosen, and why, in words."""
+    """The chosen record, and the reason in words."""
 
     record: Record
     why: str
@@ -26,7 +26,7 @@ class Choice:
 def best_record(
     records: Iterable[Record], machine: str, sizes: Mapping[str, int] | None = None, exclude: Collection[str] = ()
 ) -> Choice | None:
-    """The best of the records of one program and target; None when none has been measured. `exclude`: keys that do not count."""
+    """The best of the records of one program and target; None when none has a time. `exclude`: keys to ignore."""
     measured_at_all = [record for record in records if record.best is not None]
     references = {(r.job, r.at): r for r in measured_at_all if r.kind == "final" and r.number == 0}
     good = [record for record in measured_at_all if record.key not in exclude]
@@ -53,12 +53,12 @@ def best_record(
 
 
 def size_text(sizes: Mapping[str, int]) -> str:
-    """Sizes as the command line takes them: h=480,w=640."""
+    """Sizes in the command line's syntax: h=480,w=640."""
     return ",".join(f"{name}={value}" for name, value in sorted(sizes.items()))
 
 
 def milliseconds(seconds: float) -> str:
-    """A time for people, in milliseconds."""
+    """A time in milliseconds, as text."""
     return f"{seconds * 1e3:.4g} ms"
 
 
@@ -71,13 +71,13 @@ def _nearest(records: Sequence[Record], sizes: Mapping[str, int] | None) -> Mapp
 
 
 def distance(one: Mapping[str, int], other: Mapping[str, int]) -> float:
-    """How far sizes lie apart: the sum of |log₂| of their quotients."""
+    """The distance between sizes: the sum of |log₂| of their quotients."""
     names = one.keys() & other.keys()
     return sum(abs(math.log2((one[name] + 1) / (other[name] + 1))) for name in names)
 
 
 def _fastest(records: Sequence[Record], references: Mapping[tuple[str, float], Record]) -> tuple[Record, str]:
-    """The best of records of the same sizes and machine; `references`: the default schedule in each set of finalists."""
+    """The best of records of the same sizes and machine, with the reason; `references`: the default schedule in each set of finalists."""
     best: tuple[float, Record, Record] | None = None
     for record in records:
         reference = references.get((record.job, record.at)) if record.kind == "final" else None
@@ -91,7 +91,7 @@ def _fastest(records: Sequence[Record], references: Mapping[tuple[str, float], R
         if record is reference and all(each.key == record.key for each in records):
             return record, "the default schedule: no other was measured"
         if record is reference:
-            return record, "the default schedule, which nothing measured was better than"
+            return record, "the default schedule: no measured schedule was faster"
         times = f"{milliseconds(record.median or 0)} against {milliseconds(reference.median or 0)} of the default"
         return record, f"{times}, in turns"
     record = min(records, key=lambda each: each.best or math.inf)
@@ -99,14 +99,14 @@ def _fastest(records: Sequence[Record], references: Mapping[tuple[str, float], R
 
 
 def in_turns(record: Record, reference: Record) -> float | None:
-    """How many times as long as a reference a record took: the median of rounds in which they took turns; None where nothing was measured."""
+    """A record's time divided by a reference's: the median over rounds in which they took turns; None without measurements."""
     rounds = zip(record.seconds, reference.seconds, strict=False)
     quotients = [own / its for own, its in rounds if its > 0]
     return statistics.median(quotients) if quotients and record.failure is None else None
 
 
 def final_sets(records: Iterable[Record]) -> list[list[Record]]:
-    """The finals among the records, each set by itself: those of one job that were written together."""
+    """The finals among the records by set: those of one job that were written together."""
     sets: dict[tuple[str, float], list[Record]] = {}
     for record in records:
         if record.kind == "final":

@@ -1,7 +1,7 @@
-"""The database of measurements: one SQLite file in WAL mode, one row for each measurement, written the moment it is made.
+"""The database of measurements: one SQLite file in WAL mode, one row per measurement, written at once.
 
-A row is committed before the next trial begins, so whatever ends a job, at most the running trial is lost; several jobs may write at
-once. Opening a file runs nothing from it. One that is damaged, of another program or of a later version is a `TuningError`.
+A row is committed before the next trial begins, so whatever ends a job, at most the running trial is lost; several jobs may write
+concurrently. Opening a file executes nothing from it. A damaged file, one of another program or of a later version is a `TuningError`.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ FAILURES = (sqlite3.Error, UnicodeDecodeError)  # the second: of sqlite3 itself,
 
 @dataclass(frozen=True)
 class JobState:
-    """How far a job has come: what it is, the seconds it has taken in all its runs, and why it ended ("" while it has not):
-    "trials", "minutes" or "exhausted"."""
+    """The progress of a job: its settings, its seconds over all runs, and the reason why it ended ("" while it has not): "trials",
+    "minutes" or "exhausted"."""
 
     settings: Mapping[str, Any]
     spent: float = 0.0
@@ -56,7 +56,7 @@ class JobState:
 
 
 def _tables_of(schema: str) -> dict[str, str]:
-    """Name and text of every table and index, as SQLite keeps them, but without spaces."""
+    """Name and text of every table and index, as SQLite stores them, but without spaces."""
     return {each.split()[2]: "".join(each.split()) for each in schema.split(";") if each.strip()}
 
 
@@ -64,7 +64,7 @@ _KNOWN_TABLES = [_tables_of(_SCHEMA), _tables_of(_SCHEMA.replace(", relative REA
 
 
 class Database:
-    """A database of measurements at a path; `create=False` only reads one that is there. For one thread at a time; a context manager."""
+    """A database of measurements at a path; `create=False` only reads an existing one. For one thread at a time; a context manager."""
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True) -> None:
         try:
@@ -89,11 +89,11 @@ class Database:
             self._check()
 
     def add(self, record: Record) -> None:
-        """Writes one measurement; when this returns, it stays."""
+        """Writes one measurement durably."""
         self.add_all([record])
 
     def add_all(self, records: Iterable[Record]) -> int:
-        """Writes measurements, all or none, and returns how many are new: one that is there already is left as it is."""
+        """Writes measurements, all or none; existing ones stay unchanged. Returns the number of new ones."""
         marks = ", ".join("?" * len(COLUMNS))
         with self._reported(), self._writing() as connection:
             before = connection.total_changes
@@ -103,8 +103,8 @@ class Database:
             return connection.total_changes - before
 
     def records(self, **wanted: Any) -> list[Record]:
-        """Measurements whose fields have the wanted values (`program=`, `target=`, `machine=`, `job=`, `key=`, `kind=`, `name=`), the
-        oldest first."""
+        """Measurements whose fields have the wanted values (`program=`, `target=`, `machine=`, `job=`, `key=`, `kind=`, `name=`), oldest
+        first."""
         where = " AND ".join(f"{name} = ?" for name in wanted) or "1"
         query = f"SELECT {', '.join(self._columns)} FROM measurements WHERE {where} ORDER BY at, number, rowid"
         with self._reported():
@@ -151,8 +151,8 @@ class Database:
         return connection
 
     def _connected(self) -> sqlite3.Connection:
-        """Open for writing even where it is only read, since SQLite otherwise leaves its index of a WAL behind; but never where a rollback
-        journal, which raido does not write, lies beside it: opening would put what it says into the file."""
+        """A connection, writable even for reading alone, since SQLite otherwise leaves its WAL index behind; but read-only where a rollback
+        journal, which raido never writes, lies beside the file: opening it would apply that journal."""
         writable = os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
         uri = self.path.absolute().as_uri()
         if not self.path.exists():
@@ -173,7 +173,7 @@ class Database:
         return connection
 
     def _count_steps(self) -> int:
-        """Ends a query that takes more steps than all rows of so large a file could: its pages then lie within each other."""
+        """Ends a query with more steps than all rows of a file of this size could need: its pages then form a cycle."""
         self._steps += _STEPS
         waiting = self._beside("-wal")
         size = self.path.stat().st_size + (waiting.stat().st_size if waiting.exists() else 0)
@@ -183,7 +183,7 @@ class Database:
         return self.path.with_name(self.path.name + ending)
 
     def _check(self) -> None:
-        """Makes the tables of a new file; refuses any other that is not ours."""
+        """Creates the tables of a new file; refuses other programs' files, and unknown formats."""
         connection = self._connection
         if self._pragma("application_id") == 0 and not self._tables():
             if self._reading:
@@ -207,7 +207,7 @@ class Database:
         connection.execute("PRAGMA synchronous = FULL")
 
     def _add_relative(self) -> int:
-        """Gives a file of format 1 the column that came with format 2."""
+        """Adds the column that format 2 introduced to a file of format 1; returns the new format."""
         with self._writing() as connection:
             if self._pragma("user_version") == 1:  # another process may have done it meanwhile
                 connection.execute("ALTER TABLE measurements ADD COLUMN relative REAL")
@@ -215,7 +215,7 @@ class Database:
         return 2
 
     def _set_wal(self) -> None:
-        """Switching to WAL takes the whole file for a moment, for which SQLite does not wait by itself."""
+        """Switches to WAL, which needs the whole file for a moment; SQLite does not wait for that itself, so it is retried."""
         end = time.monotonic() + _PATIENCE
         while not self._try_wal(last=time.monotonic() > end):
             time.sleep(0.02)
@@ -259,15 +259,15 @@ class Database:
 
 
 def bound_values(connection: sqlite3.Connection) -> None:
-    """From here on a value that is longer than any of a measurement is an error."""
+    """Limits the length of values on a connection, beyond any that a measurement has."""
     set_limit: Any = getattr(connection, "setlimit", None)  # from Python 3.11 on
     if set_limit is not None:
         set_limit(_LIMIT_LENGTH, _LONGEST)
 
 
 def is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether a SQLite file is marked as a database of measurements, and its tables are those that raido makes: no views, which could be
-    endless, no triggers, no columns that are computed."""
+    """Whether a SQLite file is marked as a database of measurements, and its tables are exactly raido's: no views, which could be endless,
+    no triggers, no computed columns."""
     if int(connection.execute("PRAGMA application_id").fetchone()[0]) != _APPLICATION:
         return False
     query = "SELECT name, sql FROM sqlite_master WHERE lower(tbl_name) IN ('measurements', 'jobs') AND NOT (type = 'index' AND sql IS NULL)"
@@ -287,7 +287,7 @@ def _unusable(path: Path, why: str, remedy: str) -> str:
 
 
 def is_damage(error: TuningError) -> bool:
-    """Whether an error of a `Database` says that the file is one, but damaged."""
+    """Whether an error of a `Database` means that the file is a database of measurements, but damaged."""
     return "raido db merge" in str(error)
 
 
@@ -298,7 +298,7 @@ _REMEDIES = (  # by what SQLite, or a check of ours, says
     ("unable to open", "a file in a folder that you may write in"),
     ("-wal", "a copy of both files in a folder that you may write in"),
     ("-journal", "a copy of it without that file, which raido does not write"),
-    ("locked", "again, when whoever else writes to it has done so"),
+    ("locked", "again, once the other process has finished writing"),
     (f"knows format {FORMAT}", "the version of raido that wrote it, or a later one"),
     ("another program", "another file"),
     ("not a database", "another file"),

@@ -1,4 +1,4 @@
-"""Databases put together, and as text: a line of JSON that says what it is, then one for each measurement, the oldest first."""
+"""Merges databases, and converts them to and from text: a header line of JSON, then one line per measurement, oldest first."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _READ = [{"raido measurements": version} for version in range(1, FORMAT + 1)]
 
 
 def merge(into: str | os.PathLike[str], others: Sequence[str | os.PathLike[str]]) -> tuple[int, list[tuple[str, int]]]:
-    """Adds the measurements of other databases to one, which is made where there is none; returns how many were new, and which of the
-    others are damaged, with how many of theirs could be read."""
+    """Adds the measurements of other databases to one, which is created if missing; returns the number of new ones, and the paths of
+    damaged databases, with the number of measurements read from each."""
     found = [(os.fspath(path), *read_records(path)) for path in others]
     with Database(into) as database:
         new = sum(database.add_all(records) for _, records, _ in found)
@@ -29,7 +29,7 @@ def merge(into: str | os.PathLike[str], others: Sequence[str | os.PathLike[str]]
 
 
 def export(database: Database, path: str | os.PathLike[str]) -> int:
-    """Writes all measurements as text, into a new file that replaces an old one when it is whole; returns how many."""
+    """Writes all measurements as text, atomically; returns their number."""
     records = database.records()
     try:
         with replaced(Path(path)) as new, new.open("w", encoding="utf-8") as file:
@@ -41,12 +41,12 @@ def export(database: Database, path: str | os.PathLike[str]) -> int:
 
 
 def import_text(database: Database, path: str | os.PathLike[str]) -> int:
-    """Adds the measurements of a file that `export` wrote, all or none; returns how many were new."""
+    """Adds the measurements of an exported file, all or none; returns the number of new ones."""
     return database.add_all(read_text(path))
 
 
 def read_text(path: str | os.PathLike[str]) -> list[Record]:
-    """The measurements of a file that `export` wrote. TuningError names the bad line."""
+    """The measurements of an exported file. Raises `TuningError`, which names the bad line."""
     try:
         lines = documents.read_text(path).split("\n")
     except Unreadable as error:

@@ -1,4 +1,4 @@
-"""The best known schedule for a program: what `compile(db=…)` uses, with a sentence that says which and why."""
+"""The best known schedule for a program, as `compile(db=…)` uses it, with a sentence on the choice."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _log = logging.getLogger("raido")
 def best_schedule(
     db: str | os.PathLike[str], graph: StageGraph, target: Target, sizes: Mapping[str, int] | None = None
 ) -> tuple[Schedule | None, str]:
-    """The schedule to use for a program, and which it is and why in words; None, and why, where the database has none.
+    """The schedule to use for a program, and a sentence on the choice; None, and the reason, where the database has none.
 
-    A schedule that this version refuses is passed over. The sentence is logged, too (logger "raido", level INFO). TuningError when
-    the database is not there or cannot be read.
+    A schedule that this version refuses is skipped. The sentence is also logged (logger "raido", level INFO). Raises `TuningError` when the
+    database does not exist or cannot be read.
     """
     schedule, why = _found(db, graph, target, sizes)
     why = printable(why)

@@ -1,4 +1,4 @@
-"""One measurement as it is kept: what was measured, how, where, and what came of it."""
+"""`Record`, one measurement as stored: the candidate, its circumstances, and the outcome."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ KINDS = ("default", "trial", "final")
 class Record:
     """A row of the database.
 
-    `program` is its fingerprint, `dtypes` those of its inputs; `machine` the digest of the machine that ran it, which `host`
-    describes. `job` is the digest of the job, `number` counts its trials (0: the default schedule, among finals too). `schedule` is
-    JSON, complete. `predicted` is the model's score (log-throughput, relative). `relative`: the time over that of the default schedule, run
-    by run in turns with it; None where they took no turns. `at`: seconds since the epoch.
+    `program` is its fingerprint, `dtypes` are its inputs'; `machine` is the digest of the machine that ran it, which `host` describes.
+    `job` is the digest of the job, `number` counts its trials (0: the default schedule, among finals too). `schedule` is complete, as JSON.
+    `predicted` is the model's score (log-throughput, relative). `relative`: its time divided by the default schedule's, over runs by turns;
+    None without turns. `at`: seconds since the epoch.
     """
 
     program: str
@@ -112,7 +112,7 @@ _LARGEST = float(np.finfo(np.float32).max)  # features are kept as f32
 
 
 def to_row(record: Record) -> tuple[Any, ...]:
-    """The record as SQLite keeps it, in the order of `COLUMNS`: JSON, text, numbers, and features as raw f32."""
+    """The record as a SQLite row, in the order of `COLUMNS`: JSON, text, numbers, and features as raw f32."""
     values = {name: getattr(record, name) for name in COLUMNS}
     for name in _JSON:
         values[name] = json.dumps(values[name], sort_keys=True)
@@ -121,7 +121,7 @@ def to_row(record: Record) -> tuple[Any, ...]:
 
 
 def from_row(row: tuple[Any, ...]) -> Record:
-    """The record in a row; TuningError when the row is none."""
+    """The record in a row; raises `TuningError` for an invalid one."""
     values = dict(zip(COLUMNS, row, strict=True))
     try:
         for name in _JSON:
@@ -133,7 +133,7 @@ def from_row(row: tuple[Any, ...]) -> Record:
 
 
 def _record(values: dict[str, Any]) -> Record:
-    """The record of plain values, or Unreadable for a field that holds what it cannot: a time below 0 would be the best of all."""
+    """The record of plain values; raises `Unreadable` for an invalid field: a negative time would be the best of all."""
     for name, kind in _KINDS_OF_FIELDS.items():
         if not isinstance(values[name], kind) or isinstance(values[name], bool):
             raise Unreadable(f"its {name} is {shown(values[name])}")
@@ -168,7 +168,7 @@ def to_json(record: Record) -> str:
 
 
 def from_json(text: str) -> Record:
-    """The record that `to_json` wrote; TuningError when the text is none."""
+    """The inverse of `to_json`; raises `TuningError` for other text."""
     try:
         values = {"relative": None, **expect(parse_json(text), dict, "a measurement")}  # format 1 had no `relative`
         for name in (*COLUMNS, *values):

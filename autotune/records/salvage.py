@@ -1,4 +1,4 @@
-"""Recovery of a damaged database: each measurement is read by itself, so that one that is lost does not take others along."""
+"""Recovery of a damaged database: measurements are read one by one, so that a lost one does not affect others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LEAST = 128  # bytes that a measurement takes up at least
 
 
 def read_records(path: str | os.PathLike[str]) -> tuple[list[Record], bool]:
-    """The measurements of a database, the oldest first, and whether these are all; of a damaged one those that can be read.
+    """The measurements of a database, oldest first, and whether they are complete; of a damaged one those that can be read.
 
-    TuningError where there is no database of measurements, or none can be read.
+    Raises `TuningError` where there is no database of measurements, or none can be read.
     """
     try:
         with Database(path, create=False) as database:
@@ -54,6 +54,6 @@ def _salvaged(path: Path) -> list[Record]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a database with what has been written and waits beside it."""
+    """Bytes of a database file and its WAL."""
     waiting = path.with_name(path.name + "-wal")
     return path.stat().st_size + (waiting.stat().st_size if waiting.exists() else 0)

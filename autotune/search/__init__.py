@@ -1,4 +1,4 @@
-"""Which candidate to measure next: evolutionary search led by the cost model; random and grid search to compare it with."""
+"""Search strategies, which choose the next candidates to measure: evolutionary, led by the cost model; random and grid as baselines."""
 
 from raido.autotune.search.baselines import GridSearch, RandomSearch
 from raido.autotune.search.evolutionary import Evolutionary, Model, Settings

@@ -1,4 +1,4 @@
-"""Searches that learn nothing: at random, and one after another. What a search with a model is compared with."""
+"""Baseline searches that do not learn: random and grid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from raido.autotune.space import Candidate, Space
 
 
 class RandomSearch:
-    """Candidates drawn by the weights of the space."""
+    """Proposes candidates drawn by the weights of the space."""
 
     def __init__(self, space: Space, seed: int) -> None:
         self._space = space
@@ -17,28 +17,28 @@ class RandomSearch:
         self._proposals = Proposals(space)
 
     def propose(self, count: int) -> list[Candidate]:
-        """New draws, the default schedule before all; what the grid has left when draws bring nothing new."""
+        """New draws, the default schedule first; then the rest of the grid, when draws yield nothing new."""
         found: list[Candidate] = []
         if self._proposals.take(default := self._space.default()):
             found.append(default)
         return self._proposals.fill(found, count, self._rng)
 
     def tell(self, candidate: Candidate, seconds: float | None) -> None:
-        """Only that it need not be proposed."""
+        """Marks the candidate as proposed; its time is ignored."""
         self._proposals.add(candidate)
 
 
 class GridSearch:
-    """Every candidate, those nearest to the default schedule first."""
+    """Proposes every candidate, those nearest to the default schedule first."""
 
     def __init__(self, space: Space) -> None:
         self._proposals = Proposals(space)
 
     def propose(self, count: int) -> list[Candidate]:
-        """The next ones of the grid."""
+        """The next candidates of the grid."""
         found = (self._proposals.next_of_grid() for _ in range(count))
         return [each for each in found if each is not None]
 
     def tell(self, candidate: Candidate, seconds: float | None) -> None:
-        """Only that it need not be proposed."""
+        """Marks the candidate as proposed; its time is ignored."""
         self._proposals.add(candidate)

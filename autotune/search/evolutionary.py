@@ -1,11 +1,10 @@
 """Evolutionary search led by a cost model.
 
-A population of candidates is kept from iteration to iteration. Most children are mutants (another answer to one question, sometimes to several)
-of what was measured fastest, the faster the more; others of what the model thinks best, or crossings (stage by stage). The default
-schedule, which is mostly near the best, is the first parent, with all its decisions spelled out. The model ranks the children, and of
-the best those are measured of which most is hoped: half of a round by score, half by score and spread together, so that measurements are
-also spent where the model is unsure. A part ε of every round is drawn at random, whatever the model thinks. (Zheng et al., Ansor, OSDI
-2020, section 5.)
+A population of candidates is kept from iteration to iteration. Most children are mutants (another label at one choice, sometimes at
+several) of the fastest measured candidates, more of the faster ones; others are mutants of the model's favourites, or crossings (stage by
+stage). The default schedule, which is mostly near the best, is the first parent, with all its decisions explicit. The model ranks the
+children, and the most promising are measured: half of a batch by score, half by score plus spread, so that measurements are also spent
+where the model is unsure. A share ε of every batch is random, whatever the model predicts. (Zheng et al., Ansor, OSDI 2020, section 5.)
 """
 
 from __future__ import annotations
@@ -24,25 +23,23 @@ from raido.autotune.space import Candidate, Space
 
 
 class Model(Protocol):
-    """The interface of a cost model to the search; `raido.autotune.model.CostModel` is one."""
+    """Interface of a cost model; `raido.autotune.model.CostModel` is one."""
 
     def predict(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Score (higher is faster) and spread of each row."""
         ...
 
     def update(self, features: np.ndarray, log_throughput: np.ndarray) -> None:
-        """Learns from all that this search has measured."""
+        """Learns from all measurements of this search."""
         ...
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How wide the search looks. first, later: new candidates in the first round and in each one after. generations: in which they are
-    made. kept: the population. elites: how many of the measured ones have children, and with what power of their speed. epsilon: the
-    part of a round drawn at random. fresh, crossed, hoped: the part of new candidates that are no one's children, that are crossings,
-    and that are children of candidates not measured yet. again: how often a mutant is mutated once more. hope: how much of the spread
-    counts.
-    """
+    """Parameters of the search. first, later: new candidates in the first iteration and in each later one. generations: over which they are
+    made. kept: the size of the population. elites: how many measured candidates have children, with weight speed to the `power`. epsilon:
+    the random share of a batch. fresh, crossed, hoped: shares of new candidates without parents, by crossing, and with parents not measured
+    yet. again: the probability of a further mutation. hope: the weight of the spread."""
 
     first: int = 96
     later: int = 48
@@ -60,7 +57,7 @@ class Settings:
 
 @dataclass(slots=True)
 class Member:
-    """A candidate of the population, with its features and what the model thinks of it now."""
+    """A candidate of the population, with its features and the model's present score and spread."""
 
     candidate: Candidate
     features: np.ndarray
@@ -69,7 +66,8 @@ class Member:
 
 
 class Evolutionary:
-    """See the module's text. features: of a candidate; a `RaidoError` drops it. prepare: told of many that will be asked for."""
+    """Evolutionary search (see the module). features: of a candidate; a `RaidoError` drops it. prepare: called with candidates whose
+    features will be needed."""
 
     def __init__(
         self,
@@ -94,7 +92,7 @@ class Evolutionary:
         self._learnt = 0
 
     def propose(self, count: int) -> list[Candidate]:
-        """The candidates of which most is hoped, and some at random; the default schedule before all."""
+        """The most promising candidates, and some random ones; the default schedule first."""
         self._learn()
         found: list[Candidate] = []
         if self._proposals.take(self._default):
@@ -105,7 +103,7 @@ class Evolutionary:
         return self._proposals.fill(found, count, self._rng)
 
     def tell(self, candidate: Candidate, seconds: float | None) -> None:
-        """Keeps what was measured; the model learns it before the next round."""
+        """Stores a measurement; the model learns it before the next proposal."""
         self._proposals.add(candidate)
         self._members.pop(candidate.key, None)
         if seconds is not None and seconds > 0:
@@ -114,7 +112,7 @@ class Evolutionary:
             self._measured[candidate.key] = candidate, -math.log(seconds)
 
     def _learn(self) -> None:
-        """Tells the model all that was measured, where something is new."""
+        """Updates the model with all measurements, if there are new ones."""
         if len(self._measured) == self._learnt:
             return
         self._learnt = len(self._measured)
@@ -154,14 +152,14 @@ class Evolutionary:
         return made
 
     def _mutant(self, parent: Candidate) -> Candidate:
-        """A candidate with another answer to one question, or to a few."""
+        """A candidate with another label at one choice, or at a few."""
         child = self._space.mutate(parent, self._rng)
         while self._rng.random() < self._settings.again:
             child = self._space.mutate(child, self._rng)
         return child
 
     def _fastest(self) -> tuple[list[Candidate], list[float]]:
-        """The fastest that were measured, and how often each has a child; the default before anything was."""
+        """The fastest measured candidates, and their weights as parents; the default before any measurement."""
         known = [each for each in self._measured.values() if each[0].decisions]
         if not known:
             return [self._space.spell_out(self._default)], [1.0]
@@ -170,11 +168,11 @@ class Evolutionary:
         return [candidate for candidate, _ in ranked], weights
 
     def _best(self) -> list[Member]:
-        """The population, the best scores first."""
+        """The population, best scores first."""
         return sorted(self._members.values(), key=lambda member: (-member.score, member.candidate.key))
 
     def _add(self, candidates: list[Candidate]) -> None:
-        """Takes new candidates into the population."""
+        """Adds new candidates to the population."""
         taken = self._proposals.keys | self._members.keys()
         fresh = {candidate.key: candidate for candidate in candidates if candidate.key not in taken}
         self._prepare([candidate for key, candidate in fresh.items() if key not in self._rows])
@@ -203,7 +201,7 @@ class Evolutionary:
         return self._rows[candidate.key]
 
     def _most_hoped(self, count: int) -> list[Candidate]:
-        """Members for the next measurements, by score and by hope in turn; of several that look the same to the model, one."""
+        """Members to measure next, alternately by score and by score plus spread; one of several with equal features."""
         by_score = self._best()
         hope = self._settings.hope
         by_hope = sorted(self._members.values(), key=lambda m: (-m.score - hope * m.spread, m.candidate.key))

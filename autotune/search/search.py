@@ -1,7 +1,7 @@
 """The interface of a search: it proposes candidates, each once, and is told their times.
 
-All searches work to one protocol, so that they can be compared: the default schedule comes first unless it was told of before, a candidate
-is proposed once, and one that lowering refuses never. Given the same seed and the same measurements, a search proposes the same.
+All searches follow one protocol, so that they can be compared: the default schedule comes first unless it was measured before, a candidate
+is proposed once, and one that lowering refuses never. A search is deterministic for a seed and measurements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TRIES = 100
 
 
 class Search(Protocol):
-    """Proposes, and is told."""
+    """Interface of search strategies."""
 
     def propose(self, count: int) -> list[Candidate]:
         """At most `count` candidates that were never proposed; none when the space is exhausted."""
@@ -30,7 +30,7 @@ class Search(Protocol):
 
 
 class Proposals:
-    """The candidates of a space that were proposed, and the next one that was not."""
+    """The candidates of a space that were proposed, and an iterator over the rest."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -38,21 +38,21 @@ class Proposals:
         self._rest: Iterator[Candidate] = space.grid()
 
     def add(self, candidate: Candidate) -> bool:
-        """Notes that a candidate is proposed; whether it was not before."""
+        """Marks a candidate as proposed; returns whether it was new."""
         new = candidate.key not in self.keys
         self.keys.add(candidate.key)
         return new
 
     def take(self, candidate: Candidate) -> bool:
-        """Proposes a candidate, if it is new and lowering does not refuse it."""
+        """Marks a candidate as proposed; returns whether it was new and can be lowered."""
         return self.add(candidate) and can_lower(candidate)
 
     def next_of_grid(self) -> Candidate | None:
-        """The first candidate of the grid that was not proposed, which is then; None at its end."""
+        """The next candidate of the grid that was not proposed, now marked; None at its end."""
         return next((each for each in self._rest if self.take(each)), None)
 
     def fill(self, found: list[Candidate], count: int, rng: random.Random) -> list[Candidate]:
-        """That many candidates: those found, then new draws; what the grid has left when draws bring nothing new."""
+        """`count` candidates: those found, then new draws, then the rest of the grid, when draws yield nothing new."""
         while len(found) < count:
             drawn = (self.space.sample(rng) for _ in range(TRIES))
             new = next((each for each in drawn if self.take(each)), None) or self.next_of_grid()
@@ -63,7 +63,7 @@ class Proposals:
 
 
 def can_lower(candidate: Candidate) -> bool:
-    """Whether lowering accepts a candidate: the last of the checks that a user meets."""
+    """Whether lowering accepts a candidate: the last of the checks on a schedule."""
     try:
         lower(candidate.schedule.graph, candidate.schedule.variants())
     except RaidoError:

@@ -1,4 +1,4 @@
-"""The schedules that a program may be given: `Space`, its questions and its candidates."""
+"""The search space of schedules for a program: `Space`, its decisions and candidates."""
 
 from raido.autotune.space.identity import key_of
 from raido.autotune.space.space import Candidate, Space

@@ -1,4 +1,4 @@
-"""Answers to the questions of a walk: the first option, one drawn by weight, the labels of another candidate, or all but one of them."""
+"""Strategies that pick options at the choices of a walk: the first, a weighted draw, another candidate's labels, or all but one of these."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LEAST_OPEN = 0.03  # of a question that a draw would hardly ever answer otherwis
 
 
 class First:
-    """Says nothing: the default schedule."""
+    """Picks the first option everywhere: the default schedule."""
 
     def pick(self, name: str, options: Sequence[Option]) -> int:
         return 0
 
 
 class Weighted:
-    """Draws by weight."""
+    """Draws an option by weight."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -30,7 +30,7 @@ class Weighted:
 
 
 class Even:
-    """Draws each option alike, and multiplies how many there were: the number of leaves of a tree, by one way down (Knuth 1975)."""
+    """Draws options uniformly, and multiplies their numbers: an unbiased estimate of a tree's number of leaves from one path (Knuth 1975)."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -42,7 +42,7 @@ class Even:
 
 
 class Forced:
-    """Gives the labels it was told where they are among the options; another asker answers the rest."""
+    """Picks given labels where they are among the options; `rest` picks at other choices."""
 
     def __init__(self, labels: Mapping[str, Value], rest: Asker) -> None:
         self.labels = labels
@@ -58,7 +58,7 @@ class Forced:
 
 
 class Mutated:
-    """As `Forced`, but one question gets another answer than before: a number often the next one up or down."""
+    """Picks as `Forced`, but a different label at one choice: for a number often the next larger or smaller one."""
 
     def __init__(self, labels: Mapping[str, Value], name: str, rng: random.Random) -> None:
         self.labels = labels
@@ -79,7 +79,7 @@ class Mutated:
 
 
 class Openness:
-    """As `Forced`, and notes of every question how likely a draw would have answered it otherwise."""
+    """Picks as `Forced`, and records for every choice the probability that a draw would pick another option."""
 
     def __init__(self, labels: Mapping[str, Value]) -> None:
         self.forced = Forced(labels, First())
@@ -92,7 +92,7 @@ class Openness:
 
 
 class Listing:
-    """Passes questions on, and keeps the labels that each offered."""
+    """Passes choices on to another strategy, and records the labels offered at each."""
 
     def __init__(self, asker: Asker) -> None:
         self.asker = asker
@@ -104,7 +104,7 @@ class Listing:
 
 
 def neighbours_of(label: Value, others: Sequence[tuple[int, Value]]) -> list[int]:
-    """The positions of the numbers just below and just above a number; none for other labels."""
+    """Positions of the next smaller and next larger number among other labels; none where the label is no number."""
     if isinstance(label, bool) or not isinstance(label, int):
         return []
     numbers = [(value, at) for at, value in others if isinstance(value, int) and not isinstance(value, bool)]
@@ -114,5 +114,5 @@ def neighbours_of(label: Value, others: Sequence[tuple[int, Value]]) -> list[int
 
 
 def same_label(a: Value, b: Value) -> bool:
-    """Whether two labels are one; 0 is not False."""
+    """Whether two labels are equal; 0 differs from False."""
     return a == b and isinstance(a, bool) == isinstance(b, bool)

@@ -1,7 +1,7 @@
-"""Every question that a space asks of a stage, in order, and the directives that answer it. A new directive joins the space here.
+"""The choices that a space makes for each stage, in order, and the directives that their options stand for. A new directive is added here.
 
-To add one: a function `ask_…(walk, stage)` that calls `walk.choose` with options (labels and the steps they stand for), and a row. The
-first option of a question says nothing: picked everywhere, it gives the default schedule.
+To add one: a function `ask_…(walk, stage)` that calls `walk.choose` with options (labels and directives), and a row. The first option of a
+choice has no directive: picked everywhere, it gives the default schedule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from raido.schedule.stages.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question asked of every stage, and the directives that its options say. of_parts: asked of the parts of its strategy, too."""
+    """A choice made for every stage, and the directives of its options. of_parts: made for the parts of the stage's strategy, too."""
 
     directives: tuple[str, ...]
     ask: Callable[[Walk, str], None]
@@ -43,17 +43,17 @@ KEEPING = (
 )
 
 OF_GPUS = ("bind",)
-"""Asked of stages on GPUs alone; the parts of their strategies have default loops there."""
+"""Directives chosen only for stages on GPUs, where the parts of strategies keep their default loops."""
 
 LEFT_OUT = {
     "tensorize": "matrix units take one shape of loops, and the default schedule has it wherever it is legal",
-    "tile": "it is split and reorder, which are asked for",
-    "align": "it pays where quotients of an axis are read, by a number that the program says",
+    "tile": "tile is split and reorder, which are choices of their own",
+    "align": "align pays where quotients of an axis are read, by a divisor that the program decides",
 }
 
 
 def ask_everything(walk: Walk) -> None:
-    """Asks every question of every stage, readers before what they read; guests of a stage once its loops are decided."""
+    """Makes every choice for every stage, consumers before producers; for fused stages once the leader's loops are decided."""
     done: set[str] = set()
     while True:
         name = next((each for each in reversed(list(walk.state.uses.stages)) if each not in done), None)

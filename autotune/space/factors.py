@@ -1,4 +1,4 @@
-"""The numbers that loops are cut by: powers of two, what lies between them, and divisors of the extent."""
+"""Candidate tile sizes: powers of two, numbers between them, and divisors of the extent."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ BETWEEN = 0.3  # how good 3 · 2^k and 5 · 2^k are, against powers of two
 
 
 def factors(extent: int, least: int, most: int) -> dict[int, float]:
-    """Factors for a loop of `extent` iterations, from `least` to `most` and below the extent, with weights.
+    """Split factors with weights for a loop of `extent` iterations, from `least` to `most` and below the extent.
 
     In each octave the power of two, 5/4 and 3/2 of it, and the largest divisor of the extent.
 
     >>> factors(1000, 8, 64)
-    {8: 1.0, 10: 1.0, 12: 0.3, 16: 1.0, 20: 1.0, 24: 0.3, 25: 1.0, 32: 1.0, 40: 1.0, 48: 0.3, 50: 1.0, 64: 1.0}
+    {8: 1.0, 10: 1.0, 12: 0.3, 16: 1.0, 20: 0.3, 24: 0.3, 25: 1.0, 32: 1.0, 40: 0.3, 48: 0.3, 50: 1.0, 64: 1.0}
     """
     found: dict[int, float] = {}
     top = min(most, extent - 1)
@@ -27,5 +27,5 @@ def factors(extent: int, least: int, most: int) -> dict[int, float]:
 
 
 def powers(least: int, most: int) -> list[int]:
-    """The powers of two from `least` to `most`."""
+    """Powers of two from `least` to `most`."""
     return [1 << k for k in range(most.bit_length()) if least <= 1 << k <= most]

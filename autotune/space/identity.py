@@ -1,6 +1,6 @@
-"""When two schedules are one: what their steps lead to, without the names of loops and the order in which things were said.
+"""Canonical keys of schedules: the state that directives lead to, without names of loops and the order of directives.
 
-A loop is known by how it came of its axis: `y`, split, is `y.o` and `y.i`, whatever it is called. Two schedules with one key are
+A loop is identified by its derivation from an axis: `y`, split, is `y.o` and `y.i`, whatever its name. Two schedules with one key are
 compiled to the same code, so they are measured once.
 """
 
@@ -21,7 +21,7 @@ Shape = tuple[Any, ...]
 
 
 def key_of(schedule: Schedule) -> str:
-    """The key of a complete schedule: equal for two that say the same of the same program."""
+    """The key of a complete schedule: equal for two schedules of one program that lead to the same state."""
     tests = [step.branches[0][0] for step in schedule.steps if step.branches_program]
     variants = schedule.variants() if tests else (variant_of(schedule.state),)
     shapes = [
@@ -31,13 +31,13 @@ def key_of(schedule: Schedule) -> str:
 
 
 def plans_shape(plans: Mapping[str, StagePlan]) -> tuple[Shape, ...]:
-    """The shapes of plans, by stage."""
+    """Canonical forms of plans, by stage."""
     origins = {name: loop_origins(plan) for name, plan in plans.items()}
     return tuple(_shape(plans[name], origins) for name in sorted(plans))
 
 
 def loop_origins(plan: StagePlan) -> dict[str, str]:
-    """Every name that a loop of the stage has or had, with how it came of the stage's axes; axes are their own origin."""
+    """The derivation from the stage's axes of every name that a loop of the stage has or had; an axis derives from itself."""
     origins: dict[str, str] = {}
     for relation in plan.relations:
         if isinstance(relation, Split):
@@ -50,7 +50,7 @@ def loop_origins(plan: StagePlan) -> dict[str, str]:
 
 
 def relation_shapes(plan: StagePlan) -> set[Shape]:
-    """The splits and fusions of a plan: each of what, and for a split by how much and with what tail."""
+    """Canonical splits and fusions of a plan: the derivation of their loops, and for a split its factor and tail."""
     origins = loop_origins(plan)
     return {
         (origins.get(r.parent, r.parent), r.factor, r.tail) if isinstance(r, Split) else (origins[r.into],)
@@ -59,19 +59,19 @@ def relation_shapes(plan: StagePlan) -> set[Shape]:
 
 
 def loop_shapes(plan: StagePlan) -> tuple[Shape, ...]:
-    """The loops of a plan, outermost first."""
+    """Canonical loops of a plan, outermost first."""
     origins = loop_origins(plan)
     return tuple(_loop_shape(replace(loop, name=origins.get(loop.name, loop.name))) for loop in plan.loops)
 
 
 def _loop_shape(loop: LoopPlan) -> Shape:
-    """A loop as a key has it; the rows made at an edge only where another number than the usual one is said, so that older keys stay."""
+    """The canonical form of a loop. Its edge rows are included only if they differ from the default, so that older keys stay valid."""
     *said, edge = astuple(loop)
     return (*said, edge) if edge != EDGE else tuple(said)
 
 
 def place_shape(at: Placement | None, origins: Mapping[str, Mapping[str, str]]) -> Shape:
-    """A place, its loop by origin."""
+    """The canonical form of a compute site, with its loop's derivation."""
     if at is None:
         return ()
     if not isinstance(at, At):
@@ -98,7 +98,7 @@ def _shape(plan: StagePlan, origins: Mapping[str, Mapping[str, str]]) -> Shape:
 
 
 def _ways(plan: StagePlan) -> Any:
-    """The strategy of a stage, and what else tells it from others: branches, multiples at which loops start, buffers."""
+    """The strategy of a stage with its parameters, plus branches, alignments and buffers where there are any."""
     strategy: Any = plan.strategy
     if strategy is not None:
         name, numbers = strategy

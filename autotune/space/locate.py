@@ -1,7 +1,8 @@
-"""The location of a schedule in a space: the decisions that lead to it.
+"""Locates a schedule in a space: finds the decisions that lead to it.
 
-The questions are asked again. An option whose steps the schedule does not bear out is refused, as an illegal one is; labels that stand for
-no step of their own are read off the schedule's plans. What remains is tried in turn, and given up as soon as a stage differs.
+The choices are made again, with backtracking. An option whose directives contradict the schedule is refused like an illegal one; labels
+without directives of their own are read off the schedule's plans. The remaining ones are tried in turn; a walk is abandoned as soon as a
+stage differs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NOTHING = loop_shapes(StagePlan("", loops=(LoopPlan(""),)))[0][1:]  # of a loop
 
 @dataclass(slots=True)
 class Frame:
-    """A question on the way: the labels that were tried, and those that may still be."""
+    """A choice on the current path: the label tried now, and those left to try."""
 
     name: str
     current: Value
@@ -39,7 +40,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Finder:
-    """Asker and judge of the walks towards one complete schedule; `retreat` goes back to the last question with an answer left."""
+    """Chooser and judge of the walks towards one complete schedule; `retreat` backtracks to the last choice with a label left."""
 
     wanted: dict[str, StagePlan]
     shapes: dict[str, tuple[object, ...]]
@@ -49,7 +50,7 @@ class Finder:
 
     @classmethod
     def towards(cls, schedule: Schedule) -> Finder:
-        """The finder of a complete schedule."""
+        """The finder for a complete schedule."""
         plans = follow_hosts(schedule.state).plans
         plans |= {part.stage: part for plan in plans.values() for part in plan.parts}
         return cls(plans, {str(shape[0]): shape for shape in plans_shape(plans)})
@@ -72,7 +73,7 @@ class Finder:
         raise DeadEnd(name)
 
     def retreat(self) -> bool:
-        """Makes ready for the next walk; whether there is one."""
+        """Backtracks for the next walk; False when nothing is left to try."""
         self.at = 0
         while self.path and not self.path[-1].left:
             self.path.pop()
@@ -81,13 +82,13 @@ class Finder:
         return bool(self.path)
 
     def agrees(self, state: State) -> bool:
-        """Whether the schedule bears out all that was said so far."""
+        """Whether the schedule is consistent with all directives so far."""
         old = self.walk.state.plans if self.walk else {}
         changed = [name for name, plan in state.plans.items() if old.get(name) is not plan]
         return all(name in self.wanted and self._bears_out(state, name) for name in changed)
 
     def closes(self, state: State, stage: str) -> bool:
-        """Whether a stage of which everything was asked is as in the schedule, as far as it is not left to the defaults."""
+        """Whether a stage whose choices are all made equals the schedule's, except for parts left to the defaults."""
         parts = plans_shape({part.stage: part for part in state.plans[stage].parts})
         if any(shape != self.shapes.get(str(shape[0])) for shape in parts):
             return False
@@ -135,7 +136,7 @@ class Finder:
         )
 
     def _ranked(self, name: str, options: Sequence[Option]) -> list[Value]:
-        """The labels worth trying, best first: the one that the schedule shows, else those that say something before those that do not."""
+        """Labels to try, best first: the one read off the schedule, else options with directives before those without."""
         stage, _, question = name.rpartition(": ")
         shown = self._shown(stage, question, [option.label for option in options])
         if shown is not None:
@@ -143,7 +144,7 @@ class Finder:
         return [o.label for o in options if o.steps] + [o.label for o in reversed(options) if not o.steps]
 
     def _shown(self, stage: str, question: str, labels: list[Value]) -> Sequence[Value] | None:
-        """The labels of a question whose answer can be read off the schedule; None for other questions."""
+        """Labels of a choice whose outcome can be read off the schedule; None for other choices."""
         assert self.walk is not None
         wanted = self.wanted.get(stage)
         if wanted is None:
@@ -175,7 +176,7 @@ class Finder:
 
 
 def _loops_agree(plan: StagePlan, wanted: StagePlan) -> bool:
-    """Whether what was said of the loops of a stage, or of a part, is borne out."""
+    """Whether the explicit directives on the loops of a stage, or of a part, agree with the wanted plan."""
     cuts = {shape[:2]: shape[2:] for shape in relation_shapes(wanted)}
     if any(not _is_start(shape[2:], cuts.get(shape[:2])) for shape in relation_shapes(plan)):
         return False
@@ -187,7 +188,7 @@ def _loops_agree(plan: StagePlan, wanted: StagePlan) -> bool:
 
 
 def _is_start(ours: tuple[object, ...], theirs: tuple[object, ...] | None) -> bool:
-    """Whether what is said of a cut or of a loop, the tail last, may become what the other says: only what nothing was said of may differ."""
+    """Whether a split's or loop's explicit properties (the tail last) agree with the other's: only undecided ones may differ."""
     if theirs is None or len(ours) != len(theirs):
         return False
     if ours[:1] == ("serial",):
@@ -196,7 +197,7 @@ def _is_start(ours: tuple[object, ...], theirs: tuple[object, ...] | None) -> bo
 
 
 def _order(plan: StagePlan) -> list[str]:
-    """The loops by origin, outermost first, fused ones apart."""
+    """Loops by derivation, outermost first, fused ones taken apart."""
     return [part for shape in loop_shapes(plan) for part in shape[0].replace("(", "").replace(")", "").split()]
 
 
@@ -205,7 +206,7 @@ def _loop_of_kind(plan: StagePlan, kind: str) -> LoopPlan | None:
 
 
 def _comes_of(loop: LoopPlan | None, origins: dict[str, str], base: str) -> bool:
-    """Whether a loop is one, or a part of one, that came of its axis in this way."""
+    """Whether a loop derives from `base`, or is that loop itself."""
     if loop is None:
         return False
     origin = origins.get(loop.name, loop.name)

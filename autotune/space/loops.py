@@ -1,13 +1,13 @@
-"""Questions about a stage's loops: the default ones, or loops of its own, in levels.
+"""Choices for a stage's loops: the default ones, or an explicit multi-level loop nest.
 
-Every loop may be cut into tiles, tiles into blocks, and what is left into as many iterations as registers hold side by side (unrolled), so
-that a nest reads
+Every loop may be split into tiles, tiles into blocks, and the rest into as many iterations as are unrolled in registers, so that a nest
+reads
 
-    tiles  |  blocks  |  rows (inner halves and whole loops)  |  registers (unrolled, and the gang where it was cut off)
+    tiles  |  blocks  |  rows (inner halves and whole loops)  |  registers (unrolled, and the gang where it was split off)
 
-Each level has an order of its own; one loop runs in lanes, one of the outermost is parallel. Stencils with rows in registers, tiled
-products with packed panels, sums in chunks, strips of scans and the loops of all hand schedules are points of this form.
-(Sketches in levels: Zheng et al., Ansor, OSDI 2020, section 4.1; the weights follow Adams et al. 2019: tiles that fit caches are likely.)
+Each level has an order of its own; one loop is vectorised, one of the outermost is parallel. Stencils with rows in registers, tiled
+products with packed panels, sums in chunks, tiled scans and the loops of all hand-written schedules are points of this space. (Sketches in
+levels: Zheng et al., Ansor, OSDI 2020, section 4.1; the weights follow Adams et al. 2019: tiles that fit caches are likely.)
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MANY_ROUNDS = 40.0  # how good no lanes are for it
 
 @dataclass(slots=True)
 class Sketch:
-    """The loops of one stage as far as they are decided. `base` are the loops before; `rows` what became of each in the middle level."""
+    """The loops of one stage as decided so far. `base` are the original loops; `rows` maps each to its loop in the middle level."""
 
     stage: str
     base: list[str]
@@ -59,7 +59,7 @@ class Sketch:
 
 
 def ask_loops(walk: Walk, stage: str) -> None:
-    """Asks for all loops of a stage, or of a part of its strategy, of which nothing was said; those of GPUs are `threads`'."""
+    """Makes the choices for the loops of a stage, or of a part of its strategy, unless some are decided; on GPUs `threads` does."""
     loops = [loop.name for loop in walk.free_loops(stage)]
     if has_loops_said(walk.state, stage) or not loops or walk.machine.gpu is not None:
         return
@@ -79,11 +79,11 @@ def ask_loops(walk: Walk, stage: str) -> None:
     for loop in () if is_of_blocks(stage) else loops:
         ask_tail(walk, sketch, loop)
     if not has_loops_said(walk.state, stage):
-        raise DeadEnd(f"{stage}: nothing was said of its loops after all")
+        raise DeadEnd(f"{stage}: no choice changed its loops")
 
 
 def ask_strip(walk: Walk, stage: str, steps: str) -> None:
-    """In strips of how many steps lanes make an update's values, and how many gangs side by side."""
+    """Chooses the tile size in which an update's values are computed by lanes, and the interleave."""
     sizes = [Option(n, (make_step(stage, "split", axis=steps, factor=n),)) for n in powers(128, 2048)]
     walk.choose(stage, "strip", sizes)
     gangs = {k: make_step(stage, "vectorize", axis=steps + "i", interleave=k) for k in INTERLEAVE}
@@ -91,7 +91,7 @@ def ask_strip(walk: Walk, stage: str, steps: str) -> None:
 
 
 def ask_vector(walk: Walk, sketch: Sketch) -> None:
-    """Which loop runs in lanes, how many, and how many gangs side by side."""
+    """Chooses the vectorised loop, its lanes, and the interleave."""
     stage = walk.stage(sketch.stage)
     scores = {loop: _contiguity(walk, sketch.stage, loop) for loop in sketch.base}
     best = max(scores.values())
@@ -115,7 +115,7 @@ def ask_vector(walk: Walk, sketch: Sketch) -> None:
 
 
 def ask_levels(walk: Walk, sketch: Sketch) -> None:
-    """How loops are cut, and in which order they stand."""
+    """Chooses how loops are split, and their order."""
     for loop in sketch.base:
         ask_tile(walk, sketch, loop)
     for loop in sketch.base:
@@ -124,7 +124,7 @@ def ask_levels(walk: Walk, sketch: Sketch) -> None:
 
 
 def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
-    """How a loop is cut into tiles."""
+    """Chooses a loop's tile size and block size."""
     name, iterations = sketch.stage, walk.iterations(sketch.stage, loop)
     least = 2
     if loop == sketch.vector:
@@ -158,7 +158,7 @@ def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
 
 
 def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
-    """How many iterations of a loop run side by side in registers; for the loop in lanes, whether a gang is cut off it."""
+    """Chooses how many iterations of a loop are unrolled in registers; for the vectorised loop, whether a gang is split off."""
     name, row = sketch.stage, sketch.rows[loop]
     iterations = walk.iterations(name, row)
     if loop == sketch.vector:
@@ -188,7 +188,7 @@ def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
 
 
 def ask_order(walk: Walk, sketch: Sketch) -> None:
-    """The order of the loops of each level, and whether copies in registers stand inside the loop in lanes or around it."""
+    """Chooses the order of the loops of each level, and whether unrolled loops are inside or outside the vectorised one."""
     name = sketch.stage
     tiles = [
         *_ordered(walk, sketch, "order of tiles", sketch.tiles),
@@ -211,7 +211,7 @@ def ask_order(walk: Walk, sketch: Sketch) -> None:
 
 
 def say_kinds(walk: Walk, sketch: Sketch) -> None:
-    """Unrolls and vectorizes what was chosen for it."""
+    """Unrolls and vectorises the chosen loops."""
     for loop in (*sketch.jams, *sketch.whole):
         walk.say(sketch.stage, "unroll", axis=loop)
     if sketch.vector:
@@ -223,7 +223,7 @@ def say_kinds(walk: Walk, sketch: Sketch) -> None:
 
 
 def ask_parallel(walk: Walk, sketch: Sketch) -> None:
-    """Which of the outermost loops, or the two outermost as one, is handed to threads, and in what pieces."""
+    """Chooses the parallel loop among the two outermost, or both fused, and its grain and scheduling."""
     name = sketch.stage
     free: list[LoopPlan] = [loop for loop in walk.plan(name).loops if loop.kind == "serial"][:2]
     parallel: dict[str, tuple[Step, ...]] = {loop.name: (make_step(name, "parallel", axis=loop.name),) for loop in free}
@@ -251,7 +251,7 @@ def ask_parallel(walk: Walk, sketch: Sketch) -> None:
 
 
 def ask_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
-    """How the last, incomplete iteration of a loop that was cut, or runs in lanes, is done."""
+    """Chooses the handling of the last, partial iteration of a loop that was split or vectorised."""
     if loop not in sketch.tiles and loop != sketch.vector and sketch.rows[loop] == loop:
         return
     options = [
@@ -263,17 +263,17 @@ def ask_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
 
 
 def native_lanes(walk: Walk, stage: str) -> int:
-    """Lanes of a register of the widest element that a stage makes."""
+    """Lanes of a vector register for the widest element that a stage computes."""
     return walk.machine.lanes(max(body.dtype.bits for body in walk.owner(stage).bodies))
 
 
 def width(walk: Walk, sketch: Sketch) -> int:
-    """Elements that the loop in lanes advances by."""
+    """Elements by which the vectorised loop advances."""
     return (sketch.lanes or native_lanes(walk, sketch.stage)) * sketch.interleave
 
 
 def _ordered(walk: Walk, sketch: Sketch, question: str, loops: dict[str, str]) -> list[str]:
-    """Loops, by what they were cut from, in an order that is asked for."""
+    """Loops in a chosen order, given by the loops they were split from."""
     if len(loops) < 2:
         return list(loops.values())
     options = [Option(order, weight=weight) for order, weight in _orders(walk, sketch)]
@@ -282,7 +282,8 @@ def _ordered(walk: Walk, sketch: Sketch, question: str, loops: dict[str, str]) -
 
 
 def _orders(walk: Walk, sketch: Sketch) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Orders worth trying, as they stand first: all of up to three loops, else each brought to the front or to the end."""
+    """Loop orders to try, each with a weight, the present one first: all permutations of up to three loops, else each loop moved to the
+    front or to the end."""
     names, first = sketch.base, tuple(sketch.base)
     if len(names) <= 3:
         found = list(permutations(names))
@@ -296,7 +297,7 @@ def _orders(walk: Walk, sketch: Sketch) -> Iterator[tuple[tuple[str, ...], float
 
 
 def _contiguity(walk: Walk, stage: str, loop: str) -> int:
-    """How well accesses move along a loop: those of its last axis, summed."""
+    """A score of contiguous accesses along a loop, the sum over those along its last axis."""
     whole, plan = walk.stage(stage), walk.plan(stage)
     axis = axis_named(whole, axes_of(plan, loop)[-1])
     stored = tuple(axis.var for axis in whole.axes)
@@ -307,7 +308,7 @@ def _contiguity(walk: Walk, stage: str, loop: str) -> int:
 
 
 def _bytes_inside(walk: Walk, sketch: Sketch, loop: str) -> int:
-    """Bytes of the results (of what is read, for a reduction) that one iteration of a loop goes through, by the loops inside as they are."""
+    """Bytes of results (of inputs, for a reduction) that one iteration of a loop covers, with the inner loops as they are."""
     plan = walk.plan(sketch.stage)
     inner = [each.name for each in plan.loops[position(plan, loop) + 1 :]]
     tiled = {*sketch.tiles.values(), *sketch.blocks.values()}

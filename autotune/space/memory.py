@@ -1,4 +1,4 @@
-"""Questions about memory and boundaries, of stages whose loops are said: packed copies, boundary loops, stores, prefetching."""
+"""Choices for memory and boundaries, of stages with explicit loops: packed copies, boundary loops, stores, prefetching."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ PAD_BYTES = (64, 256)
 
 
 def ask_caches(walk: Walk, stage: str) -> None:
-    """Which arrays are read from a copy, made where, and in which layout: that of the loops (panels), or as they are."""
+    """Chooses for each array whether it is read from a cached copy, its compute site, and its layout: that of the loops (panels), or the
+    array's."""
     if not has_loops_said(walk.state, stage) or walk.is_copy(stage):
         return
     plan, whole = walk.plan(stage), walk.stage(stage)
@@ -46,7 +47,7 @@ def ask_caches(walk: Walk, stage: str) -> None:
 
 
 def ask_boundaries(walk: Walk, stage: str) -> None:
-    """Whether indices near the ends of axes get loops of their own: of all axes, or of one."""
+    """Chooses whether boundary regions get loops of their own: along all axes, or one."""
     whole, plan = walk.stage(stage), walk.plan(stage)
     if not has_loops_said(walk.state, stage) or plan.partition:
         return
@@ -62,7 +63,7 @@ def ask_boundaries(walk: Walk, stage: str) -> None:
 
 
 def ask_streams(walk: Walk, stage: str) -> None:
-    """Whether a result goes past the caches, always or where it is larger than them."""
+    """Chooses whether results are stored past the caches, always or above a size."""
     plan = walk.plan(stage)
     reused = stage not in walk.state.uses.outputs or isinstance(plan.compute, At)
     if not has_loops_said(walk.state, stage) or reused or plan.stream_stores is not None:
@@ -77,7 +78,7 @@ def ask_streams(walk: Walk, stage: str) -> None:
 
 
 def ask_prefetch(walk: Walk, stage: str) -> None:
-    """The choice of arrays to prefetch, along which loop, and how many iterations ahead."""
+    """Chooses an array to prefetch, the loop, and how many iterations ahead."""
     if not has_loops_said(walk.state, stage):
         return
     loops = [loop.name for loop in walk.plan(stage).loops if loop.kind != "unroll"]
@@ -92,7 +93,7 @@ def ask_prefetch(walk: Walk, stage: str) -> None:
 
 
 def ask_store(walk: Walk, stage: str) -> None:
-    """How a stage that others read is kept: the order of its dimensions, in which memory, with rows padded by how much."""
+    """Chooses the storage of a stage that others read: layout, scope, padding of rows, buffers."""
     plan, whole = walk.plan(stage), walk.stage(stage)
     kept = has_loops_said(walk.state, stage) and stage not in walk.state.uses.outputs
     if not kept or not whole.axes:

@@ -1,4 +1,4 @@
-"""Questions about where a stage is computed and kept: copies for single readers, placement, windows, shared loops."""
+"""Choices for a stage's compute and storage sites: clones for single consumers, placement, sliding windows, shared loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARED = "with "
 
 
 def ask_copies(walk: Walk, stage: str) -> None:
-    """Whether one of several readers gets a copy of the stage of its own."""
+    """Chooses whether one of several consumers gets a clone of the stage."""
     readers = walk.state.uses.readers[stage]
     if len(readers) < 2 or walk.answered(stage, "placement"):
         return
@@ -26,7 +26,7 @@ def ask_copies(walk: Walk, stage: str) -> None:
 
 
 def ask_place(walk: Walk, stage: str) -> None:
-    """The compute site of a stage: by default, inlined, at root, inside a loop of what needs it, or in the loops of another stage."""
+    """Chooses a stage's compute site: default, inlined, root, inside a loop of a consumer, or fused with another stage's loops."""
     if walk.answered(stage, "placement") or has_loops_said(walk.state, stage):
         return
     options = [Option(DEFAULT, weight=3.0), *_inline(walk, stage), Option("root", (make_step(stage, "root"),), 0.5)]
@@ -45,7 +45,7 @@ def waits_for_host(walk: Walk, stage: str) -> bool:
 
 
 def ask_guests(walk: Walk, stage: str) -> None:
-    """Down to which of the stage's loops those that wait for it share them."""
+    """Chooses for each stage fused with this one the loop down to which they share loops."""
     for guest in walk.shares.pop(stage, ()):
         loops = [loop.name for loop in walk.plan(stage).loops[shared_count(walk.state, stage) :]]
         steps: dict[str, tuple[Step, ...]] = {
@@ -57,7 +57,7 @@ def ask_guests(walk: Walk, stage: str) -> None:
 
 
 def ask_window(walk: Walk, stage: str) -> None:
-    """At which loop outside the one it is computed at the stage is kept from iteration to iteration (sliding)."""
+    """Chooses the loop, outside the compute site, over whose iterations a stage's storage is kept (sliding window)."""
     plan = walk.plan(stage)
     if not isinstance(plan.compute, At) or plan.store is not None:
         return
@@ -71,7 +71,7 @@ def ask_window(walk: Walk, stage: str) -> None:
 
 
 def ask_strategy(walk: Walk, stage: str) -> None:
-    """The strategy of a stage that has any, and its numbers: those it comes with, and an eighth to eight times as much."""
+    """Chooses a stage's strategy, if it has any, and one of its parameters: the default, or an eighth to eight times that."""
     found = strategies_of(walk.stage(stage))
     if not found or walk.answered(stage, "strategy") or has_loops_said(walk.state, stage):
         return
@@ -100,8 +100,8 @@ def _inline(walk: Walk, stage: str) -> list[Option]:
 
 
 def _loops_around(walk: Walk, stage: str) -> list[Option]:
-    """The loops of its readers, and those around them, inside which the stage may be computed: outer halves of splits most likely. On a GPU
-    loops over blocks, whose threads then make together what is needed there."""
+    """Options to compute the stage inside loops of its consumers or of the loops around them, weighted towards outer halves of splits. On a
+    GPU only loops over blocks, whose threads then compute the required region together."""
     around: dict[tuple[str, str], None] = {}
     for reader in readers_of(walk.state, stage):
         if not isinstance(walk.state.uses.stages[reader], Stage):
@@ -124,7 +124,7 @@ def _loops_around(walk: Walk, stage: str) -> list[Option]:
 
 
 def _hosts(walk: Walk, stage: str) -> list[Option]:
-    """The stages nearest before this one, of the same leading extent, whose loops it could share."""
+    """Options to share the loops of the nearest preceding stages with the same outermost extent."""
     names = list(walk.state.uses.stages)
     own = walk.stage(stage)
     if not own.all_axes or walk.plan(stage).compute_with is not None:

@@ -1,7 +1,7 @@
-"""`Space`: the schedules that a program may be given, as answers to questions.
+"""`Space`: the search space of schedules for a program, as sequences of decisions.
 
-A schedule with holes is a space of its own: just the holes. Without holes, the space is every question of `choices.py` that the schedule
-leaves open. Candidates are complete schedules that the rules accept; two that say the same are one (`identity.py`).
+A schedule with holes is a space of its own: just the holes. Without holes, the space has every choice of `choices.py` that the schedule
+leaves open. Candidates are complete, legal schedules; two with the same canonical key are one (`identity.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PROBES = 16
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One schedule of a space: complete, with the decisions that it came of. `key`: equal for candidates that say the same."""
+    """A complete schedule of a space, with the decisions that lead to it. `key`: equal for candidates with the same code."""
 
     schedule: Schedule
     key: str
@@ -66,7 +66,7 @@ class Space:
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        """The questions, in order, with the answers that the rules accept: those met where at most one answer is not the default."""
+        """The choices, in order, each with its legal labels, as far as they occur with at most one label other than the default."""
         if self.has_holes:
             return tuple(Decision(name, options) for name, options in self.schedule.holes.items())
         found: dict[str, dict[Value, None]] = {}
@@ -79,10 +79,10 @@ class Space:
 
     @cached_property
     def size(self) -> int:
-        """How many ways there are to answer all questions: for holes all combinations, legal or not; else an estimate.
+        """The number of ways to make all choices: for holes all combinations, legal or not; else an estimate.
 
-        The estimate is the mean, over some random ways down, of how many answers there were at each step (Knuth, Estimating the
-        efficiency of backtrack programs, 1975).
+        The estimate is the mean, over random paths, of the product of the numbers of options on the path (Knuth, Estimating the efficiency
+        of backtrack programs, 1975).
         """
         if self.has_holes:
             return prod(len(options) for options in self.schedule.holes.values())
@@ -93,17 +93,17 @@ class Space:
         return max(1, total // PROBES)
 
     def default(self) -> Candidate:
-        """Nothing more said: the default schedule, or the first filling of the holes that is legal."""
+        """The default schedule, or the first legal filling of the holes."""
         found = self._make(First())
         return found or next(self.grid())
 
     def sample(self, rng: random.Random) -> Candidate:
-        """A candidate drawn at random; likelier answers more often."""
+        """A random candidate; options are drawn by weight."""
         return self._first(lambda: Weighted(rng))
 
     def mutate(self, candidate: Candidate, rng: random.Random) -> Candidate:
-        """A candidate with another answer to one question; what follows from it alone is drawn anew. A question comes up the more
-        often, the likelier its other answers are."""
+        """A candidate with another label at one choice; later choices that depend on it are drawn anew. A choice is selected the more
+        often, the likelier its other options are."""
         labels = dict(candidate.decisions)
         if not labels:
             return candidate
@@ -112,17 +112,17 @@ class Space:
         return self._first(lambda: Mutated(labels, rng.choices(names, weights)[0], rng), not_key=candidate.key)
 
     def spell_out(self, candidate: Candidate) -> Candidate:
-        """The same schedule with every decision said, the default ones too, so that each can be changed by itself; the candidate as it is
-        where such decisions are not found soon."""
+        """The same schedule with every decision explicit, default ones too, so that each can be mutated; the candidate itself where such
+        decisions are not found within `FEW_WALKS` walks."""
         return candidate if self.has_holes else self.locate(candidate.schedule, FEW_WALKS) or candidate
 
     def take(self, schedule: Schedule) -> Candidate:
-        """A schedule from elsewhere as a candidate: without decisions where they are not found soon, so that it has no mutants."""
+        """A schedule from elsewhere as a candidate; without decisions, and so without mutants, where they are not found in time."""
         made = complete(schedule.copy(), self.machine, self.sizes)
         return self.spell_out(Candidate(made, key_of(made), ()))
 
     def cross(self, a: Candidate, b: Candidate, rng: random.Random) -> Candidate:
-        """A candidate with the answers of one or the other, stage by stage."""
+        """A candidate with the decisions of one parent or the other, stage by stage."""
         labels = dict(a.decisions)
         theirs = dict(b.decisions)
         stages = dict.fromkeys(stage_of(name) for name in (*labels, *theirs))
@@ -132,7 +132,7 @@ class Space:
         return self._first(lambda: Forced(mixed, Weighted(rng)))
 
     def grid(self) -> Iterator[Candidate]:
-        """All candidates, each once: the default first, then those with one answer that is not the default's, with two, and so on."""
+        """All candidates, each once: the default first, then those with one label other than the default, with two, and so on."""
         seen: set[str] = set()
         for candidate, _, _ in self._departing():
             if candidate.key not in seen:
@@ -140,11 +140,11 @@ class Space:
                 yield candidate
 
     def remake(self, decisions: Mapping[str, Value]) -> Candidate | None:
-        """The candidate of these decisions, the others as by default; None where the rules refuse them."""
+        """The candidate of these decisions, with defaults for others; None where they are illegal."""
         return self._make(Forced(decisions, First()))
 
     def locate(self, schedule: Schedule, walks: int = MOST_WALKS) -> Candidate | None:
-        """The candidate that says what a schedule says, once both are complete; None where none is found in so many walks."""
+        """The candidate with the same key as a schedule, once both are complete; None where none is found within `walks` walks."""
         wanted = complete(schedule.copy(), self.machine, self.sizes)
         key = key_of(wanted)
         if self.has_holes:
@@ -161,7 +161,8 @@ class Space:
     # How candidates are made
 
     def _departing(self) -> Iterator[tuple[Candidate, dict[str, tuple[Value, ...]], dict[str, Value]]]:
-        """Every way to answer, by how many answers are not the first: the candidate, what was offered, and those answers."""
+        """Every way to make the choices, ordered by the number of labels other than the first: the candidate, the labels offered, and those
+        labels."""
         queue: deque[tuple[dict[str, Value], int]] = deque([({}, -1)])
         while queue:
             departures, last = queue.popleft()
@@ -177,7 +178,7 @@ class Space:
                 yield candidate, offered, departures
 
     def _openness(self, candidate: Candidate) -> Mapping[str, float]:
-        """How likely a draw would answer each question of a candidate otherwise; for holes nothing."""
+        """For each choice of a candidate, the probability that a draw would pick another option; empty for holes."""
         if self.has_holes:
             return {}
         if candidate.decisions not in self._open:
@@ -194,7 +195,7 @@ class Space:
         return self.default()
 
     def _make(self, asker: Asker, strict: bool = False, judge: Finder | None = None) -> Candidate | None:
-        """The candidate that an asker leads to; None where that is a dead end. strict: only legal options are offered."""
+        """The candidate that a chooser leads to; None for a dead end. strict: only legal options are offered."""
         try:
             return self._fill(asker) if self.has_holes else self._walk(asker, strict, judge)
         except (DeadEnd, ScheduleError):
@@ -230,6 +231,6 @@ class Space:
 
 
 def stage_of(decision: str) -> str:
-    """The stage that a decision is about, be it of a part of its strategy; a hole's own name."""
+    """The stage of a decision, also for a part of its strategy; a hole's own name."""
     stage = decision.rpartition(": ")[0]
     return (stage.rpartition(PART)[0] or stage) or decision

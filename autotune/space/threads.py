@@ -1,9 +1,9 @@
-"""Questions about a stage's loops on a GPU: the default ones, or results dealt out to threads in tiles.
+"""Choices for a stage's loops on a GPU: the default ones, or results distributed to threads in tiles.
 
-A block has a tile of results, a thread a few of them: along each of two axes every n-th element of the tile, with n threads there, so
-that neighbours in a block are neighbours in memory (thread.x runs along the axis of most contiguous accesses). The other axes are blocks;
-axes that are folded stay in the thread, outside the elements that it has, which are unrolled and share what they read.
-(The block and thread tiles of Zheng et al., Ansor, OSDI 2020, section 4.1.)
+A block has a tile of results, a thread a few of them: along each of two axes every n-th element of the tile, for n threads, so that
+neighbours in a block are neighbours in memory (thread.x runs along the axis with the most contiguous accesses). The other axes are blocks;
+reduction axes stay in the thread, outside its elements, which are unrolled and share their loads. (The block and thread tiles of Zheng et
+al., Ansor, OSDI 2020, section 4.1.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_ELEMENTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The part of one axis that a block has: `threads` of them, each with `elements`."""
+    """A block's part of one axis: `threads` threads with `elements` each."""
 
     axis: str
     threads: int
@@ -30,7 +30,8 @@ class Tile:
 
 
 def ask_threads(walk: Walk, stage: str) -> None:
-    """Asks for the loops of a stage of which nothing was said; of one computed inside a block, all threads make what is needed there."""
+    """Makes the choices for a stage's loops, unless some are decided. A stage computed inside a block has none: all its threads share the
+    work."""
     whole, plan = walk.stage(stage), walk.plan(stage)
     if walk.machine.gpu is None or has_loops_said(walk.state, stage) or isinstance(plan.compute, At):
         return
@@ -47,7 +48,7 @@ def ask_threads(walk: Walk, stage: str) -> None:
 
 
 def ask_tiles(walk: Walk, stage: str, results: list[str]) -> list[Tile]:
-    """The tiles of a block, that along thread.x last."""
+    """Chooses the tiles of a block; the one along thread.x is last."""
     gpu, whole = walk.machine.gpu, walk.stage(stage)
     assert gpu is not None
     best = line_axis(walk.facts(stage), whole, [axis for axis in whole.axes if axis.name in results]).name
@@ -66,7 +67,7 @@ def ask_tiles(walk: Walk, stage: str, results: list[str]) -> list[Tile]:
 
 
 def ask_tile(walk: Walk, stage: str, axis: str, most: int, usual: int, unrolled: int) -> Tile:
-    """How many threads run along an axis, at most `most`, and how many elements each has."""
+    """Chooses the number of threads along an axis, at most `most`, and of elements per thread."""
     extent = walk.iterations(stage, axis)
     counts = [n for n in powers(1, most) if n < 2 * extent]
     near = lambda n: 3.0 if n == usual else 1.0 if usual // 4 <= n <= 4 * usual else 0.2
@@ -78,7 +79,7 @@ def ask_tile(walk: Walk, stage: str, axis: str, most: int, usual: int, unrolled:
 
 
 def say_tiles(walk: Walk, stage: str, results: list[str], tiles: list[Tile]) -> None:
-    """The loops of these tiles: blocks, threads, what is left of the stage's loops, and the elements of a thread."""
+    """Applies the directives for these tiles: blocks, threads, the stage's other loops, and the elements of a thread."""
     planes = [name for name in results if all(tile.axis != name for tile in tiles)]
     inside = [loop.name for loop in walk.plan(stage).loops if loop.name not in results]
     blocks, threads, elements = [], [], []

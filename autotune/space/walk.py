@@ -1,8 +1,7 @@
-"""One walk through a program's open questions: a state, the steps said so far, and the decisions they came of.
+"""One walk through a program's open choices: a state, the directives so far, and the decisions that led to them.
 
-Questions are asked of an `Asker`, which knows nothing of schedules: it picks one of the options that it is shown. An option is a label
-and the steps that it stands for; one that the rules refuse is taken back, and the asker picks again. So a walk is decided by the labels
-that were picked, and the same labels give the same schedule.
+An `Asker`, which knows nothing of schedules, picks one of the options at each choice. An option is a label and its directives; an illegal
+one is withdrawn, and the asker picks again. A walk is determined by the labels picked: the same labels give the same schedule.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ DEFAULT = "default"
 
 
 class DeadEnd(Exception):
-    """The decisions so far lead nowhere: the rules refuse what they ask for."""
+    """The decisions so far lead to no legal schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One answer: a label, the steps it stands for, and how likely it is to be a good one, against the others."""
+    """An option of a choice: its label, its directives, and its weight, the prior probability relative to the others'."""
 
     label: Value
     steps: tuple[Step, ...] = ()
@@ -45,38 +44,38 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A question and the labels that answer it."""
+    """A choice and its labels."""
 
     name: str
     options: tuple[Value, ...]
 
 
 class Asker(Protocol):
-    """The interface that answers the questions of a walk."""
+    """Interface of strategies that pick an option at each choice."""
 
     def pick(self, name: str, options: Sequence[Option]) -> int:
-        """The position of the option picked, among those not refused so far."""
+        """The position of the picked option, among those not refused so far."""
         ...
 
 
 class Judge(Protocol):
-    """The interface that may refuse a decision that the rules accept."""
+    """Interface of objects that may refuse legal decisions."""
 
     def agrees(self, state: State) -> bool:
         """Whether a state may be reached."""
         ...
 
     def closes(self, state: State, stage: str) -> bool:
-        """Whether a stage may stay as it is, now that everything was asked of it."""
+        """Whether a stage may stay as it is, after all its choices."""
         ...
 
 
 @dataclass(slots=True)
 class Walk:
-    """See the module's text. `base` is what the defaults know before anything is decided; `shares` are the guests of each host.
+    """A walk through open choices (see the module). `base` has the defaults' analysis before any decision; `shares` maps each leader to the
+    stages that wait for its loops.
 
-    extents: sizes that have been worked out, kept for later walks.
-    strict: what the rules refuse is not even offered.
+    extents: values of sizes, cached over walks. strict: illegal options are not offered.
     """
 
     state: State
@@ -93,7 +92,8 @@ class Walk:
     now: Draft | None = None
 
     def choose(self, stage: str, question: str, options: Iterable[Option]) -> Value:
-        """Asks a question about a stage and says what the answer stands for; the answer's label. No question where there is no choice."""
+        """Makes a choice for a stage, applies the picked option's directives, and returns its label. A single option is taken without
+        asking."""
         left = [option for option in options if not self.strict or self.allows(*option.steps)]
         alone = len(left) == 1
         name = f"{stage}: {question}"
@@ -107,7 +107,7 @@ class Walk:
         raise DeadEnd(name)
 
     def try_all(self, steps: Iterable[Step]) -> bool:
-        """Says all of these steps, or none where one is refused; whether they were said."""
+        """Applies all of these directives, or none if one is refused; returns whether they were applied."""
         said = tuple(steps)
         state = self._after(said)
         if state is None or (self.judge is not None and not self.judge.agrees(state)):
@@ -117,16 +117,16 @@ class Walk:
         return True
 
     def say(self, stage: str, directive: str, /, **args: Value) -> None:
-        """Says a step that follows from decisions; a dead end where it is refused."""
+        """Applies a directive that follows from decisions; raises `DeadEnd` where it is refused."""
         if not self.try_all((make_step(stage, directive, **args),)):
             raise DeadEnd(f"{stage}: {directive}")
 
     def allows(self, *steps: Step) -> bool:
-        """Whether the rules would accept these steps."""
+        """Whether these directives would be legal."""
         return self._after(steps) is not None
 
     def close(self, stage: str) -> None:
-        """Ends the questions about a stage."""
+        """Ends the choices for a stage."""
         if self.judge is not None and not self.judge.closes(self.state, stage):
             raise DeadEnd(stage)
 
@@ -142,7 +142,7 @@ class Walk:
     # What questions are made of
 
     def stage(self, name: str) -> Stage:
-        """The stage of that name; a part of a strategy is one, without bodies."""
+        """The stage of that name; a part of a strategy is a stage without bodies."""
         part = owner_of(self.state, name)
         return self.state.stage(name) if part is None else plan_of_part(self.state, *part)[0]
 
@@ -152,18 +152,18 @@ class Walk:
         return self.state.stage(name if part is None else part[0])
 
     def parts(self, name: str) -> list[str]:
-        """The parts of the strategy that was said of a stage."""
+        """Names of the parts of a stage's explicit strategy."""
         plan = self.plan(name)
         if plan.strategy is None or plan.compute_with is not None:
             return []
         return [part_name(name, part) for part in strategies_of(self.stage(name))[plan.strategy[0]].parts]
 
     def reads(self, name: str) -> Mapping[str, Iterable[Point]]:
-        """The access maps of a stage, by array; those of a part are not known."""
+        """Access maps of a stage, by array; empty for a part."""
         return self.facts(name).demand.reads(name) if name in self.state.plans else {}
 
     def facts(self, name: str) -> Draft:
-        """The assumptions that defaults have about a stage: before any decision, or, for a clone made since, now."""
+        """The defaults' analysis of a stage: from before any decision, or for a clone made since, of the present state."""
         if name in self.base.state.plans:
             return self.base
         if self.now is None or self.now.state.graph is not self.state.graph:
@@ -171,38 +171,38 @@ class Walk:
         return self.now
 
     def plan(self, name: str) -> StagePlan:
-        """The decisions about a stage, or about a part."""
+        """The plan of a stage, or of a part."""
         part = owner_of(self.state, name)
         return self.state.plan(name) if part is None else plan_of_part(self.state, *part)[1]
 
     def free_loops(self, name: str) -> list[LoopPlan]:
-        """The loops of a stage of which nothing has been said."""
+        """Loops of a stage that no directive has changed."""
         return [loop for loop in self.plan(name).loops if loop.kind == "serial"]
 
     def iterations(self, name: str, loop: str) -> int:
-        """How many iterations a loop makes, with the sizes that are known."""
+        """Trip count of a loop for the known sizes."""
         return self.extent(trip_count(self.stage(name), self.plan(name), loop))
 
     def extent(self, size: Expr) -> int:
-        """A size as a number; unknown ones count as the defaults count them."""
+        """The value of a size; unknown ones are estimated as the defaults do."""
         if size not in self.extents:
             self.extents[size] = extent(self.base, size)
         return self.extents[size]
 
     def is_constant(self, name: str, loop: str) -> bool:
-        """Whether a loop makes the same number of iterations whatever the sizes are."""
+        """Whether a loop's trip count is the same for all sizes."""
         return index.constant_value(trip_count(self.stage(name), self.plan(name), loop)) is not None
 
     def is_copy(self, name: str) -> bool:
-        """Whether a stage is a copy that was made to be read from (`cache`)."""
+        """Whether a stage is a cached copy (`cache`)."""
         made = name in self.state.plans and name not in self.base.state.plans
         return made and all(isinstance(body, Load) for body in self.stage(name).bodies)
 
     def answered(self, stage: str, question: str) -> bool:
-        """Whether a question of a stage was answered, by the user or so far."""
+        """Whether a decision about a stage was made, by the user or in this walk."""
         return (stage, question) in self.state.asked
 
 
 def make_step(stage: str, directive: str, /, **args: Value) -> Step:
-    """A step; arguments that are None are left out, but for an `axis`, where None is a place."""
+    """A directive; arguments that are None are left out, except `axis`, where None is a compute site."""
     return Step(stage, directive, tuple((k, v) for k, v in args.items() if v is not None or k == "axis"))

@@ -1,4 +1,4 @@
-"""The peers of raido: each module gives its contestants for a row, and says what is missing where it cannot run."""
+"""The systems compared with raido: each module gives its contestants for a row, or the reason why it cannot run."""
 
 from __future__ import annotations
 

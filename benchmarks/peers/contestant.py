@@ -1,4 +1,4 @@
-"""Whoever runs in a row: a call without arguments that computes the row's results."""
+"""A contestant of a row: a call without arguments that computes the row's results."""
 
 from __future__ import annotations
 

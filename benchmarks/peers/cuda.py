@@ -1,7 +1,7 @@
-"""Kernels written by hand in CUDA C, as the device runtime takes any kernel.
+"""Kernels handwritten in CUDA C, launched by the device runtime like any kernel.
 
 They have the names and the arguments of those in GLSL, so the same plans launch them, but for the scan, which is one kernel here. They
-are written in the short names of types that generated kernels have, and nothing else of the prelude.
+use the short type names of generated kernels, and nothing else of the prelude.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels written by hand in GLSL, compiled by glslangValidator, as the device runtime takes any kernel."""
+"""Kernels handwritten in GLSL, compiled by glslangValidator, launched by the device runtime like any kernel."""
 
 from __future__ import annotations
 

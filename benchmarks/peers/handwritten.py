@@ -1,4 +1,4 @@
-"""Programs written by hand in C with intrinsics, and in ISPC, called in this process on the row's own arrays."""
+"""Handwritten programs in C with intrinsics, and in ISPC, called in this process on the row's own arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loops that Numba compiles: plain Python over the arrays of the row, inputs first; `prange` spreads a loop over the threads."""
+"""The loops that Numba compiles: plain Python over the arrays of the row, inputs first; `prange` distributes a loop over the threads."""
 
 from __future__ import annotations
 

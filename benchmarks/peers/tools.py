@@ -1,4 +1,4 @@
-"""Builds the programs that peers are written in, with compilers of this system or of one in a folder (by chroot)."""
+"""Builds the programs of peers, with compilers of this system or of a system in a folder (by chroot)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Programs for the comparison with GLSL: small enough for the caches, since a device that is a CPU repeats its times only there.
 
-Beside each stands the plan of kernels that an expert writes for it, in `peers/glsl`. Every operation is rounded on both sides, and what
-is summed is whole numbers: the results of both are NumPy's, bit for bit.
+Each has a handwritten plan of kernels beside it, in `peers/glsl`. Every operation is rounded on both sides, and sums are of
+integers: the results of both are NumPy's, bit for bit.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def copy(a: rd.f32["n"]):
 
 
 def filtered(a: np.ndarray) -> np.ndarray:
-    """Gauss' filter of 9 × 9, its products added one after the other."""
+    """Gauss' filter of 9 × 9, with its products added in order."""
     p, (h, w) = np.pad(a, 4, mode="edge"), a.shape
     taps = [(dy, dx) for dy in range(9) for dx in range(9)]
     return reduce(add, [p[dy : dy + h, dx : dx + w] * np.float32(W9[dy] * W9[dx]) for dy, dx in taps])
 
 
 def escaped(ci: np.ndarray, cr: np.ndarray) -> np.ndarray:
-    """How many rounds of z² + c stay within 2, at every point."""
+    """The number of iterations of z² + c within radius 2, at every point."""
     zr, zi, steps = (np.zeros((len(ci), len(cr)), dtype) for dtype in ("f4", "f4", "i4"))
     with np.errstate(all="ignore"):
         for _ in range(LIMIT):

@@ -1,4 +1,4 @@
-"""Programs bound by arithmetic, in which elements go ways of their own: Mandelbrot, n-body, Black–Scholes."""
+"""Programs bound by arithmetic with divergent control flow: Mandelbrot, n-body, Black–Scholes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIMIT = 256
 
 @rd.algorithm
 def mandelbrot(ci: rd.f32["h"], cr: rd.f32["w"]):
-    """How many rounds of z² + c stay within 2."""
+    """The number of iterations of z² + c within radius 2."""
 
     def escape(y, x):
         def inside(state):
@@ -64,7 +64,7 @@ def black_scholes(spot: rd.f32["n"], strike: rd.f32["n"], years: rd.f32["n"]):
 
 
 def strips(rows: int, interleave: int) -> Scheduler:
-    """Gangs side by side hide the latency of the recurrence; strips by ticket keep the threads busy."""
+    """Interleaved gangs hide the latency of the recurrence; row tiles scheduled dynamically keep the threads busy."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
@@ -75,7 +75,7 @@ def strips(rows: int, interleave: int) -> Scheduler:
 
 
 def pieces(axis: str, size: int, interleave: int, stream: bool = False) -> Scheduler:
-    """Pieces for the threads, `interleave` gangs side by side."""
+    """Chunks for the threads, with `interleave` gangs interleaved."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()

@@ -1,7 +1,7 @@
-"""Programs for the table on a GPU, of sizes that its caches do not hold, beside each what CuPy and PyTorch have for it.
+"""Programs for the table on a GPU, of sizes that exceed its caches, with their counterparts in CuPy and PyTorch.
 
-A plan of hand-written kernels is that of the same program in `device.py`: its kernels stand in `peers/cuda`. Where CuPy and PyTorch have
-nothing that means the same, CuPy compiles a kernel from there (`RawKernel`), with its own options.
+A plan of handwritten kernels is that of the same program in `device.py`: its kernels are in `peers/cuda`. Where CuPy and PyTorch have
+no counterpart, CuPy compiles a kernel from there (`RawKernel`), with its own options.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def through_shared_memory(algorithm: rd.Algorithm, target: Target) -> rd.Schedul
 
 
 def volume_through_shared_memory(algorithm: rd.Algorithm, target: Target) -> rd.Schedule:
-    """The same of a volume, in tiles of four planes."""
+    """Tiles of four planes of a volume, with their borders, are copied to shared memory first."""
     s = algorithm.schedule(target=target)
     s["out"].tile(z=4, y=8, x=32).bind("zo", "block.z").bind("yo", "block.y").bind("xo", "block.x")
     s["out"].bind("zi", "thread.z").bind("yi", "thread.y").bind("xi", "thread.x")

@@ -1,4 +1,4 @@
-"""Filters of images: blur, Sobel, Gauss, unsharp mask, Harris corners."""
+"""Image filters: blur, Sobel, Gauss, unsharp mask, Harris corners."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def gauss_strips(strip: int, rows: int) -> Scheduler:
 
 
 def unsharp_strips(strip: int) -> Scheduler:
-    """Whole strips of every stage, small enough for the second cache."""
+    """Whole row tiles of every stage, small enough for the second-level cache."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
@@ -158,7 +158,7 @@ def unsharp_sliding(algorithm: rd.Algorithm) -> rd.Schedule:
 
 
 def harris_tiled(algorithm: rd.Algorithm) -> rd.Schedule:
-    """Tiles whose derivatives fit the first cache; two rows at once share their loads."""
+    """Tiles whose derivatives fit the first-level cache; two rows at once share their loads."""
     s = algorithm.schedule()
     s["out"].tile(y=32, x=128).split("yi", 2, names=("ym", "yr")).reorder("xo", "ym", "xi", "yr")
     s["out"].unroll("yr").vectorize("xi").parallel("yo")

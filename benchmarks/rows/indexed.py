@@ -1,4 +1,4 @@
-"""Scans, histograms, filters and sparse matrices: where what is written, or where, depends on what came before or on data."""
+"""Scans, histograms, filters and sparse matrices: programs whose values or indices depend on earlier elements or on data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def histogram(bins: int) -> rd.Algorithm:
 
 
 def chain(block: int, interleave: int) -> Scheduler:
-    """One pass: a block is summed up (or counted), waits for its turn, and is gone over again while the caches hold it."""
+    """One pass: a block is reduced (or counted), waits for its predecessor's prefix, and is read again while it is cached."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
@@ -64,7 +64,7 @@ def compress(block: int) -> Scheduler:
 
 
 def private(copies: int) -> Scheduler:
-    """Bins of their own for each thread's chunks, `copies` of them in turn, so that equal neighbours do not wait for each other."""
+    """Private bins for each thread's chunks, in `copies` replicas used in turn, so that equal neighbours do not wait for each other."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()

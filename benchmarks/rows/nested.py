@@ -1,4 +1,4 @@
-"""Rows of nested arrays, and of arrays that change in place: the law of work, measured (docs/laws.md)."""
+"""Rows of nested arrays, and of arrays updated in place: measurements for the test of asymptotic work (docs/laws.md)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def counted_scatter_by_numpy(a: np.ndarray) -> np.ndarray:
 
 
 def eliminated(m: rd.Array, k: rd.Array) -> rd.Array:
-    """One step of a decomposition: the column below the pivot divided by it, and what is right of it less the product."""
+    """One step of an LU decomposition: the column below the pivot divided by it, and the part to its right less the product."""
     m = m.at[k + 1 :, k].set(m[k + 1 :, k] / m[k, k])
     return m.at[k + 1 :, k + 1 :].set(m[k + 1 :, k + 1 :] - m[k + 1 :, k][:, None] * m[k, k + 1 :][None, :])
 
@@ -166,7 +166,7 @@ def dominant(n: int) -> Arrays:
 
 
 def out_of_order(n: int) -> Arrays:
-    """Such a matrix with its rows turned round: each step exchanges two."""
+    """A diagonally dominant matrix with its rows reversed: each elimination step exchanges two."""
 
     def make(scale: int) -> list[np.ndarray]:
         (matrix,) = dominant(n)(scale)

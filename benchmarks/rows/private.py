@@ -1,4 +1,4 @@
-"""Rows of programs whose elements keep small arrays to themselves, in loops that data ends."""
+"""Rows of programs whose elements have small private arrays, in loops that data ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEW = 1000  # instructions that a program of the machine below may take
 
 @rd.algorithm
 def queens(places: rd.i32["n"]):
-    """The ways to put ten queens on a board of which two stand: a search with four stacks for each element."""
+    """For each placement of two queens, the number of ways to complete it to ten: a search with four stacks for each element."""
 
     def ways(place):
         first, second = 1 << (place % QUEENS), 1 << (place // QUEENS % QUEENS)

@@ -1,4 +1,4 @@
-"""Ambient occlusion of three spheres on a floor: rays that hit go another way than rays that do not."""
+"""Ambient occlusion of three spheres on a floor: rays that hit diverge from rays that miss."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def from_sphere(sphere: tuple[float, float, float], place: Any) -> Any:
 
 
 def first_hit(ray: Any) -> tuple[Any, Any]:
-    """How far away a ray from the eye meets something, FAR where it meets nothing, and the normal there."""
+    """The distance from the eye at which a ray meets a surface, FAR where it meets none, and the normal there."""
     eye = vector(0.0, 0.0, 0.0)
     best, normal = rd.where(ray.y < 0, -0.5 / ray.y, FAR), vector(0.0, 1.0, 0.0)
     for sphere in SPHERES:
@@ -68,7 +68,7 @@ def occluded(origin: Any, ray: Any) -> Any:
 
 @rd.algorithm
 def ambient_occlusion(ys: rd.f32["h", 2], xs: rd.f32["w", 2], dx: rd.f32["k"], dy: rd.f32["k"], dz: rd.f32["k"]):
-    """The share of rays about the normal that meet nothing, in four samples of each pixel; 0 where the eye sees nothing."""
+    """The share of rays about the normal that hit nothing, in four samples of each pixel; 0 where the eye ray hits nothing."""
     count = dx.shape[0]
 
     def light(y, x):

@@ -1,4 +1,4 @@
-"""Sums: of a line, of products, of rows and of columns; and the product of matrices."""
+"""Sums of a line, of products, of rows and of columns; and the product of matrices."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def register_tile(rows: int, columns: int, both: bool = False) -> Scheduler:
 
 
 def exact_sum(*arrays: np.ndarray) -> np.ndarray:
-    """In f64, in pieces: the reference for sums of many numbers."""
+    """The sum in f64, in chunks: the reference for sums of many numbers."""
     pieces = zip(*(np.array_split(a, 64) for a in arrays), strict=True)
     return np.array(sum(np.prod([p.astype(np.float64) for p in piece], axis=0).sum() for piece in pieces), np.float32)
 

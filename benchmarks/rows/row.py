@@ -1,4 +1,4 @@
-"""A row of the table: a program, its inputs, NumPy's answer, and the schedules that compete."""
+"""A row of the table: a program, its inputs, NumPy's result, and the competing schedules."""
 
 from __future__ import annotations
 

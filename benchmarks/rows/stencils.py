@@ -1,4 +1,4 @@
-"""Jacobi sweeps in two and three dimensions, the edge repeated."""
+"""Jacobi sweeps in two and three dimensions, with clamped boundaries."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def jacobi3d_13(a: rd.f32["d", "h", "w"]):
 
 
 def rows_in_registers(rows: int, ahead: int = 0) -> Scheduler:
-    """`rows` output rows at once, in strips of 64 where lines are fetched ahead: neighbours share loads; stores go past the caches."""
+    """`rows` output rows at once, in row tiles of 64 rows where lines are prefetched: neighbours share loads; stores bypass the caches."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()
@@ -58,7 +58,7 @@ def rows_in_registers(rows: int, ahead: int = 0) -> Scheduler:
 
 
 def planes(stream: bool) -> Scheduler:
-    """Each plane from end to end, so that every plane read is one stream: streamed, or fetched four rows ahead."""
+    """Each plane from end to end, so that every input plane is one stream: with non-temporal stores, or prefetched four rows ahead."""
 
     def schedule(algorithm: rd.Algorithm) -> rd.Schedule:
         s = algorithm.schedule()

@@ -1,7 +1,7 @@
-"""Halide's autoschedulers on our Halide programs: each in a process of its own, since some abort or never end.
+"""Halide's autoschedulers on the Halide programs of the benchmarks: each in a process of its own, since some abort or never end.
 
 `python -m tuners.autoschedulers ROW NAME FILE SHAPES` is that process: it schedules, keeps the pipeline in FILE, compiles and runs it
-once, and prints what it took of a processor to schedule and to compile: other work on the machine does not count.
+once, and prints the processor time of scheduling and of compiling, which other work on the machine does not affect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results by row, in benchmarks/tuning_results.json; those that JSON cannot hold lie in a temporary folder."""
+"""Results by row, in benchmarks/tuning_results.json; results that JSON cannot hold are in a temporary folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""TVM's MetaSchedule on the rows that it can run, two threads, in a process of its own that is ended when its time is over.
+"""TVM's MetaSchedule on the rows that it can run, with two threads, in a process of its own that is ended when its time is over.
 
-`python -m tuners.metaschedule ROW FOLDER SIZES TRIALS` is that process. Its database is on disk: it goes on from there.
+`python -m tuners.metaschedule ROW FOLDER SIZES TRIALS` is that process. Its database is on disk, so that it can be resumed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The comparison of a row: what every tuner found, and our own schedules, in turns on the same arrays."""
+"""The comparison of the schedules that every tuner found for a row, and raido's own, in turns on the same arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which updates may be made by indivisible steps, in any order: `strategy("atomic")`.
+"""Legality of `strategy("atomic")`: updates by atomic read-modify-write steps, in any order.
 
-Every value is combined on its own, by arithmetic alone, and in any order with the same bits: integers, booleans, minimum and maximum.
-Sums of floats depend on the order; `reproducible=False` permits them.
+Every value must be combined on its own, by arithmetic alone. Integers, booleans, minimum and maximum give the same bits in any order; sums
+of floats do not, and need `reproducible=False`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,29 @@ _EXTREMES = ("minimum", "maximum")
 
 
 def check_atomic(name: str, fold: Reduce, reproducible: bool, remedy: str = 'strategy("private")') -> None:
-    """Refuses an operator that indivisible steps cannot carry out."""
+    """Refuses an operator that atomic steps cannot carry out."""
     nodes = scalar_nodes(*fold.combine)
     if not all(isinstance(n, (Const, Var, Op)) for n in nodes):
-        raise Refusal(f'the operator of "{name}" branches or reads arrays: it cannot be tried again and again', remedy)
+        raise Refusal(
+            f'the operator of "{name}" branches or reads arrays, which a compare-exchange loop cannot retry', remedy
+        )
     if operator_can_fault(*fold.combine):
         raise Refusal(
-            f'the operator of "{name}" can fault, and a step that is tried again and again cannot tell', remedy
+            f'the operator of "{name}" can fault, and a compare-exchange loop that retries it cannot report the fault',
+            remedy,
         )
     for k, combined in enumerate(fold.combine):
         others = {*fold.left, *fold.right} - {fold.left[k], fold.right[k]}
         if others & free_variables(combined):
             raise Refusal(
-                f'a step of "{name}" changes {len(fold.combine)} arrays at once, each by what is in the others', remedy
+                f'an update of "{name}" changes {len(fold.combine)} arrays at once, and the new value of each depends on the others',
+                remedy,
             )
     rounded = [
         v.dtype for v, m in zip(fold.left, monoids(fold), strict=True) if v.dtype.is_float and m not in _EXTREMES
     ]
     if rounded and reproducible:
         raise Refusal(
-            f"the order in which {rounded[0]} values are combined shows in the last bits, and threads would choose it",
+            f"the last bits of {rounded[0]} results depend on the order of the updates, which parallel threads do not fix",
             f'{remedy}, or strategy("atomic", reproducible=False)',
         )

@@ -1,7 +1,7 @@
-"""Branches of a stage, and the stages in its loops: copies of arrays alone.
+"""Branches of a stage, and the stages in its loops, which must be copies of arrays.
 
-A copy is made in every branch that has the loop at which it stands, and the loops that its layout is made of; the others read the array
-where it is:
+A copy is made in every branch that has the loop at which it is placed and the loops of its layout; the other branches read the array
+itself:
 
 before   c.split("r", 8); c.when("r > 4096"): …; c.cache("b", "c", "ro")
 after    if r > 4096: … b … else: for ro: b_copy = b[…]; … b_copy …
@@ -22,8 +22,10 @@ from raido.schedule.state import State, places, readers_of
 
 
 def check_branches(state: State, name: str) -> None:
-    """Refuses branches of a stage in the loops of another, and stages in the loops of one that has branches, since these are not always
-    the same; but for copies of arrays that no other stage reads, which must have a place in the branches that have their loop."""
+    """Refuses branches of a stage placed in other loops, and stages placed in the loops of a stage with branches.
+
+    Excepted are copies of arrays that no other stage reads; each branch that has the copy's loop must be able to make it.
+    """
     plan = state.plans[name]
     at = next((at for at in places(plan) if plan.instead or state.plans[at.stage].instead), None)
     if at is None:
@@ -31,7 +33,9 @@ def check_branches(state: State, name: str) -> None:
     copied = at is plan.compute and is_copy(state.stage(name)) and readers_of(state, name) == (at.stage,)
     if plan.instead or plan.store is not None or not copied:
         whose = name if plan.instead else at.stage
-        raise Refusal(f'"{whose}" has branches, so its loops are not always the same', f's["{name}"].root()')
+        raise Refusal(
+            f'"{whose}" has branches (`when`), so its loops differ from branch to branch', f's["{name}"].root()'
+        )
     for branch in state.plans[at.stage].instead:
         if takes_copy(plan, state.plans[at.stage], branch.plan):
             inside = replace(state, plans={**state.plans, at.stage: branch.plan})
@@ -45,8 +49,9 @@ def has_loop(plan: StagePlan, name: str) -> bool:
 
 
 def takes_copy(copy: StagePlan, own: StagePlan, branch: StagePlan) -> bool:
-    """Whether a branch of a stage reads a copy that is made in the stage's own loops: it has the loop at which the copy stands, and of those
-    of its layout all that the stage has."""
+    """Whether a branch makes and reads a copy placed in the stage's loops: it has the copy's loop, and all loops of its layout that the
+    stage has.
+    """
     assert isinstance(copy.compute, At)
     needed = (copy.compute.loop, *(each for each in copy.layout if has_loop(own, each)))
     return all(has_loop(branch, each) for each in needed)
@@ -60,7 +65,7 @@ def is_copy(stage: Stage) -> bool:
 
 
 def arrays_not_copied(stages: Iterable[Stage], plans: Mapping[str, StagePlan], branch: StagePlan) -> dict[Node, Node]:
-    """The arrays that a branch of a stage reads where they are, by their copies in other loops of the stage."""
+    """Maps copies placed in a stage's loops to the arrays that a branch reads instead."""
     homes = ((stage, plans[stage.name].compute) for stage in stages)
     inside = (stage for stage, home in homes if isinstance(home, At) and home.stage == branch.stage)
     copies = (stage for stage in inside if not takes_copy(plans[stage.name], plans[branch.stage], branch))

@@ -1,6 +1,6 @@
-"""Invariants of `compute_with`: stages in one set of loops hand each other only what is there, and nests can be put in an order.
+"""Invariants of `compute_with`: fused stages read only values that are already there, and nests have an order.
 
-A *nest* is a stage computed at some place, the stages that share its loops, and those placed inside them.
+A *nest* here is a stage with the stages fused into its loops (its *leader* is the first) and the stages placed inside them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from raido.schedule.state import (
 
 
 def check_groups(state: State) -> None:
-    """Refuses reads of what another iteration produces, folds in an order that is not theirs, and nests that need each other first."""
+    """Refuses fused stages that read another iteration's values, folds in a wrong order, and nests that depend on each other cyclically."""
     hosts = {name: plan.compute_with.stage for name, plan in state.plans.items() if plan.compute_with is not None}
     guests = list(hosts)
     if not guests:
@@ -38,13 +38,13 @@ def check_groups(state: State) -> None:
 
 
 def lender(state: State, name: str) -> str:
-    """The stage whose placement is that of a stage: itself, or the one whose loops it shares."""
+    """Returns the leader whose loops a stage shares, or the stage itself."""
     with_ = state.plans[name].compute_with
     return name if with_ is None else with_.stage
 
 
 def check_shared_fold(state: State, guest: str) -> None:
-    """Refuses shared loops that fold a guest's values in lanes, or out of order, when its operator is not commutative."""
+    """Refuses shared loops that fold a fused stage's values in lanes or out of order when its operator is not commutative."""
     stage, plan = state.stage(guest), state.plans[guest]
     if stage.reduction is None or stage.reduction.commutative or plan.compute_with is None:
         return
@@ -54,19 +54,21 @@ def check_shared_fold(state: State, guest: str) -> None:
     if folding != wanted:
         raise Refusal(
             f'"{guest}" would fold its values in the order {listed(folding)}, and its operator is not commutative',
-            "commutative=True on the reduction, if it is",
+            "commutative=True on the reduction, if its operator is commutative",
         )
     for own, theirs in zip(plan.loops, state.plans[host].loops[: shared_count(state, guest)], strict=False):
         if theirs.kind == "vector" and own.name in folding:
             raise Refusal(
-                f'each step along "{theirs.name}" of "{host}" folds one more value into {guest}, '
-                "and its operator is not commutative",
-                "commutative=True on the reduction, if it is",
+                f'each iteration of "{theirs.name}" of "{host}" folds a value into "{guest}", '
+                "whose operator is not commutative",
+                "commutative=True on the reduction, if its operator is commutative",
             )
 
 
 def check_placed_guest(state: State, guest: str) -> None:
-    """Refuses to share the loops of a stage computed for each iteration of another, unless the guest may be computed there too."""
+    """Refuses to fuse a stage into a leader that is computed at a loop of another stage, unless the fused stage could be computed there
+    too.
+    """
     host = lender(state, guest)
     at = state.plans[host].compute
     if not isinstance(at, At):
@@ -83,7 +85,7 @@ def check_placed_guest(state: State, guest: str) -> None:
             for k, axis in enumerate(stage.axes):
                 if axis.name in shared and not is_bounded(load, k):
                     raise Refusal(
-                        f'"{reader}" reads "{guest}" at computed positions along "{axis.name}", so all of it is needed, '
+                        f'"{reader}" reads "{guest}" at computed indices along "{axis.name}", so the whole array is needed, '
                         f"and {where}",
                         f's["{host}"].root()',
                     )
@@ -96,7 +98,7 @@ def check_placed_guest(state: State, guest: str) -> None:
 
 
 def check_reads(state: State, reader: str, producer: str, host: str) -> None:
-    """Refuses a reader in shared loops that needs from another member what that iteration has not produced."""
+    """Refuses a fused stage that reads, of another stage in the same loops, an element that the current iteration has not produced."""
     for between in state.uses.readers[producer]:
         if (
             is_inlined(state, between)
@@ -132,7 +134,7 @@ def check_reads(state: State, reader: str, producer: str, host: str) -> None:
 
 
 def unit_of(state: State, name: str, where: Placement) -> str | None:
-    """The stage at `where` in whose nest a stage is computed; None when it is computed elsewhere."""
+    """Returns the stage placed at `where` in whose nest a stage is computed; None when the stage is computed elsewhere."""
     while name in state.plans:
         name = lender(state, name)
         at = state.plans[name].compute
@@ -145,7 +147,7 @@ def unit_of(state: State, name: str, where: Placement) -> str | None:
 
 
 def check_order(state: State, guests: list[str]) -> None:
-    """Refuses nests that need each other."""
+    """Refuses nests that depend on each other cyclically."""
     for home in dict.fromkeys(lender(state, guest) for guest in guests):
         where = state.plans[home].compute
         units = {name: unit_of(state, name, where) for name in state.uses.stages if not is_inlined(state, name)}
@@ -165,7 +167,7 @@ def check_order(state: State, guests: list[str]) -> None:
 
 
 def check_inner_reads(state: State, home: str, inside: list[str]) -> None:
-    """Refuses stages inside shared loops that read what is computed in them: an iteration makes its producers first."""
+    """Refuses stages inside shared loops that read a stage computed in them: an iteration computes placed producers first."""
     group = {name for name in inside if name in state.plans and lender(state, name) == home}
     for member in group:
         for reader in readers_of(state, member):
@@ -174,12 +176,12 @@ def check_inner_reads(state: State, home: str, inside: list[str]) -> None:
 
 
 def followers(state: State, name: str) -> tuple[str, ...]:
-    """The stages that read a stage, or have a size that it decides."""
+    """Returns the stages that read a stage, or have a size that it determines."""
     return tuple(dict.fromkeys((*readers_of(state, name), *sized_by(state, name))))
 
 
 def sized_by(state: State, name: str) -> tuple[str, ...]:
-    """The stages that have a size that a stage decides, themselves or through what is inlined into them."""
+    """Returns the stages that have a size that a stage determines, directly or through the stages inlined into them."""
     found: dict[str, None] = {}
     for sized in state.uses.sized.get(name, ()):
         found |= dict.fromkeys(readers_of(state, sized) if is_inlined(state, sized) else (sized,))
@@ -189,7 +191,7 @@ def sized_by(state: State, name: str) -> tuple[str, ...]:
 def _way_back(
     state: State, units: dict[str, str | None], members: dict[str | None, list[str]], start: str, home: str
 ) -> str | None:
-    """The member of `home` that needs what the nest of `start` makes, if any."""
+    """Returns a stage of the nest of `home` that depends on the nest of `start`; None where there is none."""
     seen, todo = {units[start], None}, [units[start]]
     while todo:
         for name in members[todo.pop()]:

@@ -1,6 +1,6 @@
-"""Invariants that hold after every step: placements enclose readers, threads and lanes nest, windows can slide.
+"""Invariants of a schedule's state, checked after every step: placements enclose readers, threads and lanes nest, windows can slide.
 
-A directive checks what it changes; these checks see what it changes elsewhere (a loop made parallel under which another stage slides).
+A directive checks what it changes; these checks find what it breaks elsewhere (a loop made parallel under which another stage slides).
 """
 
 from __future__ import annotations
@@ -46,12 +46,15 @@ INSIDE_NO_OTHERS = (
 
 
 def check_state(state: State, before: State) -> None:
-    """Refuses a state that breaks an invariant. It came of `before`, which breaks none, by one step."""
+    """Refuses a state that breaks an invariant; `before` is the state one step earlier, which breaks none."""
     for name in stages_to_check(state, before):
         plan = state.plans[name]
         if is_inlined(state, name):
             if plan.instead:
-                raise Refusal(f'"{name}" has branches, and they are loops', f's["{name}"].root()')
+                raise Refusal(
+                    f'"{name}" has branches (`when`), and an inlined stage has no loops to choose between',
+                    f's["{name}"].root()',
+                )
             continue
         if isinstance(plan.compute, At) and plan.compute_with is None:
             check_encloses_readers(state, name, plan.compute)
@@ -73,7 +76,8 @@ def check_state(state: State, before: State) -> None:
         for prefetch in plan.prefetches:
             if prefetch.array not in arrays_read(state, name):
                 raise Refusal(
-                    f'"{name}" prefetches "{prefetch.array}", which it would no longer read', "prefetch afterwards"
+                    f'"{name}" prefetches "{prefetch.array}", which it would no longer read',
+                    "give the prefetch after this directive",
                 )
         if plan.store is not None:
             check_window(state, name)
@@ -81,31 +85,33 @@ def check_state(state: State, before: State) -> None:
 
 
 def check_alignment(state: State, name: str) -> None:
-    """Refuses to align loops that start where others have ended, or where those of another stage start."""
+    """Refuses aligned loops of stages that slide or share loops, whose start is fixed otherwise."""
     plan = state.plans[name]
     if plan.aligned and plan.store is not None:
         raise Refusal(
-            f'"{name}" is aligned, and where it slides an iteration starts where the last one ended',
+            f'"{name}" is aligned, but each iteration of a sliding window starts where the previous one ended',
             f's["{name}"].root()',
         )
     with_ = plan.compute_with
     if with_ is not None and (plan.aligned or state.plans[with_.stage].aligned):
         whose = name if plan.aligned else with_.stage
-        raise Refusal(f'"{whose}" is aligned, and the loops that it would share need not be', f's["{name}"].root()')
+        raise Refusal(
+            f'"{whose}" is aligned, and shared loops cannot be aligned for one stage alone', f's["{name}"].root()'
+        )
 
 
 def stages_to_check(state: State, before: State) -> list[str]:
-    """The stages for which an invariant that held before may not hold now.
+    """Returns the stages for which a step may have broken an invariant.
 
-    Those whose plans differ, those computed inside the loops of these, the stages that all of them read, which enclose their readers,
-    and the readers of the first, which prefetch what they read.
+    These are the stages whose plans changed, the stages computed inside their loops, the stages that all of these read, which must enclose
+    their readers, and the readers of the changed ones, whose prefetches may have lost their array.
     """
     if state.uses is not before.uses:
         return list(state.plans)
     changed = [name for name, plan in state.plans.items() if name not in before.plans or plan is not before.plans[name]]
     inside: dict[str, list[str]] = {}
     for name, plan in state.plans.items():
-        at = plan.compute_with or plan.compute  # the stage in whose loops a stage is computed
+        at = plan.compute_with or plan.compute  # a loop of the stage around it
         if type(at) is At:
             inside.setdefault(at.stage, []).append(name)
     found: dict[str, None] = {}
@@ -121,16 +127,16 @@ def stages_to_check(state: State, before: State) -> list[str]:
 
 
 def check_nesting(state: State, name: str) -> None:
-    """Refuses two parallel or two vector loops, one inside the other, and parallel loops inside vector or unrolled ones.
+    """Refuses two nested parallel or vector loops, and parallel loops inside vector or unrolled ones.
 
-    Loops that are bound to a GPU's blocks and threads stand inside one another, but not inside or around parallel ones.
+    Loops bound to a GPU's blocks and threads may nest in one another, but not with parallel ones.
     """
     above: dict[str, tuple[str, str]] = {}
     for stage, loop in all_loops(state, name):
         if loop.kind == "parallel":
             own = "bound" if loop.level else "parallel"
             for kind, words in INSIDE_NO_OTHERS:
-                if kind in above and not (kind == own == "bound"):  # `check_levels` sees to those
+                if kind in above and not (kind == own == "bound"):  # see `check_levels`
                     owner, outer = above[kind]
                     remedy = f'fuse "{outer}" and "{loop.name}"' if kind == own and owner == stage else None
                     raise Refusal(
@@ -168,7 +174,7 @@ def check_chunks(state: State, name: str) -> None:
 
 
 def check_window(state: State, name: str) -> None:
-    """Refuses to keep values over iterations that run at the same time, or at a loop that does not enclose the computation."""
+    """Refuses a sliding window over iterations that run concurrently, and one at a loop that does not enclose the computation."""
     plan = state.plans[name]
     around = enclosing(state, name)
     start = 0
@@ -185,7 +191,7 @@ def check_window(state: State, name: str) -> None:
         in_pieces = is_scanned_in_pieces(state.stage(stage), state.plans[stage])
         if in_pieces or strategy_name(state, stage) not in ("", "serial", "rows"):
             raise Refusal(
-                f'"{name}" would be kept over iterations of "{stage}", which its strategy runs twice',
+                f'"{name}" would be kept over iterations of "{stage}", which the strategy of "{stage}" runs twice',
                 f'store "{name}" at "{loop}"',
             )
         kind = state.plans[stage].loops[position(state.plans[stage], loop)].kind
@@ -199,7 +205,7 @@ def check_window(state: State, name: str) -> None:
 
 
 def check_slides_along(state: State, name: str, stage: str, loop: str) -> None:
-    """Refuses to slide along a loop that goes back, or over two axes at once."""
+    """Refuses to slide along a loop whose index goes back, or that is fused."""
     for relation in state.plans[stage].relations:
         if isinstance(relation, Fuse) and relation.into == loop:
             raise Refusal(
@@ -214,6 +220,6 @@ def check_slides_along(state: State, name: str, stage: str, loop: str) -> None:
             raise Refusal(f'"{name}" would slide along "{loop}", but "{inner[0]}" stands outside "{outer[-1]}"')
         if loop == relation.inner and relation.tail == "shift":
             raise Refusal(
-                f'"{name}" would slide along "{loop}", whose last strip goes back over what is no longer kept',
+                f'"{name}" would slide along "{loop}", whose tail "shift" goes back to values that are no longer kept',
                 'tail "mask"',
             )

@@ -1,7 +1,7 @@
-"""Lanes along folds: which folds they can take, and what else their loops may then do.
+"""Legality of lanes along the axis of a fold.
 
-Lanes of a commutative fold take its values in turn, and their partial results are combined in a tree. Lanes of another one have a block
-of consecutive iterations each, which are combined in order (`lower/lane_blocks.py`): nothing else can run in such a loop.
+The lanes of a commutative fold take its values in turn, and their partial results are combined in a tree. The lanes of another fold have a
+block of consecutive iterations each, combined in order (`lower/lane_blocks.py`); no other stage may run in such a loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LANES_OF_BLOCKS = 8
 
 
 def lanes_of_blocks(stage: Stage, plan: StagePlan, loop: str) -> int:
-    """The lanes of a loop along a fold that is not commutative, where none are given; 0 for other loops."""
+    """Returns the default number of lanes along a fold that is not commutative; 0 for other loops."""
     return LANES_OF_BLOCKS if is_ordered_fold(stage) and is_reduction(stage, plan, loop) else 0
 
 
@@ -27,13 +27,13 @@ def is_ordered_fold(stage: Stage) -> bool:
 
 
 def is_plain_fold(stage: Stage) -> bool:
-    """Whether a stage is a reduction: no scan, update, filter or sort."""
+    """Whether a stage is a reduction, and no scan, update, filter or sort."""
     stepwise = (stage.scan, stage.filter, stage.update, stage.sort) != (None,) * 4
     return stage.reduction is not None and not stepwise
 
 
 def check_lanes(state: State, name: str) -> None:
-    """Refuses lanes along a fold that they cannot take; filters and sorts have no operator."""
+    """Refuses lanes along a fold that its operator or its loops do not allow; filters and sorts have no operator."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.reduction is None or stage.filter is not None or stage.sort is not None:
         return
@@ -52,39 +52,39 @@ def check_lanes(state: State, name: str) -> None:
 
 
 def check_lanes_of_operator(stage: Stage) -> None:
-    """Refuses lanes along a fold whose operator they cannot take."""
+    """Refuses lanes along a fold whose operator is not plain arithmetic."""
     fold = stage.reduction
     assert fold is not None
     if not is_arithmetic(*fold.combine):
-        why = f'the operator of "{stage.name}" branches, loops, reads or may fail, so its steps go one by one'
+        why = f'the operator of "{stage.name}" branches, loops, reads arrays or may fault, so vector lanes cannot apply it'
         verb = "scanned" if stage.scan else "folded"
-        raise Refusal(why, f"leave the loop as it is, or vectorize one that is not {verb}")
+        raise Refusal(why, f"leave the loop serial, or vectorize a loop that is not {verb}")
 
 
 def check_one_operator(stage: Stage) -> None:
-    """Refuses lanes along a reduction whose partial results would not all begin and be combined alike."""
+    """Refuses lanes along a reduction whose operator or neutral element differs from element to element, or is read from memory."""
     fold = stage.reduction
     assert fold is not None
     used = {variable for e in (*fold.combine, *fold.neutral) for variable in free_variables(e)}
     differs = [axis.name for axis in stage.axes if axis.var in used]
     if differs:
         raise Refusal(
-            f'the operator of "{stage.name}", or what it starts from, differs along {listed(differs)}',
+            f'the operator of "{stage.name}" or its initial value differs along {listed(differs)}',
             f'vectorize "{differs[-1]}"',
         )
     if not is_arithmetic(*fold.neutral):
         raise Refusal(
-            f'what "{stage.name}" starts from is read from memory, and each lane would start from it',
-            "leave the loop as it is, or vectorize one that is not folded",
+            f'the initial value of "{stage.name}" is read from memory, and every lane would begin with it',
+            "leave the loop serial, or vectorize a loop that is not folded",
         )
 
 
 def check_blocks(state: State, name: str, position: int) -> None:
-    """Refuses lanes with blocks of their own where something else happens in their loop, or around it."""
+    """Refuses lanes with blocks of their own where other stages run in their loop, or loops around them are unrolled."""
     plan = state.plans[name]
     loop = plan.loops[position].name
     why = f'lanes of "{loop}" have a block of iterations each, as the operator of "{name}" is not commutative'
-    remedy = "commutative=True on the reduction, if it is"
+    remedy = "commutative=True on the reduction, if its operator is commutative"
     others = [each for inner in plan.loops[position:] for each in placed_at(state, name, inner.name)]
     if others:
         names = listed(f'"{each}"' for each in dict.fromkeys(others))

@@ -1,8 +1,8 @@
-"""Which loops may be bound to the blocks and threads of a GPU: what must hold of all loops around and inside one another.
+"""Legality of binding loops to the blocks and threads of a GPU.
 
-A launch has blocks along x, y and z, and every block the same threads. So, from outside: loops over blocks, one directly inside the other;
-any others; loops over threads, one directly inside the other. Stages are computed for a whole block, or for a thread: at the innermost
-loop over blocks or further inside, and outside of all loops over threads or at the innermost.
+A launch has blocks along x, y and z, and every block the same threads. So the loops are, outside in: loops over blocks, nested perfectly;
+any other loops; loops over threads, nested perfectly. A stage placed in such a nest is computed for a whole block or for one thread: at or
+inside the innermost loop over blocks, and outside all loops over threads or at the innermost.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from raido.schedule.state import State, axes_of, enclosing, is_reduction, places
 PLACES = tuple(f"{level}.{dimension}" for level in ("block", "thread") for dimension in "xyz")
 
 FEW_GROUPS = 8
-"""Subgroups of a block that scans: of so many each thread folds the totals sooner than barriers let it through rounds of a tree."""
+"""The most subgroups of a scanning block whose totals each thread folds serially: more go in a tree, with a barrier for each level."""
 
 Owned = tuple[str, LoopPlan]
-"""A loop, with the stage that owns it."""
+"""A loop, with the name of the stage that owns it: (stage, loop)."""
 
 
 def all_loops(state: State, name: str) -> list[Owned]:
-    """The loops around a stage's computation and its own, outermost first."""
+    """Returns the loops around a stage's computation and its own, outermost first."""
     around = [
         (stage, state.plans[stage].loops[position(state.plans[stage], loop)]) for stage, loop in enclosing(state, name)
     ]
@@ -36,14 +36,14 @@ def all_loops(state: State, name: str) -> list[Owned]:
 
 
 def level_of(loop: LoopPlan) -> str:
-    """ "block" or "thread"; "" for a loop that is not bound."""
+    """Returns "block" or "thread" for a bound loop, "" for one that is not bound."""
     return loop.level.partition(".")[0]
 
 
 def threads_of(stage: Stage, plan: StagePlan, loop: LoopPlan) -> int:
-    """The most iterations of a loop over threads, as far as it is known; 0 where it is not.
+    """Returns the most iterations of a loop over threads; 0 where it is not known.
 
-    The loops of a stage that is computed inside those of another run over what is needed there, however long its axes are.
+    A placed stage's loops run over the region needed there, whatever its axes' extents, so only the inner half of a split is known.
     """
     placed = isinstance(plan.compute, At) or plan.compute_with is not None
     if placed and not any(isinstance(each, Split) and each.inner == loop.name for each in plan.relations):
@@ -52,13 +52,13 @@ def threads_of(stage: Stage, plan: StagePlan, loop: LoopPlan) -> int:
 
 
 def bound(stage: Stage, plan: StagePlan, loop: LoopPlan) -> dict[str, Any]:
-    """The level of a loop, and its threads, as fields of a `For`."""
+    """Returns the level of a loop and its number of threads, as fields of a `For`; {} for a loop that is not bound."""
     threads = threads_of(stage, plan, loop) if level_of(loop) == "thread" else 0
     return {"level": loop.level, "threads": threads} if loop.level else {}
 
 
 def check_levels(state: State, name: str) -> None:
-    """Refuses loops that no launch can run as they are bound."""
+    """Refuses bindings that no launch can run."""
     if state.gpu is None:
         return
     loops = all_loops(state, name)
@@ -74,7 +74,9 @@ def check_levels(state: State, name: str) -> None:
 
 
 def paths(state: State, name: str, loops: list[Owned]) -> list[list[Owned]]:
-    """The loops as they run inside one another: an update goes through what it changes before its steps, which choose among it."""
+    """Returns the nests that a stage's loops form: one, but two of an update, which runs over its destination's whole axes and its steps
+    separately.
+    """
     stage, plan = state.stage(name), state.plans[name]
     if stage.update is None:
         return [loops]
@@ -88,7 +90,7 @@ def paths(state: State, name: str, loops: list[Owned]) -> list[list[Owned]]:
 
 
 def check_places(loops: list[Owned]) -> None:
-    """Refuses two loops, one inside the other, in one place."""
+    """Refuses two nested loops bound to one GPU axis."""
     above: dict[str, Owned] = {}
     for owner, loop in loops:
         if loop.level in above:
@@ -103,7 +105,7 @@ def check_places(loops: list[Owned]) -> None:
 
 
 def check_order(name: str, loops: list[Owned]) -> None:
-    """Refuses blocks inside threads, and other loops between blocks and blocks or threads and threads."""
+    """Refuses blocks inside threads, and other loops between two loops over blocks or two over threads."""
     for level in ("block", "thread"):
         where = [k for k, (_, loop) in enumerate(loops) if level_of(loop) == level]
         for a, b in pairwise(where):
@@ -111,7 +113,7 @@ def check_order(name: str, loops: list[Owned]) -> None:
                 (owner, outer), (_, between), (_, inner) = loops[a], loops[a + 1], loops[b]
                 raise Refusal(
                     f'"{between.name}" would run between "{outer.name}" and "{inner.name}", which are both bound to {level}s',
-                    f'bind "{between.name}" before it, or reorder' if owner == name else None,
+                    f'bind "{between.name}" first, or reorder the loops' if owner == name else None,
                 )
     levels = [level_of(loop) for _, loop in loops]
     if "thread" in levels and "block" in levels[levels.index("thread") :]:
@@ -123,7 +125,7 @@ def check_order(name: str, loops: list[Owned]) -> None:
 
 
 def check_home(state: State, name: str) -> None:
-    """Refuses to compute a stage at a loop inside which there are others of the same level, and blocks inside loops that are bound."""
+    """Refuses a stage at a loop that has inner loops of the same level, and blocks of a stage that is computed inside bound loops."""
     for at in places(state.plans[name]):
         host = state.plans[at.stage]
         where = position(host, at.loop)
@@ -132,7 +134,7 @@ def check_home(state: State, name: str) -> None:
         if inner:
             raise Refusal(
                 f'"{inner[-1].name}" of "{at.stage}", inside of "{at.loop}", is bound to {level}s too: '
-                f'"{name}" would belong to none of them',
+                f'"{name}" would belong to no single {level}',
                 f'compute_at("{at.stage}", "{inner[-1].name}")',
             )
     around = enclosing(state, name)
@@ -143,13 +145,13 @@ def check_home(state: State, name: str) -> None:
     if own is not None and bound:
         stage, loop = bound[0]
         raise Refusal(
-            f'"{name}" is computed inside loop "{loop}" of "{stage}", in a block of that',
+            f'"{name}" is computed inside loop "{loop}" of "{stage}", whose iterations run inside blocks already',
             f'bind "{own.name}" to threads',
         )
 
 
 def check_folds(state: State, name: str, loops: list[Owned]) -> None:
-    """Refuses threads that fold one value each and are not the outermost: they combine their values where all of them come by."""
+    """Refuses threads that fold one value together but are not the outermost loop over threads: all threads of the block must take part."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.reduction is None or stage.scan is not None or stage.update is not None:
         return
@@ -157,7 +159,7 @@ def check_folds(state: State, name: str, loops: list[Owned]) -> None:
         for own, (owner, loop) in zip(plan.loops, loops, strict=False):
             if level_of(loop) == "thread" and is_reduction(stage, plan, own.name):
                 raise Refusal(
-                    f'"{name}" would fold in "{loop.name}" of "{owner}", whose threads have no values of its own to combine',
+                    f'"{name}" would be folded in "{loop.name}" of "{owner}", whose threads have no partial results of "{name}" to combine',
                     f's["{name}"].root()',
                 )
     threads = [(owner, loop) for owner, loop in loops if level_of(loop) == "thread"]
@@ -172,18 +174,20 @@ def check_folds(state: State, name: str, loops: list[Owned]) -> None:
     owner, outer = threads[0]
     if outer is not folding[0]:
         raise Refusal(
-            f'threads of "{folding[0].name}" fold together, and "{outer.name}" of "{owner}" around it is bound to threads, too',
+            f'the threads of "{folding[0].name}" combine partial results, and "{outer.name}" of "{owner}" around it is bound to threads too',
             f'reorder "{folding[0].name}" outside "{outer.name}"' if owner == name else None,
         )
     sharing = next(
         (guest for guest, at in state.plans.items() if at.compute_with and at.compute_with.stage == name), None
     )
     if sharing is not None:
-        raise Refusal(f'threads of "{folding[0].name}" fold together, and "{sharing}" shares loops with "{name}"')
+        raise Refusal(
+            f'the threads of "{folding[0].name}" combine partial results, and "{sharing}" shares loops with "{name}"'
+        )
 
 
 def check_pieces(stage: Stage, plan: StagePlan) -> None:
-    """Refuses threads that have pieces of what is scanned, or kept in order, by rows: they hand single values on."""
+    """Refuses threads along the axis of a scan or filter of rows: threads hand on single values."""
     if stage.scan is None and stage.filter is None:
         return
     scanned = [is_reduction(stage, plan, loop.name) for loop in plan.loops]
@@ -191,27 +195,27 @@ def check_pieces(stage: Stage, plan: StagePlan) -> None:
         if scanned[k] and level_of(loop) == "thread" and not all(scanned[k:]):
             row = plan.loops[k + scanned[k:].index(False)].name
             raise Refusal(
-                f'elements inside "{loop.name}" are rows along "{row}", and threads hand single values on',
+                f'the elements inside "{loop.name}" are rows along "{row}", and threads pass only single values to each other',
                 f'reorder "{row}" outside "{plan.loops[scanned.index(True)].name}"' if stage.scan else None,
             )
 
 
 def has_block_alone(stage: Stage, plan: StagePlan) -> bool:
-    """Whether each of the scans that a stage makes side by side has a block of a GPU, whose threads have nothing else to share."""
+    """Whether each scan of a stage has a block of a GPU to itself, whose threads have no other loop."""
     outside = takewhile(lambda loop: not is_reduction(stage, plan, loop.name), plan.loops)
     levels = {level_of(loop) for loop in outside}
     return stage.scan is not None and "block" in levels and "thread" not in levels
 
 
 def is_scanned_in_pieces(stage: Stage, plan: StagePlan) -> bool:
-    """Whether threads have pieces of what is scanned, and no strategy blocks: each piece is gone through twice."""
+    """Whether threads scan contiguous chunks each, without a strategy of blocks: each chunk is then read twice."""
     serial = plan.strategy is None or plan.strategy[0] == "serial"
     pieces = any(level_of(loop) == "thread" and is_reduction(stage, plan, loop.name) for loop in plan.loops)
     return stage.scan is not None and serial and pieces
 
 
 def check_threads(state: State, name: str, gpu: Gpu) -> None:
-    """Refuses loops over threads without a known number of them, and more threads than a block may have."""
+    """Refuses loops over threads whose trip count is not known, and more threads than a block may have."""
     counts: dict[str, dict[int, Owned]] = {}
     open_: dict[str, Owned] = {}
     home = launch_of(state, name)
@@ -228,13 +232,13 @@ def check_threads(state: State, name: str, gpu: Gpu) -> None:
                 open_[loop.level] = other, loop
             else:
                 raise Refusal(
-                    f'the number of iterations of "{loop.name}" is not known, and that of threads must be',
+                    f'the trip count of "{loop.name}" is not known, and the number of threads must be a constant',
                     f'split("{loop.name}", {2 * gpu.subgroup}), and bind "{loop.name}i"',
                 )
     for place, (other, loop) in open_.items():
         if place not in counts:
             raise Refusal(
-                f'no loop around "{loop.name}" of "{other}" or beside it says how many threads there are along "{place}"',
+                f'no loop around "{loop.name}" of "{other}" or beside it decides the number of threads along "{place}"',
                 f'split("{loop.name}", {gpu.subgroup}), and bind "{loop.name}i"',
             )
     for place, found in counts.items():
@@ -247,10 +251,12 @@ def check_threads(state: State, name: str, gpu: Gpu) -> None:
     total = prod(max(found) for found in counts.values())
     if total > gpu.threads:
         each = ", ".join(f"{max(found)} along {place}" for place, found in sorted(counts.items()))
-        raise Refusal(f"a block would have {total} threads ({each}), and it may have {gpu.threads}", "smaller tiles")
+        raise Refusal(
+            f"a block would have {total} threads ({each}), and the device allows {gpu.threads}", "smaller tiles"
+        )
 
 
 def launch_of(state: State, name: str) -> str:
-    """The stage whose outermost loops a stage is computed in: itself where it is computed whole."""
+    """Returns the stage whose outermost loops a stage is computed in: the stage itself where it is computed whole."""
     around = enclosing(state, name)
     return around[0][0] if around else name

@@ -1,9 +1,9 @@
-"""Which loops of a product of matrices the matrix units of a GPU can run: what must hold of the loops around and inside a tensorized one.
+"""Legality of `tensorize`: the loops of a matrix product that the matrix units of a GPU can run.
 
 The instruction multiplies a tile of 16 × 16 elements by one of 16 × 8, and adds the products to a tile of 16 × 8 sums. The 32 threads of a
-subgroup run it together: the thread at (4 g + t) among them has the sums of rows g and g + 8 and of columns 2 t and 2 t + 1 (PTX ISA,
-"Matrix fragments for mma.m16n8k16"; of factors in tf32 each takes 8 steps). A schedule says so in its own words,
-so that sums are those of their threads before the instruction, after it, and where tiles are cut off and the loops run as they are:
+subgroup run it together: thread 4 g + t has the sums of rows g and g + 8 and of columns 2 t and 2 t + 1 (PTX ISA, "Matrix fragments for
+mma.m16n8k16"; of factors in tf32 each instruction takes 8 steps). The loops of a schedule must assign the same sums to each thread, so that
+the instruction, the loops after it, and the scalar loops of cut-off tiles agree:
 
     rows      thread.y, 8 iterations in steps of 1; inside, unrolled, an even number in steps of 8
     columns   thread.x, 4 iterations in steps of 2; inside, unrolled, 2 in steps of 1, and any number in steps of 8
@@ -23,15 +23,15 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, moves_by, shared_count, trip_count
 
 ROWS, COLUMNS, STEPS = 16, 8, 16
-"""Of the sums of an instruction the rows and the columns, and the products of each."""
+"""The rows and columns of sums of a matrix instruction, and the reduction steps of each."""
 ALONG_Y, ALONG_X = 8, 4
-"""The threads of a subgroup along the rows and along the columns."""
+"""The threads of a subgroup along the rows and along the columns of the sums."""
 WARPGROUP = 128
-"""The threads of four subgroups, which multiply larger matrices together (`warpgroups`)."""
+"""The threads of a warpgroup, four subgroups that multiply larger matrices together (`warpgroups`)."""
 
 
 def factors_of(state: State, stage: Stage) -> tuple[Load, Load] | None:
-    """The factors of a sum of products whose factors and sums have types that matrix units take, if a stage is one: rows, then columns."""
+    """Returns the factors of a stage that sums products of types that matrix units take, the one of rows first; None for other stages."""
     fold = stage.reduction
     if fold is None or fold.monoid != "add" or len(fold.values) != 1 or len(fold.axes) != 1 or len(stage.axes) < 2:
         return None
@@ -50,7 +50,7 @@ def factors_of(state: State, stage: Stage) -> tuple[Load, Load] | None:
 
 
 def _widened(state: State, e: Expr) -> Load | None:
-    """The element that a factor in f32 is, if it is one of f16 or bf16, or of an array that the program has rounded to tf32."""
+    """Returns the load behind a factor in f32: of f16 or bf16, or of an array that the program rounded to tf32; None for others."""
     if isinstance(e, Load) and e.dtype is f32:
         return e if _holds_rounded(state, e) else None
     narrow = e.args[0] if isinstance(e, Op) and e.name == "cast" else None
@@ -58,7 +58,7 @@ def _widened(state: State, e: Expr) -> Load | None:
 
 
 def _holds_rounded(state: State, load: Load) -> bool:
-    """Whether all elements of the array that is read are rounded to tf32 by the stage that makes it, or copies of such."""
+    """Whether the array that is read was rounded to tf32 by the stage that makes it, directly or through copies."""
     while isinstance(load.array, Result):
         made = state.uses.stages.get(state.uses.names.get(load.array.form, ""))
         if (
@@ -78,12 +78,12 @@ def _holds_rounded(state: State, load: Load) -> bool:
 
 
 def type_of_factors(factors: tuple[Load, Load]) -> str:
-    """The type in which matrix units multiply such factors."""
+    """Returns the type in which matrix units multiply the factors: "tf32" for f32, else their own."""
     return "tf32" if factors[0].dtype is f32 else factors[0].dtype.name
 
 
 def matrix_loop(plan: StagePlan) -> LoopPlan | None:
-    """The tensorized loop of a stage."""
+    """Returns the tensorized loop of a stage; None without one."""
     return next((loop for loop in plan.loops if loop.kind == "matrix"), None)
 
 
@@ -100,8 +100,8 @@ def check_matrix(state: State, name: str) -> None:
     factors = factors_of(state, stage)
     if factors is None or stage.scan or stage.update or stage.filter or stage.sort:
         raise Refusal(
-            f'"{name}" is no sum of products that matrix units make: along one axis, in f32, of factors of rows and of columns, both f16, '
-            "both bf16, or both rounded to tf32, each read from an array",
+            f'"{name}" is not a sum of products that matrix units compute: along one axis, in f32, of a factor of rows and one of columns, '
+            "both f16, both bf16, or both rounded to tf32, each read from an array",
             "rd.matmul(a, b, dtype=rd.f32), or rd.round_to_tf32 of both factors, or leave `tensorize` out",
         )
     dtype = type_of_factors(factors)
@@ -112,7 +112,7 @@ def check_matrix(state: State, name: str) -> None:
 
 
 def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
-    """Refuses loops in which the threads of a subgroup do not have the sums that the instruction gives them."""
+    """Refuses loops that assign other sums to the threads of a subgroup than the instruction does."""
     rows, columns = stage.axes[-2].name, stage.axes[-1].name
     trips = index.constant_value(trip_count(stage, plan, loop.name))
     split = any(isinstance(r, Split) and r.inner == loop.name and r.tail == "default" for r in plan.relations)
@@ -127,8 +127,8 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
         found = next((each for each in plan.loops[:where] if each.level == place), None)
         if found is None or shape_of_loop(stage, plan, found) != (axis, threads, by):
             raise Refusal(
-                f'a subgroup has {threads} threads along "{axis}", at "{place}" around "{loop.name}", each {by} further on',
-                f'split "{axis}" so that a loop makes {threads} iterations in steps of {by}, and bind that to "{place}"',
+                f'a subgroup has {threads} threads along "{axis}", at "{place}" around "{loop.name}", with stride {by}',
+                f'split "{axis}" so that a loop makes {threads} iterations with stride {by}, and bind that loop to "{place}"',
             )
     shapes = [shape_of_loop(stage, plan, each) for each in inside.values()]
     own = {
@@ -139,8 +139,8 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
     paired = own[columns][:1] == [(2, 1)] and all(by == COLUMNS for _, by in own[columns][1:]) and len(own[columns]) < 3
     if not (even and paired and len(inside) == len(own[rows]) + len(own[columns])):
         raise Refusal(
-            f'inside "{loop.name}" stand a loop of an even number of iterations in steps of {ALONG_Y} along "{rows}", and along "{columns}" '
-            f"one of 2 in steps of 1 and one of any number in steps of {COLUMNS}; here are: "
+            f'inside "{loop.name}" must stand a loop of an even trip count with stride {ALONG_Y} along "{rows}", and along "{columns}" '
+            f"one of 2 iterations with stride 1 and one of any trip count with stride {COLUMNS}; the loops inside are: "
             + (", ".join(inside) or "none")
         )
     for each in inside.values():
@@ -151,15 +151,14 @@ def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
 
 
 def shape_of_loop(stage: Stage, plan: StagePlan, loop: LoopPlan) -> tuple[str, int, int]:
-    """The axis of a loop, its iterations (0: not known), and the step in which it moves along the axis."""
+    """Returns the axis of a loop ("" for a fused one), its trip count (0: not known), and its stride along the axis."""
     axes = axes_of(plan, loop.name)
     trips = index.constant_value(trip_count(stage, plan, loop.name)) or 0
     return (axes[0] if len(axes) == 1 else "", trips, moves_by(plan, loop.name))
 
 
 def _check_launch(state: State, name: str, matrix: LoopPlan) -> None:
-    """Refuses other stages of the same launch with more threads along x and y, or along z where warpgroups multiply: subgroups would be
-    others."""
+    """Refuses other stages of the same launch with more threads along x and y (of warpgroups, z too), which would change the subgroups."""
     home = launch_of(state, name)
     limits = {"thread.x": ALONG_X, "thread.y": ALONG_Y}
     if matrix.subgroup == WARPGROUP:
@@ -181,4 +180,6 @@ def _check_launch(state: State, name: str, matrix: LoopPlan) -> None:
     if "thread.x" in places and places.index("thread.x") > next(
         k for k, loop in enumerate(around) if loop.kind == "matrix"
     ):
-        raise Refusal("threads multiply matrices together, outside of which their loops stand")
+        raise Refusal(
+            "the threads of a subgroup multiply matrices together, so loops bound to threads must stand outside the tensorized loop"
+        )

@@ -1,9 +1,9 @@
-"""Products of matrices by warpgroups: what must hold of loops and of factors where 128 threads run a tensorized loop together.
+"""Legality of `tensorize(…, threads=128)`: matrix products by warpgroups, with conditions on loops and on the factors' layout.
 
-The instruction (PTX ISA, "wgmma.mma_async") multiplies a tile of 64 × 16 elements (8 steps of tf32) by one of 16 × N, N a multiple of 8 up to
-256, and adds the products to 64 × N sums. Four subgroups that follow each other along "thread.z" have 16 rows each, and in them each
-thread has the sums that instructions of a subgroup leave it (`matrix_units`). Both factors are read from shared memory, in blocks of 8 lines of
-16 bytes, one behind the other, without a swizzle. Copies are laid out so by a split of one of their axes, by the elements of 16 bytes:
+The instruction (PTX ISA, "wgmma.mma_async") multiplies a tile of 64 × 16 elements (8 steps of tf32) by one of 16 × N, N a multiple of 8 up
+to 256, and adds the products to 64 × N sums. Four subgroups along "thread.z" have 16 rows each; each thread has the sums that a subgroup's
+instruction gives it (`matrix_units`). Both factors are read from shared memory, in consecutive blocks of 8 lines of 16 bytes, without a
+swizzle. Copies get this layout by a split of one of their axes by the elements of 16 bytes:
 
     split("r", 8).store(layout=("ro", "y", "ri"))     neighbours along the steps: elements of 16 bits, and words of tf32 (by 4)
     split("y", 8).store(layout=("yo", "r", "yi"))     neighbours along rows or columns: elements of 16 bits alone
@@ -21,12 +21,12 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State
 
 SUBGROUPS = 4
-"""The subgroups of a warpgroup, one below the other."""
+"""The subgroups of a warpgroup, stacked along the rows."""
 MOST_COLUMNS = 256
 
 
 def check_warpgroup(state: State, name: str) -> None:
-    """Refuses a loop of a warpgroup that the instruction cannot run. `check_matrix` has seen to what holds of all tensorized loops."""
+    """Refuses a tensorized loop of a warpgroup that the instruction cannot run, beyond the conditions of `check_matrix`."""
     stage, plan = state.stage(name), state.plans[name]
     loop = matrix_loop(plan)
     if loop is None or loop.subgroup != WARPGROUP:
@@ -46,23 +46,23 @@ def check_warpgroup(state: State, name: str) -> None:
 
 
 def _check_loops(stage: Stage, plan: StagePlan, loop: LoopPlan) -> None:
-    """Refuses loops in which four subgroups do not have the rows that the instruction gives them, or more columns than it has."""
+    """Refuses loops that assign other rows to the four subgroups than the instruction does, and more columns than it has."""
     rows, columns = stage.axes[-2].name, stage.axes[-1].name
     where = plan.loops.index(loop)
     found = next((each for each in plan.loops[:where] if each.level == "thread.z"), None)
     axis, count, by = ("", 0, 0) if found is None else shape_of_loop(stage, plan, found)
     if axis != rows or by != ROWS or count == 0 or count % SUBGROUPS:
         raise Refusal(
-            f'a warpgroup has {SUBGROUPS} subgroups along "{rows}", at "thread.z" around "{loop.name}", each {ROWS} further on',
-            f'split "{rows}" so that a loop makes a multiple of {SUBGROUPS} iterations in steps of {ROWS}, and bind that to "thread.z"',
+            f'a warpgroup has {SUBGROUPS} subgroups along "{rows}", at "thread.z" around "{loop.name}", with stride {ROWS}',
+            f'split "{rows}" so that a loop makes a multiple of {SUBGROUPS} iterations with stride {ROWS}, and bind that loop to "thread.z"',
         )
     shapes = [shape_of_loop(stage, plan, each) for each in plan.loops[where + 1 :]]
     across = [count for axis, count, _ in shapes if axis == columns]
-    width = across[0] * across[1] * 4 if len(across) == 2 else 8  # pairs of four threads
+    width = across[0] * across[1] * 4 if len(across) == 2 else 8  # columns: pairs of four threads
     if [count for axis, count, _ in shapes if axis == rows] != [2] or width > MOST_COLUMNS:
         raise Refusal(
             f'inside "{loop.name}" a thread of a warpgroup has 2 rows and the pairs of at most {MOST_COLUMNS} columns',
-            f"more warpgroups along thread.z, or narrower tiles; {MOST_COLUMNS} columns are {MOST_COLUMNS // 8} iterations in steps of 8",
+            f"more warpgroups along thread.z, or narrower tiles; {MOST_COLUMNS} columns are {MOST_COLUMNS // 8} iterations with stride 8",
         )
 
 
@@ -77,7 +77,7 @@ def _check_layout(state: State, name: str, factor: Load, line: Axis) -> None:
     array = f'"{copy}"' if copy else "a factor"
     if not isinstance(made, Stage) or state.plans[copy].scope != "shared":
         raise Refusal(
-            f'{array} of "{name}" is not in memory that the threads of a block share, from which a warpgroup reads',
+            f'{array} of "{name}" is not in shared memory, from which a warpgroup reads its factors',
             f'cache(…, scope="shared") of both factors before `tensorize`, each with a layout in blocks of {together} elements',
         )
     plan, along = state.plans[copy], made.axes[steps].name
@@ -89,18 +89,19 @@ def _check_layout(state: State, name: str, factor: Load, line: Axis) -> None:
     if plan.pad or plan.layout[-3:] not in wanted:
         said = f's["{copy}"].split("{along}", {together}).store(layout=("{along}o", "{across}", "{along}i"))'
         raise Refusal(
-            f'"{copy}" does not have {together} elements of 16 bytes behind those of the next line, as a warpgroup reads them'
-            + ("; words of tf32 lie side by side along the steps" if together == 4 else ""),
+            f'"{copy}" is not stored in blocks of {together} elements (16 bytes), with the blocks of consecutive lines side by '
+            "side, as a warpgroup reads them"
+            + ("; words of tf32 must be consecutive along the reduction axis" if together == 4 else ""),
             f"{said}, without `pad`, before `tensorize`",
         )
 
 
 def _halves(plan: StagePlan, axis: str, factor: int) -> list[Split]:
-    """The splits of an axis by so many."""
+    """Returns the splits of an axis by that factor."""
     return [r for r in plan.relations if isinstance(r, Split) and (r.parent, r.factor) == (axis, factor)]
 
 
 def _varies(state: State, name: str, index: object) -> bool:
-    """Whether an index changes with the steps of a product."""
+    """Whether an index varies with the reduction axis of a product."""
     (steps,) = state.stage(name).reduction_axes
     return steps.var in free_variables(index)  # type: ignore[arg-type]

@@ -1,10 +1,10 @@
-"""Loops of elements that take differently many iterations, alone and in lanes: the cycles of an iteration of one element.
+"""The cost of per-element loops whose trip counts differ: the cycles of one iteration, for elements alone and in lanes.
 
     for r in rows:  for k in 0..counts[r]:  s = s + a[begin[r] + k] * x[column[begin[r] + k]]
 
-In lanes every load at an index of a lane's own is gathered, lane by lane, and a gang goes on as long as the longest of its elements. Alone
-an element's loads cost little, and those of later iterations do not wait for the earlier ones where indices go on steadily. Where an
-iteration finds the index of the next one (a search by halves), each waits for memory, and lanes wait together.
+In lanes every load at an index of a lane's own is a gather, one cycle a lane, and a gang runs as long as the longest of its elements.
+Alone, an element's loads are cheap, and loads of later iterations do not wait for earlier ones where indices advance steadily. Where an
+iteration computes the index of the next one's load (a binary search), each waits for memory, and lanes wait together.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from raido.schedule.stages.reads import stage_roots
 from raido.schedule.stages.stage import Stage
 
 LONGEST = 2.0
-"""How many times the mean the longest of the elements of a gang or two is, where lengths are as those of a Poisson process."""
+"""The ratio of the longest to the mean trip count in one or two gangs, for Poisson-distributed trip counts."""
 
 
 def is_faster_alone(stage: Stage, lane: Var, machine: Machine) -> bool:
-    """Whether the elements of a stage, of which each has loops of a length of its own, are made sooner one by one than in lanes.
+    """Whether the elements of a stage whose loops differ in trip count are computed faster one by one than in lanes.
 
-    Loops in branches do not count: nobody knows how many elements take those, and lanes pass over what none of them takes.
+    Loops in branches are not counted: the number of elements that take the branch is unknown, and a gang skips a branch that no lane takes.
     """
     every = unconditional_nodes(*stage_roots(stage))
     loops = [node for node in every if isinstance(node, (Loop, While)) and lane in free_variables(node)]
@@ -42,7 +42,7 @@ def is_faster_alone(stage: Stage, lane: Var, machine: Machine) -> bool:
 
 
 def _cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> float:
-    """The cycles of an iteration of one element."""
+    """Returns the cycles of one iteration of one element."""
     apart = {lane, *form.state}
     total = 0.0
     for node in scalar_nodes(*each_time(form)):
@@ -55,7 +55,7 @@ def _cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> 
 
 
 def _finds_its_way(form: Loop | While) -> bool:
-    """Whether an index at which an iteration reads was found by the one before, in another way than by going on steadily or not."""
+    """Whether an iteration reads at an index that the iteration before computed, other than as an induction variable."""
     found = {
         state for state, new in zip(form.state, form.body, strict=True) if not _is_steady(new, state, set(form.state))
     }
@@ -64,7 +64,7 @@ def _finds_its_way(form: Loop | While) -> bool:
 
 
 def _is_steady(e: Expr, state: Var, states: Collection[Node]) -> bool:
-    """Whether a state stays as it is, or goes on by what no iteration changes."""
+    """Whether a state is an induction variable: unchanged, or advanced by a loop-invariant amount."""
     if e is state or isinstance(e, Const):
         return True
     if not isinstance(e, Op):

@@ -1,10 +1,9 @@
-"""Cycles of a tree of loops: arithmetic, or accesses and transfers between caches, whichever takes longer.
+"""The cycles of a tree of loops: the greater of arithmetic, and of accesses plus transfers between caches.
 
-Accesses to L1 and transfers between two caches follow each other and do not overlap, as in the execution-cache-memory model (Hager,
-Treibig, Habich and Wellein: Exploring performance and power properties of modern multi-core chips via simple machine models, 2016); each
-line counts where it comes from. While lines come from memory they hold most of the buffers that L1 is filled through, and lines from L2
-come at `Machine.from_l2_late` only: a loop that waits for lines accesses L1 meanwhile. So do lines that L1 lost before they were used
-(`streams`): nothing fetches them ahead, and the loop waits for them.
+Accesses to L1 and transfers between two caches do not overlap, as in the execution-cache-memory model (Hager, Treibig, Habich and Wellein:
+Exploring performance and power properties of modern multi-core chips via simple machine models, 2016); each line counts where it comes
+from. Lines that come from memory occupy most of the fill buffers of L1, so that lines from L2 come at `Machine.from_l2_late` only, and the
+loop accesses L1 meanwhile. Lines that conflict misses evicted from L1 before use (`streams`) come as slowly: they are not prefetched.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ def cycles_of(
     far: bool = False,
     apart: bool = False,
 ) -> float:
-    """Cycles that one thread takes for a tree without parallel loops, while another thread shares memory with it.
+    """Returns the cycles that one thread takes for a tree without parallel loops, while another thread shares the memory bandwidth.
 
-    `middles` and `shape_of` are those of `Traffic`; `far`: what the tree reads comes from memory, though caches hold all of it;
-    `apart`: no row is in L1 from the row before. Two loads
-    and a store of 256 bits a cycle are assumed. The number of cores is not looked at: schedules do not depend on it.
+    `middles` and `shape_of` are those of `Traffic`. `far`: the tree's inputs come from memory, even if caches could hold them. `apart`: no
+    row is in L1 from the row before. The machine is taken to do two loads and one store of 256 bits a cycle. The number of cores is not
+    read: schedules do not depend on it.
     """
     cost = Traffic(machine, middles, shape_of).analyse(root)
     into_l1, into_l2, into_l3 = cost.bytes
@@ -52,7 +51,7 @@ def cycles_of(
 
 
 def _bodies(loop: Loop, runs: float) -> Iterator[tuple[float, Loop]]:
-    """The vector loops of a loop that runs so many times, and how often the body of each runs."""
+    """Yields the vector loops inside a loop that runs `runs` times, each as (executions of its body, loop)."""
     runs *= loop.runs_of_body
     if loop.kind == "vector":
         yield runs, loop

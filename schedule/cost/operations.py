@@ -1,7 +1,7 @@
-"""The cost of an operation: its kind, and cycles for a register of vectors, for a scalar, and until its result can be used.
+"""The cost of an operation: its kind, its throughput as a vector and as a scalar, and its latency.
 
-A common core is assumed: two pipes of 256 bits for arithmetic, two loads and one store a cycle. The figures are rounded from the
-makers' tables; only their proportions matter, since the model learns the rest.
+The model is a common core with two 256-bit pipes for arithmetic, two loads and one store a cycle. The figures are rounded from the
+manufacturers' tables; only their proportions matter, since the tuner's model learns the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ KINDS = ("fma", "float", "divide", "function", "integer", "integer_divide", "com
 
 
 class Cost(NamedTuple):
-    """kind: number of one of `KINDS`. vector: cycles for 256 bits. scalar: cycles for one. latency: cycles until the result."""
+    """The cost of an operation. kind: an index into `KINDS`. vector: cycles for 256 bits. scalar: cycles for one element. latency: cycles
+    until the result can be used.
+    """
 
     kind: int
     vector: float
@@ -30,13 +32,13 @@ _FREE = Cost(KINDS.index("index"), 0.05, 0.05, 1.0)
 
 
 def index_cost() -> Cost:
-    """Of arithmetic that only steps along with a loop: it disappears in addresses."""
+    """Returns the cost of index arithmetic that advances with a loop: next to nothing, since it becomes part of addresses."""
     return _FREE
 
 
 @cache
 def cost_of(name: str, dtype: DType, operand: DType) -> Cost:
-    """The cost of a primitive with that result and first operand."""
+    """Returns the cost of a primitive, given the dtypes of its result and of its first operand."""
     kind = KINDS.index
     if name in FUNCTIONS:
         length = _length(name, dtype if dtype.bits >= 32 else f32)

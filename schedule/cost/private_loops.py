@@ -1,7 +1,7 @@
-"""Loops with private arrays, alone and in lanes: the cycles of an iteration of one element, and the gangs whose arrays a cache holds.
+"""The cost of per-element loops with private arrays: the cycles of one iteration, for elements alone and in lanes.
 
-Elements of private arrays at an index of each lane's own are gathered, and scattered, one by one for each lane; alone, an element goes
-through branches that data decide, of which every other one is taken otherwise than foreseen.
+In lanes, elements at an index of each lane's own are gathered and scattered, one lane at a time; alone, an element runs branches that data
+decide, of which every other one is mispredicted.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import scalars_of
 from raido.schedule.stages.stage import Stage
 
-GATHERED = 1.0  # cycles of one lane of a gather, or of a scatter that is one instruction
-BY_ITSELF = 5.0  # cycles of a lane that is taken out, tested and stored by itself
-UNFORESEEN = 7.0  # half of the cycles of a branch that was not foreseen
+GATHERED = 1.0  # cycles for each lane of a gather, or of a scatter instruction
+BY_ITSELF = 5.0  # cycles for each lane of a scatter without an instruction: extract, test, store
+UNFORESEEN = 7.0  # cycles of a branch on average: half of a misprediction
 ACCESS = 0.5  # cycles of a load or a store
 
 
 def private_loops(stage: Stage) -> list[Loop | While]:
-    """The loops of a stage's elements that keep arrays."""
+    """Returns the loops of a stage's elements that have private arrays."""
     forms = [node for node in scalars_of(stage) if isinstance(node, (Loop, While))]
     return [form for form in forms if any(isinstance(state, Private) for state in form.state)]
 
 
 def gangs_of_private_loops(stage: Stage, lane: Var, machine: Machine) -> int | None:
-    """The most gangs side by side for the loops with private arrays; None where there are none in lanes, 0 where elements alone are faster."""
+    """Returns the most interleaved gangs whose private arrays fit L1; 0 where elements alone are faster, None where no such loop is in
+    lanes.
+    """
     loops = [form for form in private_loops(stage) if lane in free_variables(form)]
     if not loops:
         return None
@@ -42,7 +44,7 @@ def gangs_of_private_loops(stage: Stage, lane: Var, machine: Machine) -> int | N
 
 
 def cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> float:
-    """The cycles of an iteration of one element, those of the loops inside it once included."""
+    """Returns the cycles of one iteration of one element; loops inside count as one iteration."""
     apart = {
         lane,
         *(state for node in scalar_nodes(*form.body) if isinstance(node, Loop | While) for state in node.state),
@@ -64,10 +66,10 @@ def cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> f
 
 
 def each_time(form: Loop | While) -> tuple[Expr, ...]:
-    """The expressions that every iteration computes."""
+    """Returns the expressions that every iteration computes."""
     return (*form.body, form.condition) if isinstance(form, While) else form.body
 
 
 def differs(indices: tuple[Expr, ...], apart: set[Var]) -> bool:
-    """Whether lanes may each have an index of their own."""
+    """Whether an index depends on variables that differ between lanes."""
     return any(not apart.isdisjoint(free_variables(i)) for i in indices)

@@ -1,7 +1,7 @@
-"""The tree of loops of a stencil that makes some rows of its results side by side, built from its reads alone, without a nest.
+"""The tree of loops of a stencil computed in register tiles of several rows, built from its access maps alone, without a nest.
 
-Indices are affine functions of the stage's axes; boundaries count as what they are inside. Reads of one array that move alike are one
-box, as tall as the rows that they reach. Where registers hold the values of a row, neighbouring rows share them.
+Indices are affine functions of the stage's axes; boundary conditions count as their interior. Reads of one array with equal coefficients
+are one box, as tall as the rows that they span. Neighbouring rows share loaded values as far as registers hold them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from raido.schedule.machine import Machine
 
 VECTOR = ACCESSES.index("vector")
 Place = tuple["Expr | None", ...]
-Affine = tuple[int, tuple[tuple[Var, int], ...]]  # a constant, and how far it moves with each variable
+Affine = tuple[int, tuple[tuple[Var, int], ...]]  # a constant, and the coefficient of each variable
 
 
 @dataclass(slots=True)
 class Reads:
-    """Reads of one array that move alike.
+    """The reads of one array whose indices have equal coefficients.
 
-    motion: for each of its dimensions, how far the index goes with each variable. places: the constants of the indices, a tuple for each
-    read. each: bytes of an element of it; operations of one where the array is made in the loops that read it.
+    motion: the coefficients of each dimension's index, as (variable, coefficient) pairs. places: the constants of the indices, a tuple for
+    each read. each: bytes of an element; of a stage inlined into its readers, operations of an element.
     """
 
     array: str
@@ -39,12 +39,11 @@ class Reads:
 
 @dataclass(slots=True)
 class Work:
-    """The work of an element of a stencil, or of several stencils that share loops.
+    """The work of an element of a stencil, or of several stencils fused into the same loops.
 
-    axes: the variables of its axes and their extents; rows are the last but one. stored: bytes of each value that it makes. operations:
-    those of the element itself. far: whether some of what it reads comes from memory, or from other threads. apart: whether
-    threads take rows in turn, so that what one leaves in its cache the next does not find there. reads: of arrays. inlined: of
-    stages whose elements are made where they are read.
+    axes: the variables of the axes with their extents; rows run along the last but one. stored: bytes of each stored value. operations: of
+    an element, without inlined stages. far: whether some input comes from memory or from other threads. apart: whether threads take rows in
+    turn, so that a row's cache lines are not reused by the next. reads: of arrays. inlined: reads of stages inlined here.
     """
 
     axes: tuple[tuple[Var, int], ...]
@@ -56,15 +55,15 @@ class Work:
     inlined: dict[object, Reads] = field(default_factory=dict)
 
     def lanes(self, machine: Machine) -> int:
-        """Lanes of its vectors: a register holds them of the widest elements."""
+        """Returns the lanes of the loops: a register of the widest elements."""
         return machine.lanes(8 * max((*self.stored, *(reads.each for reads in self.reads.values()))))
 
     def add_reads(self, array: str, points: Iterable[Place], own: Mapping[Var, Var], itemsize: int) -> bool:
-        """Adds the reads of an array, by its variables in `own`; whether all of them are affine: else none is added."""
+        """Adds the reads of an array; `own` maps its variables to this work's. Returns False, and adds none, unless all are affine."""
         return _group(self.reads, array, points, own, itemsize)
 
     def add_inlined(self, array: str, points: Iterable[Place], own: Mapping[Var, Var], operations: int) -> bool:
-        """Adds the reads of a stage that is made where it is read; whether all of them are affine: else none is added."""
+        """Adds the reads of an inlined stage. Returns False, and adds none, unless all are affine."""
         return _group(self.inlined, array, points, own, operations)
 
 
@@ -80,7 +79,7 @@ def _group(found: dict[object, Reads], array: str, points: Iterable[Place], own:
 
 
 def affine_of(e: Expr, own: Mapping[Var, Var]) -> Affine | None:
-    """An index as an affine function of variables, inside its boundaries, `own` put in for those that it has; None where it is none."""
+    """Returns an index as an affine function, boundary conditions dropped and variables renamed by `own`; None where it is not affine."""
     constant, atoms = index.linear(e)
     terms: dict[Var, int] = {}
     for atom, factor in atoms.items():
@@ -97,7 +96,7 @@ def affine_of(e: Expr, own: Mapping[Var, Var]) -> Affine | None:
 
 
 def description(work: Work) -> Hashable:
-    """All of a stage's work that cycles depend on, equal for stages that differ in the names of arrays and axes alone."""
+    """Returns a key of all that the cycles of a stage depend on, equal for stages that differ in the names of arrays and axes alone."""
     numbers: dict[object, int] = {}
     number = lambda each: numbers.setdefault(each, len(numbers))
     extents = tuple((number(var), extent) for var, extent in work.axes)
@@ -117,7 +116,7 @@ def description(work: Work) -> Hashable:
 
 
 class Rows:
-    """The trees of a stage's loops, one for each number of rows: they differ in few numbers, and share the rest."""
+    """Estimates of a stage's cycles for different heights of its register tile."""
 
     def __init__(self, work: Work, machine: Machine) -> None:
         self.work, self.machine = work, machine
@@ -137,7 +136,7 @@ class Rows:
             self.boxes.append((reads, forms, low, high, _steps(reads, self.row)))
 
     def cycles(self, rows: int, streamed: bool) -> float:
-        """Cycles of the stage where so many rows are made side by side; `streamed`: stored past the caches."""
+        """Returns the cycles of the stage with a register tile of `rows` rows; `streamed`: with non-temporal stores."""
         work, machine = self.work, self.machine
         root = Loop(0, "root", None, host=True)
         middles, inner = [0.0], root
@@ -163,17 +162,17 @@ class Rows:
 
 
 def fits_registers(values: Iterable[Reads], machine: Machine) -> bool:
-    """Whether registers hold that many values of a row, so that the next row finds them there."""
+    """Whether vector registers hold all values that a row reads, so that the next row finds them there."""
     return sum(len(reads.places) for reads in values) <= machine.registers
 
 
 def values_of(work: Work, rows: int) -> int:
-    """How many different values some rows read from arrays."""
+    """Returns the number of distinct array elements that a tile of `rows` rows reads for each column."""
     return sum(_made(reads, work.axes[-2][0], rows, True) for reads in work.reads.values())
 
 
 def _made(reads: Reads, row: Var, rows: int, shared: bool) -> int:
-    """How many different values some rows read."""
+    """Returns the number of distinct elements that a tile of `rows` rows reads; without `shared`, each row counts for itself."""
     if not shared:
         return rows * len(reads.places)
     steps = _steps(reads, row)
@@ -182,7 +181,7 @@ def _made(reads: Reads, row: Var, rows: int, shared: bool) -> int:
 
 
 def _steps(reads: Reads, row: Var) -> list[int]:
-    """How far an index in each dimension goes from row to row."""
+    """Returns by how much the index in each dimension advances from row to row."""
     return [dict(terms).get(row, 0) for terms in reads.motion]
 
 

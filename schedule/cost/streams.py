@@ -1,15 +1,12 @@
-"""Streams: rows that a loop goes along side by side, and which of them get in each other's way.
+"""Streams, the rows that a loop accesses concurrently: conflict misses in L1, and limits of non-temporal stores.
 
-Rows that begin a multiple of `l1 / l1_ways` bytes apart have their lines of the moment in one set of L1. Where those are more than its
-ways, each takes the place of the one that is wanted next: all are gone before the next iteration reads the rest of them, and come again
-from L2. Arrays count as beginning at the same place of their pages, as large ones do.
+Rows that begin a multiple of `l1 / l1_ways` bytes apart have their current lines in one set of L1. Where those are more than its ways, each
+evicts the line wanted next: all are gone before the next iteration reads the rest of them, and are fetched again.
 
-What is stored past the caches waits for the rest of its line in the buffers through which lines come.
-
-Rows that are stored past the caches must lie `Machine.streams_apart` bytes from each other within their pages: loads near one of them are
-taken for loads of another, and wait for its stores. Lines must begin at the same place of all of them, unless vectors are shifted into lines
-(`shifts_into_lines`). The code generator tests both before each loop, and stores in the ordinary way where they do not hold
-(`targets.emit.stream_loops`).
+A line stored past the caches waits in a fill buffer until it is complete. Rows stored so together must lie `Machine.streams_apart` bytes
+from each other within their pages: loads near one of them are taken for loads of another, and wait for its stores (4K aliasing). Lines must
+begin at the same element of all of them, unless vectors are shifted into lines (`shifts_into_lines`). The code generator tests both before
+each loop, and uses ordinary stores where they do not hold (`targets.emit.stream_loops`).
 """
 
 from __future__ import annotations
@@ -21,13 +18,12 @@ from math import prod
 from raido.schedule.cost.tree import Access, Loop
 from raido.schedule.machine import LINE, Machine
 
-PAGE = 4096  # bytes: processors compare the places of loads and stores within their pages first
+PAGE = 4096  # bytes: processors first compare addresses of loads and stores within their pages
 
 
 def may_be_streamed(pitch: int, rows: int, machine: Machine, shifted: bool) -> bool:
-    """Whether so many neighbouring rows, `pitch` bytes from one to the next, are best stored past the caches side by side.
-
-    shifted: whether vectors may be shifted into lines on their way.
+    """Whether `rows` neighbouring rows, `pitch` bytes apart, are best stored past the caches together. shifted: whether vectors may be
+    shifted into lines.
     """
     if rows >= machine.streams or (rows > 1 and pitch % LINE and not shifted):
         return False
@@ -37,13 +33,14 @@ def may_be_streamed(pitch: int, rows: int, machine: Machine, shifted: bool) -> b
 
 
 def shifts_into_lines(vector_bits: int, bytes_stored: Iterable[int]) -> bool:
-    """Whether vectors of so many bytes can be stored as lines that begin anywhere in a row: they are as long as lines, and registers of that
-    length are permuted in pairs."""
+    """Whether vectors can be stored as lines that begin anywhere in a row: vectors are as long as lines (AVX-512 permutes pairs of
+    registers).
+    """
     return vector_bits == 8 * LINE and all(size == LINE for size in bytes_stored)
 
 
 def crowded_bytes(loop: Loop, machine: Machine, shape_of: Callable[[Hashable], tuple[float, ...]]) -> float:
-    """Bytes that one iteration of a vector loop brings into L1 again, since its streams are more than the ways of their set."""
+    """Returns the bytes that one iteration of a vector loop fetches into L1 again because more streams than ways share a set."""
     sets: dict[int, list[int]] = {}
     stride = machine.l1 // machine.l1_ways
     for access in loop.accesses.values():
@@ -59,10 +56,10 @@ def crowded_bytes(loop: Loop, machine: Machine, shape_of: Callable[[Hashable], t
 
 
 def split_bytes(loop: Loop, machine: Machine) -> float:
-    """Bytes that one iteration of a vector loop writes to memory again, since lines go there in parts.
+    """Returns the bytes that one iteration of a vector loop writes to memory again because lines are written in parts.
 
-    A line that is stored past the caches waits in a fill buffer until all of it is there. Where a vector is a part of a line, and all
-    streams together are more than those buffers, it does not: each part is a transfer of its own.
+    A line stored past the caches waits in a fill buffer until it is complete. Where a vector is a part of a line, and there are more
+    streams than fill buffers, lines are evicted incomplete: each part is a transfer of its own.
     """
     streams = sum(map(_rows, loop.accesses.values()))
     again = 0.0
@@ -74,13 +71,13 @@ def split_bytes(loop: Loop, machine: Machine) -> float:
 
 
 def touched_bytes(loop: Loop) -> float:
-    """Bytes of L1 that one iteration of a vector loop touches for the first time, of rows that nobody touched before."""
+    """Returns the bytes of rows new to L1 that one iteration of a vector loop accesses."""
     kept = [access for access in loop.accesses.values() if access.read or not access.streamed]
     return sum(_rows(access) * access.itemsize * (1 + access.stored) for access in kept) * loop.lanes * loop.interleave
 
 
 def fetched_bytes(loop: Loop) -> float:
-    """Bytes that one iteration of a vector loop stores in ordinary ways: their lines are fetched first."""
+    """Returns the bytes that one iteration of a vector loop stores by ordinary stores, whose lines are fetched first."""
     stored = [access for access in loop.accesses.values() if access.stored and not access.streamed]
     return sum(_rows(access) * access.itemsize for access in stored) * loop.lanes * loop.interleave
 
@@ -90,7 +87,7 @@ def _rows(access: Access) -> float:
 
 
 def _places(access: Access, shape: tuple[float, ...]) -> list[int]:
-    """The offsets of an access's rows, in bytes from the first."""
+    """Returns the offsets of an access's rows in bytes, from the first."""
     pitches, pitch = [], float(access.itemsize)
     for extent in reversed(shape[1:]):
         pitch *= extent
@@ -100,6 +97,6 @@ def _places(access: Access, shape: tuple[float, ...]) -> list[int]:
 
 
 def _iterations_on_a_line(access: Access, loop: Loop) -> int:
-    """How many iterations one after another use a line of a row."""
+    """Returns the number of consecutive iterations that access one line of a row."""
     parts = max(1, LINE // (access.itemsize * loop.lanes * loop.interleave))
     return parts + (access.low[-1] < 0) + (access.high[-1] > 0)

@@ -1,7 +1,7 @@
-"""Bytes that each loop brings into each cache, and how long it takes: from the innermost loop outwards.
+"""The bytes that each loop moves into each cache, and the time that takes, from the innermost loop outwards.
 
-What a loop touches is a box for each buffer, widened from loop to loop. While the boxes of *one* iteration fit a cache, the loop brings each
-element in once, however often it is read again (consecutive iterations keep what they share); where they do not, every iteration pays for
+A loop's footprint is a box for each buffer, widened from loop to loop. While the boxes of *one* iteration fit a cache, the loop moves each
+element in once, however often it is read again (consecutive iterations share elements); where they do not fit, every iteration pays for
 itself. This is reuse distance in the sense of Mattson et al. (IBM Systems Journal, 1970), for boxes instead of addresses.
 """
 
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from raido.schedule.cost.tree import Access, Loop
 from raido.schedule.machine import LINE, Machine
 
-LAUNCH = 6000.0  # cycles until all threads run
+LAUNCH = 6000.0  # cycles to start all threads
 ALLOCATION = 300.0
 
 
 @dataclass(slots=True)
 class Box:
-    """The footprint of an access: a range in each dimension, and how many elements of it at most."""
+    """The footprint of an access: an index range in each dimension, and the most elements of it that are touched."""
 
     access: Access
     low: list[float]
@@ -30,7 +30,7 @@ class Box:
 
 
 class Bytes(NamedTuple):
-    """Bytes of lines under boxes: those that caches hold, and those that move, twice where they are stored in ordinary ways."""
+    """The bytes of cache lines under boxes: `held` in caches, and `moved`, twice where ordinary stores write them."""
 
     held: float
     moved: float
@@ -38,10 +38,10 @@ class Bytes(NamedTuple):
 
 @dataclass(slots=True)
 class Cost:
-    """One run of a loop.
+    """The cost of one run of a loop.
 
-    cycles: of arithmetic and accesses, threads side by side; steady: the same if no step had to wait for the one before it. bytes: into
-    L1, L2 and L3. time: cycles with the caches. round_bytes: what one iteration touches; touched_bytes: what all of them do.
+    cycles: of arithmetic and accesses, with threads; steady: the same without loop-carried dependences. bytes: moved into L1, L2 and L3.
+    time: cycles with the caches. round_bytes: the footprint of one iteration; touched_bytes: that of all iterations.
     """
 
     cycles: float
@@ -53,7 +53,9 @@ class Cost:
 
 
 class Traffic:
-    """The costs of all loops of one tree. middles: of each loop, by number, how far it has come on average. shape_of: extents of a buffer."""
+    """The costs of all loops of a tree. middles: the mean value of each loop's variable, by number. shape_of: returns the extents of a
+    buffer.
+    """
 
     def __init__(
         self, machine: Machine, middles: Sequence[float], shape_of: Callable[[Any], tuple[float, ...]]
@@ -65,12 +67,12 @@ class Traffic:
         self._shapes: dict[Hashable, tuple[float, ...]] = {}
 
     def analyse(self, root: Loop) -> Cost:
-        """The cost of the nest, warm: what fits a cache as a whole is there."""
+        """Returns the cost of the nest with warm caches: data that fits a cache as a whole is already there."""
         self._loop(root, 1.0, False)
         return self.costs[root]
 
     def _loop(self, loop: Loop, speed: float, threaded: bool) -> tuple[list[Box], Bytes]:
-        """The boxes of all iterations of a loop, and their bytes."""
+        """Computes the costs of a loop and of the loops inside; returns the boxes of all its iterations, and their bytes."""
         threads = self._threads(loop) if loop.kind == "parallel" and not threaded else 1.0
         inside = threaded or loop.kind == "parallel"
         boxes = [self._point(access) for access in loop.accesses.values()]
@@ -78,7 +80,7 @@ class Traffic:
         round_sizes: Bytes | None = None
         for child in loop.loops:
             below, sizes = self._loop(child, speed * threads, inside)
-            round_sizes = None if boxes else sizes  # of a loop that has one loop in it and nothing else
+            round_sizes = None if boxes else sizes  # a loop around a single loop and nothing else
             boxes += below
             parts.append((child.weight, self.costs[child]))
         if round_sizes is None:
@@ -116,7 +118,7 @@ class Traffic:
         return wide, wide_sizes
 
     def _threads(self, loop: Loop) -> float:
-        """How many times faster, with the last chunks uneven."""
+        """Returns the speedup of a parallel loop, with an uneven last share."""
         chunks = max(loop.iterations / loop.grain, 1.0)
         cores = self.machine.cores
         return chunks / math.ceil(chunks / cores)
@@ -128,7 +130,7 @@ class Traffic:
         return Box(access, low, high, max(access.times, 1.0))
 
     def _widen(self, box: Box, loop: Loop) -> Box:
-        """The box of all iterations of a loop."""
+        """Returns the box of all iterations of a loop, given that of one."""
         access, number, bit = box.access, loop.number, loop.bit
         low, high, depends = box.low, box.high, False
         for k, form in enumerate(access.forms):
@@ -153,7 +155,7 @@ class Traffic:
         return known
 
     def _bytes_of(self, boxes: Sequence[Box]) -> Bytes:
-        """The bytes of lines under all boxes, those of one buffer joined."""
+        """Returns the bytes of the lines under all boxes; boxes of one buffer are merged."""
         joined: dict[Hashable, tuple[int, list[float], list[float], float, bool, bool]] = {}
         for box in boxes:
             access = box.access
@@ -169,7 +171,7 @@ class Traffic:
         held = moved = 0.0
         for buffer, (itemsize, low, high, touched, fetched, twice) in joined.items():
             size = self._bytes(buffer, itemsize, low, high, touched)
-            held += size if fetched else 0.0  # else stored past the caches
+            held += size if fetched else 0.0  # other lines are stored past the caches
             moved += size * 2 if twice else size
         return Bytes(held, moved)
 
@@ -180,11 +182,11 @@ class Traffic:
         in_row = touched / rows
         if in_row < 1.0:
             rows, in_row = touched, 1.0
-        run = last * size if last >= shape[-1] else last * size + LINE - size  # on average, wherever it begins
+        run = last * size if last >= shape[-1] else last * size + LINE - size  # on average over alignments
         return rows * max(min(run, in_row * LINE), size)
 
     def _roofline(self, cycles: float, moved: Sequence[float], all_cores: bool) -> float:
-        """The slowest of arithmetic and of each cache, and a part of the others, which overlap in part."""
+        """Returns the greatest of the times of arithmetic and of each cache, plus a quarter of the others, which overlap in part."""
         machine = self.machine
         memory = machine.from_memory if all_cores else machine.from_memory_alone
         bounds = (cycles, moved[0] / machine.from_l2, moved[1] / machine.from_l3, moved[2] / memory)

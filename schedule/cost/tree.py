@@ -1,8 +1,8 @@
-"""A tree of loops with their work: what each iteration of a loop computes, reads and writes itself.
+"""A tree of loops with their work: the operations, reads and writes of each iteration.
 
-Two builders make it: `rows` from the reads of a stencil, for defaults, and `autotune.features.gather` from a lowered nest.
-Loop-invariant work is counted where its operands last change, common subexpressions of a block once, as LLVM will have it. The
-branches of an `If` count by how often they are likely taken; what data decides is guessed, alike for all schedules of a program.
+Two builders make it: `rows` from the access maps of a stencil, for defaults, and `autotune.features.gather` from a lowered nest.
+Loop-invariant work is counted where its operands last change, common subexpressions of a block once, as LLVM hoists and merges them. The
+branches of an `If` are weighted by likelihood; the odds of data-dependent conditions are guessed, alike for all schedules of a program.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from raido.schedule.cost.affine import Form
 from raido.schedule.cost.operations import KINDS
 
-# How an access moves with the lanes of the vector loop around it; "scalar" where there is none.
+# How an access depends on the lanes of the vector loop around it; "scalar" outside vector loops.
 ACCESSES = ("scalar", "uniform", "vector", "strided", "gather")
 
 
 @dataclass(slots=True, eq=False)
 class Access:
-    """Elements of one buffer that one iteration of a loop touches: boxes with equal slopes are one, `low` to `high` in each dimension.
+    """The elements of one buffer that one iteration of a loop accesses: all accesses with equal coefficients, as the box from `low` to
+    `high`.
 
-    itemsize: bytes of an element.
+    itemsize: bytes of an element. times: accesses of an iteration.
     """
 
     buffer: Hashable
@@ -39,8 +40,9 @@ class Access:
 class Loop:
     """A loop, the whole nest (kind "root") or a `while`.
 
-    iterations: iterations of one run. runs_of_body: how often the body's code then runs (vector loops: once for all gangs side by side).
-    span: distance between the first and the last value of the variable. weight: how often it runs, for one run of the body around it.
+    iterations: the trip count of one run. runs_of_body: executions of the body's code in one run (vector loops: once for all interleaved
+    gangs). span: the distance between the variable's first and last value. weight: runs of this loop in one execution of the enclosing
+    body.
     """
 
     number: int
@@ -82,7 +84,7 @@ class Loop:
     def add_access(
         self, buffer: Hashable, itemsize: int, forms: tuple[Form, ...], times: float, stored: bool, streamed: bool
     ) -> None:
-        """One more access, joined with those that move alike."""
+        """Adds an access of one element, merged with accesses of equal coefficients."""
         constants = [f.constant for f in forms]
         self.add_box(buffer, itemsize, forms, (constants, list(constants)), times, stored, streamed)
 
@@ -96,7 +98,7 @@ class Loop:
         stored: bool,
         streamed: bool,
     ) -> None:
-        """Accesses to all elements of a box (its first element and its last one), joined with those that move alike."""
+        """Adds accesses to all elements of a box, (first element, last element), merged with accesses of equal coefficients."""
         key = (buffer, *((tuple(sorted(f.terms.items())), f.rough) for f in forms))
         known = self.accesses.get(key)
         low, high = box

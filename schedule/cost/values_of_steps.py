@@ -1,9 +1,9 @@
-"""Values and indices of an update's steps, made step by step and in lanes: the cycles of one step.
+"""The cost of the values and indices of an update's steps: the cycles of one step, computed with the step or in lanes beforehand.
 
-    for r in 0..n: out[k(r)] += v(r)        the strip's k and v in lanes, stored; then the steps, which load them
+    for r in 0..n: out[k(r)] += v(r)        in lanes: k and v of a tile of steps, stored; then the steps, which load them
 
-What is only read is read by the steps either way. Of a function of few operations nothing is gained: it is made beside the loads and
-stores of steps, which wait for one another.
+Values that are plain loads are left to the steps either way. For a function of few operations lanes gain nothing: it overlaps with the
+loads and stores of the steps, which wait for one another.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from raido.schedule.machine import Machine
 from raido.schedule.stages.stage import Stage
 
 HANDED = 2 * ACCESS
-"""A value stored, and loaded again."""
+"""Cycles to store a value and to load it again."""
 
 
 def is_faster_in_strips(stage: Stage, lane: Var, inlined: Sequence[Stage], machine: Machine) -> bool:
-    """Whether the steps of an update are taken sooner if lanes make their values and indices first. inlined: maps that are made inside them."""
+    """Whether an update is faster when lanes compute the values and indices of its steps first. inlined: maps computed inside the steps."""
     assert stage.reduction is not None
     if is_faster_alone(stage, lane, machine):
         return False
@@ -41,8 +41,9 @@ def _is_only_read(e: Expr, inlined: Collection[Array]) -> bool:
 
 
 def _cycles(roots: Sequence[Expr], own: set[Var], machine: Machine, in_lanes: bool) -> float:
-    """The cycles of some values of one step; each iteration of a loop counts once. own: the variables of axes, along which lanes read
-    neighbours."""
+    """Returns the cycles of some values of one step; loops count as one iteration. own: the variables of axes, along which lanes read
+    consecutively.
+    """
     total = 0.0
     for node in scalar_nodes(*roots):
         if isinstance(node, Op):

@@ -1,1 +1,1 @@
-"""The default schedule: what is said of a stage when the user says nothing, by rules that are stated."""
+"""The default schedule: rules that decide what the user left open."""

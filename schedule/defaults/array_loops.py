@@ -1,7 +1,8 @@
-"""Array loops by rows, where their iterations keep to rows: what a row needs next is then in the cache, or in a register.
+"""The order of array loops by default: rows outside iterations where rows are independent, so that a row's state stays in a cache or
+register.
 
-Whether they do depends on the loops of all stages of an iteration, and on what changes in place. So the program is lowered, and the nest is
-asked (`nest/row_orders.py`), unless what is read of a state tells already that some row needs another.
+Independence depends on the loops of all stages of the body, and on what changes in place. So the program is lowered, and its nest is
+analysed (`nest/row_orders.py`), unless the reads of a state already show that rows depend on one another.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from raido.schedule.strategies.array_loops import ITERATIONS, row_order
 
 
 def say_array_loops(draft: Draft) -> None:
-    """The order of rows and iterations of every array loop of which none was said."""
+    """Decides the order of rows and iterations of every array loop without a strategy."""
     state = draft.state
     if draft.machine.gpu is not None or not any(_is_open(state, name) for name in state.uses.stages):
         return
@@ -27,19 +28,19 @@ def say_array_loops(draft: Draft) -> None:
 
     try:
         found = row_orders_of(variant_of(state), draft.machine, _without_loops(state))
-    except RaidoError:  # it will be said where the program is compiled
+    except RaidoError:  # compilation will raise it again
         return
     for name, order in found.items():
         _say_order(draft, name, order)
 
 
 def _without_loops(state: State) -> list[str]:
-    """The array loops of which is said that they go by rows, and nothing of their loops."""
+    """Returns the array loops with the strategy "rows" and without loop directives."""
     return [n for n, plan in state.array_loops.items() if row_order(plan).loops and not has_loops_said(state, n)]
 
 
 def _is_open(state: State, name: str) -> bool:
-    """Whether a stage is an array loop of which something may be said."""
+    """Whether a stage is an array loop whose order is not decided."""
     stage = state.uses.stages[name]
     if not isinstance(stage, ControlStage) or not is_array_loop(stage):
         return False
@@ -61,12 +62,12 @@ def _may_keep_to_rows(loop: ControlStage) -> bool:
 
 
 def _is_apart(e: Node) -> bool:
-    """Whether an index is another one than that of a loop, or read from memory."""
+    """Whether an index is arithmetic or loaded, not a loop variable itself."""
     return isinstance(e, Load) or (isinstance(e, Op) and e.name in ("add", "sub", "mul"))
 
 
 def _say_order(draft: Draft, name: str, order: RowOrder) -> None:
-    """The directives that make an order."""
+    """Records the directives for an order."""
     outermost, *_ = order.loops
     draft.say(name, "strategy", name="rows", depth=order.depth, **({"alone": order.alone} if order.alone else {}))
     if order.piece:

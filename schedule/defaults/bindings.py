@@ -1,4 +1,4 @@
-"""Loops bound to blocks and threads of a GPU, several at a time; and who may have such loops."""
+"""Binds loops to the blocks and threads of a GPU, several at a time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from raido.schedule.stages.stage import Stage
 
 
 def bind(draft: Draft, name: str, loops: Sequence[str], level: str) -> None:
-    """Neighbouring loops, at most three, to the dimensions of a level, the innermost to x."""
+    """Binds perfectly nested loops, at most three, to the dimensions of a level, the innermost to x."""
     for loop, dimension in zip(loops, "zyx"[-len(loops) :], strict=True):
         draft.say(name, "bind", axis=loop, place=f"{level}.{dimension}")
 
 
 def bind_fold(draft: Draft, name: str, loop: str) -> bool:
-    """A loop of a reduction to threads along x, which hand each other their parts where the device lets them."""
+    """Binds a reduction loop to threads along x, which exchange partial results in registers where the device can; returns whether that is
+    legal.
+    """
     gpu = draft.machine.gpu
     assert gpu is not None
     subgroup = {"subgroup": gpu.exchange} if gpu.exchange else {}
@@ -25,7 +27,9 @@ def bind_fold(draft: Draft, name: str, loop: str) -> bool:
 
 
 def bind_pieces(draft: Draft, name: str, loop: str) -> bool:
-    """A loop over pieces of a scan to threads along x, which hand each other theirs where a block has few subgroups."""
+    """Binds a loop over contiguous parts of a scan to threads along x, with register exchange where a block has few subgroups; returns
+    whether that is legal.
+    """
     gpu = draft.machine.gpu
     assert gpu is not None
     if gpu.usual_threads <= FEW_GROUPS * gpu.exchange:
@@ -34,11 +38,11 @@ def bind_pieces(draft: Draft, name: str, loop: str) -> bool:
 
 
 def bind_planes(draft: Draft, name: str, planes: Sequence[str]) -> None:
-    """The outermost loops to blocks along z, as one loop where they are several."""
+    """Binds the outermost loops, fused into one, to blocks along z."""
     if planes:
         draft.say(name, "bind", axis=draft.fuse(name, planes), place="block.z")
 
 
 def fold_alone(draft: Draft, stage: Stage) -> bool:
-    """Whether no other stage wants to share the loops of a reduction, and it is not made of arrays that are made for its elements."""
+    """Whether no other stage is fused into the loops of a reduction, and none is computed for its elements."""
     return stage.name not in draft.demand.hosts.values() and not function_axes(draft, stage)

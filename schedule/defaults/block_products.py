@@ -1,17 +1,16 @@
-"""The default loops, on a GPU, of results that share what they read, as in a product of matrices.
+"""The default loops, on a GPU, of results that share inputs, as in a matrix product.
 
-A block has a tile of the results, and each of its threads a square of them in registers, as many sums as a thread has registers for
-while enough others are resident: t × t sums take t / 2 multiply-adds for each element read. A thread has rows and columns of the tile
-that are as far apart as there are threads along them, so that neighbours read and store neighbouring elements. What is read of both
-factors goes through shared memory, a few steps of the reduction at a time, copied by all threads side by side, each 16 bytes
-at once where devices take branches (`kernels/wide_moves.py`), and, where devices go on meanwhile, those of the next steps while threads
-compute:
+A block has a tile of the results, and each of its threads a square of them in registers: t × t sums take t / 2 multiply-adds for each
+element read, with t as great as a thread's registers allow at the usual occupancy. A thread's rows and columns are as far apart as there
+are threads along them, so that neighbours read and store neighbouring elements. Both factors go through shared memory, a few steps of the
+reduction at a time, copied by all threads together, 16 bytes at once where devices have real branches (`kernels/wide_moves.py`), and
+asynchronously, during the arithmetic of the steps before, where devices can:
 
     block.y, block.x: for ro: copy a, copy b;  thread.y, thread.x: for ri: t × t multiply-adds
 
-Of large results blocks are tiles of a group of rows, column by column, then those of the next one (block.z over groups, block.x over the
-tiles of a group), so that those that are there at a time read what fits into the second-level cache (`group_of_tiles`).
-Where a device ends the loops of a thread, blocks have chunks of long sums.
+Of large results blocks are tiles of a group of rows, column by column, then those of the next group (block.z over groups, block.x over the
+tiles of a group), so that resident blocks read what fits the second-level cache (`group_of_tiles`). Where a device ends the loops of a
+thread, blocks have chunks of long sums.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
 
-PASSES = 4  # iterations of a thread's loops for each term of a sum, at most: it copies a share of both factors, and multiplies
-BUFFERS = 2  # of a copy that runs ahead: threads compute on one, and wait for each other once an iteration
-THREADS = 64  # of a block, two subgroups of most devices: few with many results each, since they wait for one another at every step
+PASSES = 4  # iterations of a thread's loops for each term of a sum, at most: copies of both factors, and the products
+BUFFERS = 2  # of an asynchronous copy: threads compute on one, with one barrier for each iteration
+THREADS = 64  # of a block, two subgroups of most devices: few threads, since all wait at the barrier of every step
 
 
 def is_in_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> bool:
-    """Whether the results of a stage share what they read, so that they are made in tiles."""
+    """Whether the results of a stage share inputs, so that blocks compute tiles of them."""
     if len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
         return False
     i, j = stage.axes[-2:]
@@ -43,7 +42,7 @@ def is_in_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> bool:
 
 
 def say_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
-    """The loops of such a stage; False where its axes are not to be split."""
+    """Schedules tiles of results for blocks, with cached factors; returns whether that is legal."""
     name, folds, tile = stage.name, [axis.name for axis in stage.reduction_axes], square_side(gpu.registers)
     loops = split_tiles(draft, stage, gpu, grouped=True)
     if loops is None:
@@ -58,7 +57,7 @@ def say_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
 
 
 def say_shared_copy(draft: Draft, name: str, array: str, loop: str, gpu: Gpu, **said: int) -> None:
-    """A copy in shared memory of what a block reads of an array in a loop, kept twice where it can be on its way while threads compute."""
+    """Caches the region of an array that a block reads in a loop in shared memory, double-buffered where copies are asynchronous."""
     copy = draft.cache(name, array, loop, scope="shared")
     if copy is None:
         return
@@ -68,7 +67,7 @@ def say_shared_copy(draft: Draft, name: str, array: str, loop: str, gpu: Gpu, **
 
 
 def most_of_sum(draft: Draft, stage: Stage, gpu: Gpu) -> int:
-    """The terms of a sum that a thread may add up, in a tile, where the device ends its loops; 0 where it does not, or there are no more."""
+    """Returns the most terms of a sum that a thread may add where the device ends its loops; 0 where it does not, or sums are shorter."""
     if not gpu.iterations or len(stage.reduction_axes) != 1:
         return 0
     reduced, most = stage.reduction_axes[0], gpu.iterations // PASSES
@@ -77,7 +76,9 @@ def most_of_sum(draft: Draft, stage: Stage, gpu: Gpu) -> int:
 
 
 def say_long_tiles(draft: Draft, stage: Stage, most: int, gpu: Gpu) -> None:
-    """A branch for sums of more terms: blocks have chunks of those of a tile. It has the loop at which `say_tiles` copies the factors."""
+    """Records a branch for sums of more than `most` terms: blocks have chunks of a tile's sums. Its loop "ro" is that at which `say_tiles`
+    caches the factors.
+    """
     name, r, long = stage.name, stage.reduction_axes[0].name, draft.branch()
     loops, chunk, part = split_tiles(long, stage, gpu), r + "c", r + "p"
     tile, length = square_side(gpu.registers), 1 << most.bit_length() - 1
@@ -89,9 +90,12 @@ def say_long_tiles(draft: Draft, stage: Stage, most: int, gpu: Gpu) -> None:
 
 
 def group_of_tiles(draft: Draft, stage: Stage, gpu: Gpu, threads: int, tile: tuple[int, int]) -> int:
-    """How many rows of tiles are a group, whose tiles are blocks one below the other before those beside them: as many as a square has that
-    all processors hold at a time, so that its blocks find the most of what others read in the second-level cache. 1 where the result is
-    known to have fewer either way, where blocks have other axes, and on a CPU."""
+    """Returns the number of rows of tiles in a group, whose tiles are numbered column by column, so that resident blocks share factors in
+    the second-level cache.
+
+    It is the side of a square of as many tiles as are resident at a time; 1 where the result is known to have fewer either way, where
+    blocks have other axes, and on a CPU.
+    """
     group = square_side(gpu.processors * gpu.resident // threads)
     counts = (known_extent(draft, axis.extent) for axis in stage.axes[-2:])
     few = any(n is not None and n <= group * length for n, length in zip(counts, tile, strict=True))
@@ -99,16 +103,16 @@ def group_of_tiles(draft: Draft, stage: Stage, gpu: Gpu, threads: int, tile: tup
 
 
 Tiles: TypeAlias = "tuple[tuple[str, ...], tuple[str, str], tuple[str, str]]"
-"""The loops of tiles along both axes: over tiles and their groups, over the threads of a block, over the results of a thread."""
+"""The loops of a tile along both axes: over tiles (and their groups), over the threads of a block, over the results of a thread."""
 
 
 def tile_of_block(gpu: Gpu) -> int:
-    """How many results a block has, where axes are long."""
+    """Returns the number of results of a block, for long axes."""
     return (square_side(min(THREADS, gpu.threads)) * square_side(gpu.registers)) ** 2
 
 
 def split_tiles(draft: Draft, stage: Stage, gpu: Gpu, grouped: bool = False) -> Tiles | None:
-    """The loops over tiles of the results; None where they are refused."""
+    """Splits both axes into loops over tiles, threads and the results of a thread; returns them, None where a split is refused."""
     name, side, tile = stage.name, square_side(min(THREADS, gpu.threads)), square_side(gpu.registers)
     i, j = stage.axes[-2:]
     (rows, own_rows), (columns, own_columns) = (fitting_tile(draft, axis, side, tile) for axis in (i, j))
@@ -130,7 +134,9 @@ def split_tiles(draft: Draft, stage: Stage, gpu: Gpu, grouped: bool = False) -> 
 def order_tiles(
     draft: Draft, stage: Stage, loops: Tiles, chunks: Sequence[str], steps: Sequence[str], folds: Sequence[str]
 ) -> None:
-    """Blocks over `chunks` of the reduction and tiles, `steps` in a block, threads, and in a thread `folds` around its results."""
+    """Orders and binds the loops: blocks over `chunks` of the reduction and tiles, `steps` in a block, threads, and in a thread `folds`
+    around its results.
+    """
     name, (outer, threads, own) = stage.name, loops
     planes = [*chunks, *(axis.name for axis in stage.axes[:-2])]
     draft.say(name, "reorder", axes=(*planes, *outer, *steps, *threads, *folds, *own))
@@ -142,24 +148,24 @@ def order_tiles(
 
 
 def lanes_of_copy(gpu: Gpu, copy: Stage) -> int:
-    """How many neighbours a thread copies at once: 1 where a device runs both sides of the test for rows that are not aligned."""
+    """Returns how many neighbours a thread copies at once: 1 where a device runs both sides of the test for unaligned rows."""
     return WIDEST_ACCESS // max(body.dtype.itemsize for body in copy.bodies) if gpu.branches else 1
 
 
 def square_side(count: int) -> int:
-    """The side of the largest square that holds at most so many, a power of two."""
+    """Returns the side, a power of two, of the largest square with at most `count` elements."""
     return 1 << (max(1, count).bit_length() - 1) // 2
 
 
 def fitting_tile(draft: Draft, axis: Axis, side: int, tile: int) -> tuple[int, int]:
-    """Threads along an axis, and results of each: fewer where the axis is known to be shorter."""
+    """Returns the threads along an axis and the results of each: fewer where the axis is known to be shorter."""
     count = known_extent(draft, axis.extent)
     most = side * tile if count is None else min(side * tile, 1 << max(0, count - 1).bit_length())
     return min(side, most), max(1, most // side)
 
 
 def arrays_to_copy(draft: Draft, stage: Stage) -> list[str]:
-    """The arrays that a tile of results reads boxes of constant size of; none where one of them is not kept, or read otherwise."""
+    """Returns the arrays of which a tile of results reads boxes of constant size; [] where one of them is not stored, or read otherwise."""
     variables = {axis.var for axis in stage.all_axes}
     found = []
     for array, loads in draft.state.uses.loads[stage.name].items():

@@ -1,7 +1,7 @@
-"""The default loops of stages that are computed for a block of a GPU: all its threads make the elements together, side by side.
+"""The default loops of stages computed inside the loops of a GPU block: all its threads share the elements.
 
-The pure loops become one, so that a tile and its halo keep all threads at work, whatever the shape of either; each thread takes every
-T-th element (or vector of them), and neighbouring threads neighbouring ones:
+The pure loops are fused, so that a tile and its halo keep all threads busy, whatever the shape of either; each thread takes every T-th
+element (or vector), and neighbouring threads neighbouring ones:
 
     for y: for x: rows[y, x] = …
     thread.y a in 0..T / X: thread.x b in 0..X: for k in a * X + b.. step T: rows[k // width, k % width] = …
@@ -18,8 +18,9 @@ from raido.schedule.state import enclosing, is_reduction, shared_count
 
 
 def say_block_loops(draft: Draft, stage: Stage, lanes: int = 1) -> None:
-    """The loops of a stage that is computed inside those of another, if it is made for a block and not for a thread. `lanes`: neighbours
-    along the last axis that a thread moves at once."""
+    """Schedules a stage that is computed for a block, not for a thread. `lanes`: neighbours along the last axis that a thread moves at
+    once.
+    """
     name, state = stage.name, draft.state
     around = all_loops(state, name)[: len(enclosing(state, name))]
     special = (stage.scan, stage.update, stage.filter, stage.sort)
@@ -38,7 +39,7 @@ def say_block_loops(draft: Draft, stage: Stage, lanes: int = 1) -> None:
     rest, left = draft.fuse(name, pure), prod(threads.values())
     draft.say(name, "split", axis=rest, factor=left)
     outermost, rest = rest + "o", rest + "i"
-    for place in sorted(threads, reverse=True):  # thread.z first: neighbours are along x
+    for place in sorted(threads, reverse=True):  # thread.z first, so that thread.x is innermost
         left //= threads[place]
         if left == 1:
             loops.append((rest, place))
@@ -57,7 +58,9 @@ def say_block_loops(draft: Draft, stage: Stage, lanes: int = 1) -> None:
 
 
 def threads_of_launch(draft: Draft, name: str) -> dict[str, int]:
-    """The threads of the blocks in which a stage is computed, by place, as loops say them; only places with more than one."""
+    """Returns the number of threads of a launch's blocks along each dimension, from the loops of its stages; dimensions with one thread are
+    left out.
+    """
     state, found = draft.state, dict[str, int]()
     home = launch_of(state, name)
     for other in state.plans:

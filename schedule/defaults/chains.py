@@ -1,7 +1,7 @@
-"""Chains: the stages that are made in strips of the rows of the one that needs them, and how high the strips are.
+"""Stencil chains: stages computed in row tiles of the stage that needs them, and the height of these tiles.
 
-A stage belongs to the chain of another where that one alone needs it, a few rows for each of its own (`row_reads`), and where strips make
-at most half as many rows again of what neighbouring ones make, too.
+A stage belongs to the chain of another one that alone needs it, a few rows for each of its own (`row_reads`), if row tiles recompute at
+most half as many rows as they need without overlap.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_ROWS, FEWEST_ROWS = (
 
 
 def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
-    """The rows of a stage that each row of a reader needs; None where they are not a few, wherever the row is."""
+    """Returns the rows of a stage that each row of a reader needs; None where they are not a few neighbours of it."""
     key = draft.state.stage(reader), draft.state.stage(name)
     if key not in draft.reads:
         rows, own = (strip_axis(draft, each) for each in key)
@@ -51,12 +51,12 @@ def _rows_read(rows: Axis | None, own: Axis | None, stage: Stage, points: Iterab
 
 
 def has_chain(draft: Draft, stage: Stage) -> bool:
-    """Whether some stage is needed by this one only, row by row, and is not inlined or made elsewhere."""
+    """Whether some stage will be computed in row tiles of this one."""
     return bool(chain(draft, stage))
 
 
 def chain(draft: Draft, stage: Stage) -> tuple[str, ...]:
-    """The stages that will be computed in strips of this one, nearest first."""
+    """Returns the stages that will be computed in row tiles of this one, nearest first."""
     return tuple(
         chain_in_strips(
             draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else longest_chunk(draft) // 4
@@ -65,8 +65,9 @@ def chain(draft: Draft, stage: Stage) -> tuple[str, ...]:
 
 
 def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
-    """The stages that are needed row by row by strips of so many rows of this one, and how many rows of them for each of its own: what
-    neighbouring strips both make of them is bounded."""
+    """Returns the stages that may be computed in row tiles of `rows` rows of this one, with the number of their rows for each of
+    its rows.
+    """
     key = stage.name, rows
     if key not in draft.chains:
         draft.chains[key] = _find_chain(draft, stage, rows)
@@ -98,7 +99,9 @@ def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]
 
 
 def rows_for_strip(draft: Draft, name: str, found: Mapping[str, RowReads]) -> RowReads | None:
-    """The rows of a stage that a strip needs, by those of its readers; None where they do not go along with the strip's."""
+    """Returns the rows of a stage that a row tile needs, from those of its readers in `found`; None where readers need them at different
+    rates.
+    """
     steps, around = set(), 0
     for reader in draft.demand.readers(name):
         read = rows_read(draft, reader, name)
@@ -111,7 +114,9 @@ def rows_for_strip(draft: Draft, name: str, found: Mapping[str, RowReads]) -> Ro
 
 
 def strip_rows(draft: Draft, name: str, head: str) -> RowReads | None:
-    """The rows of a stage of a chain that a strip needs, through all that read it; None where they do not go along with the strip's."""
+    """Returns the rows of a stage that a row tile of `head` needs, through all its readers; None where they need them at different
+    rates.
+    """
     found: dict[str, RowReads] = {head: RowReads(Fraction(1), 0)}
     todo = [name]
     while todo:
@@ -128,8 +133,9 @@ def strip_rows(draft: Draft, name: str, head: str) -> RowReads | None:
 
 
 def _read_before(draft: Draft, stage: Stage, found: Mapping[str, RowReads]) -> Iterator[str]:
-    """The stages that those found so far read, the last of all stages first: all that may read one have had their turn before it.
-    `found` holds the stage itself to begin with, and grows meanwhile.
+    """Yields the stages read by those in `found`, the last of all stages first, so that all possible readers of a stage come before it.
+
+    `found` holds the stage itself to begin with, and grows during the iteration.
     """
     arrays, positions = draft.demand.arrays, draft.state.uses.positions
     seen: set[str] = set()
@@ -149,16 +155,18 @@ def _read_before(draft: Draft, stage: Stage, found: Mapping[str, RowReads]) -> I
 
 
 def is_low(needed: RowReads, rows: int) -> bool:
-    """Whether strips of so many rows may make what is around them as well: half as many rows again of a stage.
+    """Whether row tiles of `rows` rows recompute at most half as many rows again of a stage.
 
-    A strip that does not begin and end with a row of the stage shares one more with its neighbours.
+    A row tile that does not begin and end with a row of the stage shares one more row with its neighbours.
     """
     own = rows * needed.step
     return 2 * (needed.around + (own.denominator > 1)) <= own
 
 
 def chain_work(draft: Draft, stage: Stage) -> int:
-    """Operations for one row of a stage, those for a row of each stage of its chain and of the functions mapped in them included."""
+    """Returns the operations for one row of a stage, with those for a row of each stage of its chain and of the functions mapped in
+    them.
+    """
     members = {stage.name, *chain(draft, stage)}
     total = 0
     for name in reversed(list(draft.state.uses.stages)):
@@ -181,7 +189,7 @@ def chain_work(draft: Draft, stage: Stage) -> int:
 
 
 def row_bytes(draft: Draft, name: str) -> int:
-    """Bytes of one row of a stage's results."""
+    """Returns the bytes of one row of a stage's results."""
     stage = draft.state.stage(name)
     size = sum(body.dtype.itemsize for body in stage.bodies)
     around = (strip_axis(draft, stage), *planes_of(draft, stage))
@@ -189,9 +197,10 @@ def row_bytes(draft: Draft, name: str) -> int:
 
 
 def chain_rows(draft: Draft, stage: Stage) -> int:
-    """The height of a strip: a power of two whose rows, for the whole chain, fit half of L2.
+    """Returns the height of a row tile: a power of two whose rows, of the whole chain, fit half of L2.
 
-    Where strips make the rows between them twice, they are higher: that costs more than rows that only the next cache holds.
+    Where row tiles recompute rows, they are at least twice as high: that costs less than recomputation, even if the next cache must hold
+    the rows.
     """
     rows = MOST_ROWS
     fewest = 2 * FEWEST_ROWS if makes_rows_twice(draft, stage) else FEWEST_ROWS
@@ -201,12 +210,12 @@ def chain_rows(draft: Draft, stage: Stage) -> int:
 
 
 def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
-    """Bytes that strips of so many rows make for each of their rows, in all stages."""
+    """Returns the bytes that row tiles of `rows` rows store for each of their rows, in all stages of the chain."""
     return ceil(sum(row_bytes(draft, name) * step for name, step in chain_in_strips(draft, stage, rows).items()))
 
 
 def makes_rows_twice(draft: Draft, stage: Stage) -> bool:
-    """Whether neighbouring strips of a chain need the same rows of one of its stages."""
+    """Whether neighbouring row tiles of a chain compute the same rows of one of its stages."""
     return any(
         (read := rows_read(draft, reader, name)) is not None and read.around
         for name in chain_in_strips(draft, stage, MOST_ROWS)
@@ -215,12 +224,14 @@ def makes_rows_twice(draft: Draft, stage: Stage) -> bool:
 
 
 def fits_strips(draft: Draft, stage: Stage) -> bool:
-    """Whether the lowest strips of each stage of a chain fit half of L2; where they do not, rows slide."""
+    """Whether the lowest row tiles of each stage of a chain fit half of L2; where they do not, rows slide."""
     most = draft.machine.l2 // 2 // (FEWEST_ROWS + 2)
     return all(row_bytes(draft, name) <= most for name in chain(draft, stage))
 
 
 def is_line_of_folds(stage: Stage) -> bool:
-    """Whether a stage is a line of reductions that are not known to be short: made whole, in loops of their own, they read far more than
-    they write, and strips of the line would leave few threads, or read columns in pieces."""
+    """Whether a stage is one-dimensional, of folds not known to be short.
+
+    It is computed whole, in loops of its own: it reads far more than it writes, and tiles of it would leave few threads, or split columns.
+    """
     return is_plain_fold(stage) and len(stage.axes) == 1 and not all(is_short(a.extent) for a in stage.reduction_axes)

@@ -1,37 +1,40 @@
-"""The default schedule: `complete` answers, by the rules below, what the user left open, and writes the answers out as steps.
+"""The default schedule: `complete` decides what the user left open, by the rules below, and writes the decisions out as steps.
 
-Updates that set a box, and move fewer bytes as maps, are made maps (`gathers`).
-Placement. What costs little where it is read is inlined (`demand`); what a scan or a filter in blocks reads twice is made once for each
-block. A stage inside a mapped function is computed at the innermost loop that decides, with every loop around it, what is needed. A short
-fold that is read once is made in a register, where it is read. What only one stage needs, near its own rows (a stencil chain), or at twice
-or a part of their pace (`row_reads`), is computed for each strip of that stage's rows; strips are as high as lets the chain's rows fit in
-half of L2 (at most 32; at least 16 where strips make rows of their neighbours again), and where 8 rows do not fit, rows slide. A chain is
-cut where strips would make more than half as many rows again. Pointwise stages of one shape share loops where one reads the other or both
-read a third, and those of a scan that they read; so do two short stencils in strips where they read the same elements and are needed at the
-same places (`joins`), and up to four folds of the same elements (`sibling_folds`). The rest is computed whole.
-Loops. The axis along which most accesses are contiguous is vectorized, the last pure one when in doubt, and a short one where lanes across
-its rows would lie far apart; where elements are read at quotients of it, strips of as many indices as those repeat after are (`phases`),
-and where colours of pixels are treated alike, the axis of pixels and that of colours as one (`pixels`). The outermost pure axis is
-parallel, in strips for chains; one-dimensional stages and whole reductions are cut into fixed chunks, in which each lane has a block of its
-own where the operator does not commute. Where results share what they read, as in a product of matrices, a tile of sums stays in registers,
-and what is read along rows is packed in panels, those of as many columns at a time as half of L2 holds; in products of rows with rows the
-right factor is, too (`products`). Of symmetric results, as x.T @ x is, a triangle is made. Results of no more rows than a tile read the
-right factor where it is, in chunks of it, or with lanes along the reduction. Few tiles of a long reduction are made in chunks of it.
-Convolutions make several channels at a time; where all results share functions of an iteration, as in back projection, four rows are made
-at a time. A few long folds side by side are made in one pass (`few_folds`). Sums down columns run along the rows, eight at a time, or one
-by one where a row is a page or more and L1 holds the row of sums; what is read across rows is turned in registers, square by square
-(`transposes`); a stencil that reads neighbouring rows makes as many rows at a time as the model of cost chooses (`rows`), up to four, or
-twelve where they are stored past the caches, and two of a long weighted sum (`latency`).
-Reductions, elements with loops of their own, those with long chains of operations, and those that iterations of a loop over whole arrays
-make of themselves (`recurrences`) run several gangs side by side (`latency`), and what takes differently long is handed to threads piece by
-piece.
-Memory. Stencils get boundary loops of their own; outputs that the last-level cache does not keep beside what is read for them (when they
-are called, if their sizes are not known before), and that nothing reads again, are streamed, unless their rows are short or their elements
-take long. Where a stencil reads neighbouring planes and is not streamed, rows are fetched four ahead: there are more streams than the
-processor follows by itself.
+Updates that set a box, and move fewer bytes as maps, become maps (`gathers`).
 
-On a GPU, placement is the same but for strips, which are a cache's, and `gpu` says the loops.
-A stage with any loop directive keeps exactly those loops. Readers are settled before what they read. Completing twice changes nothing.
+Placement. A stage that costs little more where it is read is inlined (`demand`); one that a scan or filter in blocks would read twice is
+computed once for each block. A stage inside a mapped function is computed at the innermost loop that determines its region, with every loop
+around it. A short fold that is read once is computed in a register, in the loop that reads it. A stage that only one stage reads, near its
+own rows (a stencil chain), or at twice or a fraction of their rate (`row_reads`), is computed for each row tile of that stage; row tiles
+are as high as lets the chain's rows fit half of L2 (at most 32 rows; at least 16 where neighbouring tiles compute rows twice), and where 8
+rows do not fit, rows slide. A chain ends where row tiles would compute more than half as many rows again. Pointwise stages of one shape
+share loops where one reads the other or both read a third, and those of a scan that they read; so do two short stencils in row tiles with
+the same inputs and the same access maps of their readers (`joins`), and up to four folds of the same elements (`sibling_folds`). All other
+stages are computed whole.
+
+Loops. The axis along which most accesses are contiguous is vectorized: the last pure one when in doubt, a short one where lanes across its
+rows would lie far apart. Where elements are read at quotients of it, tiles of as many indices as the quotients' period are unrolled
+(`phases`); where colours of pixels are treated alike, the axes of pixels and colours are fused (`pixels`). The outermost pure axis is
+parallel, in row tiles for chains; one-dimensional stages and whole reductions are split into fixed chunks, in which each lane has a block
+of its own where the operator is not commutative. Where results share inputs, as in a matrix product, a register tile of sums runs along the
+reduction, and the right factor is packed in panels of as many columns as half of L2 holds; in products of rows with rows, too (`products`).
+Of symmetric results (x.T @ x) one triangle is computed. Results of no more rows than a register tile read the right factor unpacked, in
+chunks, or with lanes along the reduction. Few tiles of a long reduction are computed in chunks of it. Convolutions compute several channels
+together; where all results share functions of an iteration, as in back projection, four rows are computed together. A few long folds side
+by side share one pass (`few_folds`). Sums down columns run along the rows, eight at a time, or one by one where a row is a page or more and
+L1 holds the row of sums; reads across rows are transposed in registers, block by block (`transposes`); a stencil that reads neighbouring
+rows computes register tiles whose height the cost model chooses (`rows`), up to four rows, or twelve with non-temporal stores, and two of a
+long weighted sum (`latency`). Reductions, elements with loops of their own, long chains of operations, and recurrences of whole-array loops
+(`recurrences`) interleave several gangs (`latency`), and iterations of uneven length are distributed dynamically.
+
+Memory. Stencils get boundary loops of their own (index-set splitting). Outputs that the last-level cache does not keep beside their inputs
+(tested at the call where sizes are not known), and that nothing reads again, are stored past the caches, unless their rows are short or
+their elements take long. Where a stencil reads neighbouring planes and is not streamed, rows are prefetched four ahead: there are more
+streams than hardware prefetchers follow.
+
+On a GPU, placement is the same but for row tiles, which are for caches, and `gpu` decides the loops.
+
+A stage with any loop directive keeps exactly those loops. Readers are decided before the stages that they read. Completion is idempotent.
 """
 
 from __future__ import annotations
@@ -92,7 +95,7 @@ if TYPE_CHECKING:
 
 @seldom_collected
 def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | None = None) -> Schedule:
-    """The schedule with every default written out. sizes: sizes known beforehand."""
+    """Returns the schedule with every default decision written out. sizes: sizes known at compile time. Refuses a schedule with holes."""
     from raido.schedule.schedule import Schedule, gpu_of
 
     open_ = holes_of(schedule.steps)
@@ -121,7 +124,7 @@ def complete(schedule: Schedule, machine: Machine, sizes: Mapping[str, int] | No
 def complete_branch(
     graph: StageGraph, state: State, before: Sequence[Step], step: Step, machine: Machine, sizes: Mapping[str, int]
 ) -> Step:
-    """A branch of the program with all that it leaves open, decided for the sizes that its test fixes."""
+    """Returns a branch of the program with all open decisions made, for the sizes that its test fixes."""
     test, _ = test_of(graph, step)
     ((text, inner),) = step.branches
 
@@ -136,7 +139,7 @@ def complete_branch(
 
 
 def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str, int]) -> tuple[State, Step]:
-    """The state after a step, and the step with all that it leaves open: the loops of a stage's branch, and numbers of strategies."""
+    """Returns the state after a step, and the step with its open decisions made: the loops of a stage's branch, and default parameters."""
     if step.directive == "when":
         apply_step(state, step)
         ((test, inner),) = step.branches
@@ -152,13 +155,13 @@ def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str
 
 
 def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:
-    """The answers to what a state leaves open, readers first."""
+    """Returns the default decisions on what a state leaves open, readers first."""
     draft = Draft(state, machine, sizes)
     say_gathers(draft)
     if machine.gpu is None:
         say_runs(draft)
     state = draft.state
-    hosts = draft.demand.hosts  # as they are before copies are made
+    hosts = draft.demand.hosts  # the leaders, before caches change the graph
     guests: list[str] = []
     for name in reversed(list(state.uses.stages)):
         if not isinstance(state.uses.stages[name], Stage):
@@ -184,7 +187,7 @@ def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> D
 
 
 def say_stage(draft: Draft, name: str) -> None:
-    """Placement, loops and memory of one stage."""
+    """Decides the placement, loops and memory of one stage."""
     say_placement(draft, name)
     if is_inlined(draft.state, name) or has_loops_said(draft.state, name):
         return
@@ -192,7 +195,7 @@ def say_stage(draft: Draft, name: str) -> None:
 
 
 def say_own_loops(draft: Draft, name: str) -> None:
-    """The loops of a stage of which nothing was said, and the memory of its results; on a GPU it is that of the device, or a thread's."""
+    """Decides the loops of a stage without loop directives, and, on a CPU, the memory of its results."""
     if draft.machine.gpu is not None:
         say_gpu_loops(draft, name)
         return
@@ -202,7 +205,7 @@ def say_own_loops(draft: Draft, name: str) -> None:
 
 
 def say_strategy_parts(draft: Draft, name: str) -> None:
-    """The loops of the parts of a stage's strategy."""
+    """Decides the loops of the parts of a stage's strategy."""
     stage = draft.state.uses.stages[name]
     if not isinstance(stage, Stage):
         return
@@ -215,7 +218,7 @@ def say_strategy_parts(draft: Draft, name: str) -> None:
 
 
 def say_placement(draft: Draft, name: str) -> None:
-    """Decides the compute site of a stage: inlined, in the loops of the function around it, with its reader's strips, or whole."""
+    """Decides the placement of a stage: inlined, in the loops of the function around it, in its reader's row tiles, or whole."""
     if (name, "placement") in draft.state.asked:
         return
     if name in draft.demand.inlined and draft.say(name, "inline"):
@@ -238,9 +241,11 @@ def say_placement(draft: Draft, name: str) -> None:
 
 
 def nested_place(draft: Draft, name: str) -> At | None:
-    """For a stage inside mapped functions: the innermost loop around all its readers that, with every loop around it, decides what is needed.
+    """Returns the default placement of a stage inside mapped functions: the innermost loop around all its readers that determines its
+    region.
 
-    A loop inside one that does not (a reduction in the iterations of an axis that the stage knows nothing of) would make the same again.
+    Every loop around that one must determine the region, too; in a loop that does not (a reduction over an axis that the stage is
+    independent of) the stage would be computed again and again.
     """
     state = draft.state
     stage = state.stage(name)
@@ -255,7 +260,9 @@ def nested_place(draft: Draft, name: str) -> At | None:
 
 
 def element_place(draft: Draft, name: str) -> At | None:
-    """For a short fold that its one reader needs for each of its elements: the reader's innermost loop."""
+    """Returns the innermost loop of the one reader of a short fold that is needed once for each element of the reader; None for other
+    stages.
+    """
     readers, stage = draft.demand.readers(name), draft.state.stage(name)
     if draft.machine.gpu is not None or stage.outer or len(readers) != 1:
         return None
@@ -266,8 +273,11 @@ def element_place(draft: Draft, name: str) -> At | None:
 
 
 def is_fold_of_rows(draft: Draft, stage: Stage) -> bool:
-    """Whether a stage is one value for each element of the functions around it, folded of as many elements as nobody knows, which are there
-    for all: threads of a GPU share these, where one thread would be alone with them inside the reader's loops."""
+    """Whether a stage is a commutative fold of unknown length for each element of the functions around it, over inputs that are there for
+    all elements.
+
+    Threads of a GPU share such a fold, where a single thread would compute it alone inside the reader's loops.
+    """
     if stage.reduction is None or not stage.reduction.commutative or len(stage.axes) != stage.outer:
         return False
     state = draft.state
@@ -278,7 +288,7 @@ def is_fold_of_rows(draft: Draft, stage: Stage) -> bool:
 
 
 def beside_reader(draft: Draft, stage: Stage, reader: str) -> At | None:
-    """The compute site of the reader, if that is inside a loop, for the same elements of the mapped functions."""
+    """Returns the placement of the reader, if that is inside a loop and for the same elements of the mapped functions; else None."""
     at, target = draft.state.plan(reader).compute, draft.state.stage(reader)
     if not isinstance(at, At) or target.outer < stage.outer:
         return None
@@ -286,9 +296,9 @@ def beside_reader(draft: Draft, stage: Stage, reader: str) -> At | None:
 
 
 def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The loops around an element of a reader, outermost first, down to the first that runs over other axes than these.
+    """Returns the loops around an element of a reader, outermost first, down to the first one over an axis outside `axes`.
 
-    Of a reader that goes over its blocks twice, those down to the block.
+    Of a reader that passes over its blocks twice, the loops down to the block.
     """
     state = draft.state
     plan, stage = state.plan(reader), state.stage(reader)
@@ -309,19 +319,21 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
 
 
 def strip_place(draft: Draft, name: str) -> At | None:
-    """For a stage of a chain: the loop over strips of the chain's last stage."""
+    """Returns the loop over row tiles of the last stage of a chain, in which a stage of the chain is computed; None where it is not
+    in one.
+    """
     state = draft.state
     readers = draft.demand.readers(name)
     heads = {head_of(state, reader) for reader in readers}
     if len(heads) != 1 or (name, "placement") in state.asked or state.stage(name).outer:
         return None
-    if has_ragged_folds(state.stage(name)):  # a long segment would keep one thread busy
+    if has_ragged_folds(state.stage(name)):  # a long segment would be the task of one thread
         return None
     vector = vector_axis(draft, state.stage(name))
     if is_tiled_product(draft, state.stage(name), vector) or is_product_of_rows(draft, state.stage(name), vector):
         return None
     (head,) = heads
-    if goes_in_phases(state, head):  # which would make it twice
+    if goes_in_phases(state, head):  # the head reads its blocks twice
         return None
     if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) == 1:
         return None
@@ -332,13 +344,15 @@ def strip_place(draft: Draft, name: str) -> At | None:
 
 
 def head_of(state: State, reader: str) -> str:
-    """The stage whose loops a stage is computed in, itself when it is computed whole."""
+    """Returns the stage in whose loops a reader is computed, or the reader where it is computed whole."""
     at = state.plans[reader].compute
     return at.stage if isinstance(at, At) else reader
 
 
 def strip_loop(draft: Draft, head: str) -> tuple[Split, str] | None:
-    """The split into strips of rows, 8 or more, and the loop over strips, or over those of all planes, that a stage may be computed in."""
+    """Returns the split into row tiles of at least `FEWEST_ROWS` rows, and the loop over them (fused with planes), at which stages may be
+    computed; None without one.
+    """
     plan = draft.state.plans[head]
     rows = strip_axis(draft, draft.state.stage(head))
     for relation in plan.relations:
@@ -357,7 +371,9 @@ def strip_loop(draft: Draft, head: str) -> tuple[Split, str] | None:
 
 
 def must_slide(draft: Draft, name: str, at: At) -> str | None:
-    """The loop over rows inside the strip, so that rows slide, if a strip of `FEWEST_ROWS` rows does not fit the cache."""
+    """Returns the loop over rows inside a row tile where `FEWEST_ROWS` rows of the stage do not fit half of L2, so that rows slide; else
+    None.
+    """
     plan = draft.state.plan(at.stage)
     splits = (r for r in plan.relations if isinstance(r, Split))
     inner = next((r.inner for r in splits if at.loop in (r.outer, *loops_from(plan, r.outer))), None)

@@ -1,15 +1,15 @@
-"""Access maps, once the cheap stages are inlined: the facts that the default schedule's rules are stated in.
+"""Access maps once cheap stages are inlined: the facts on which the default schedule's rules depend.
 
-`Demand.points[array][reader]` holds the index tuples, over the reader's axes, at which a stage that is really computed reads an array
-(through whatever is inlined into it); None stands for an index that is itself loaded, and `SEGMENTS` for the counter of a segment's
-fold, begun where the segment does. `inlined` are the stages that are computed
-where they are read: those the user said so of, and those that cost least that way:
+`Demand.points[array][reader]` holds the index tuples, over the reader's axes, at which a computed stage reads an array, directly or through
+stages inlined into it. None stands for an index that is itself loaded, and `SEGMENTS` for the counter of a segment's fold, whose first
+value is the segment's begin. `inlined` are the stages computed in the expressions that read them: by the user's directive, or because they
+cost least so:
 
-- each element read once, as far as can be seen (once for all indices of a short axis that is written out), or only in one set of loops
-  that several stages share (`joins`);
-- or cheap, and pointwise, or a stencil over arrays that are there, read at neighbouring rows by a stage that makes some rows at a time
-  (`is_shared_by_rows`): doing it again at the other points costs at most `AGAIN` operations for each element, of which readers that go
-  along by steps meet one in so many, and of which they know the indices along short axes.
+- each element is read once, as far as is known (once for all indices of an unrolled short axis), or only in one set of loops that several
+  stages share (`joins`);
+- or the stage is cheap, and pointwise, or a stencil over stored arrays that a stage with register tiles of rows reads at neighbouring rows
+  (`is_shared_by_rows`): recomputation costs at most `AGAIN` operations for each element. A reader with a stride of s meets one element in
+  s, and unrolled short axes make indices constant.
 """
 
 from __future__ import annotations
@@ -43,17 +43,21 @@ from raido.schedule.stages.tables import fold_constants
 from raido.schedule.state import State, has_loops_said, is_inlined
 from raido.schedule.strategies.table import PHASES, strategy_name
 
-AGAIN = 16  # made by two units in two cycles (of f32, in 128 bits), as long as writing and reading an element takes at 4 bytes a cycle
-SLOW = 8  # operations that take as long as a quotient or a root, which one unit makes, one after the other
+AGAIN = 16  # operations: two units do them in two cycles (f32, 128 bits), while an element is stored and loaded at 4 bytes a cycle
+SLOW = 8  # operations that take as long as a division or root, which a single unit computes one by one
 MANY = 1 << 20
-FEW_SCANS = 16  # side by side: with more, threads and lanes have scans of their own
+FEW_SCANS = 16  # scans side by side: with more, threads and lanes have scans of their own
 SEGMENTS = Var("segments", i64, 0)
 Point = tuple["Expr | None", ...]
 
 
 @dataclass(slots=True)
 class Demand:
-    """See the module's text. `arrays[reader][array]` is `points[array][reader]`; `ranks` numbers the arrays as `points` has them."""
+    """Access maps of all stages, and the stages that are inlined or share loops; see the module's text.
+
+    `arrays[reader][array]` is `points[array][reader]`; `ranks` numbers the arrays in the order of `points`. `hosts` maps a fused stage to
+    its leader.
+    """
 
     points: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
     arrays: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
@@ -62,21 +66,21 @@ class Demand:
     ranks: dict[str, int] = field(default_factory=dict)
 
     def readers(self, array: str) -> dict[str, set[Point]]:
-        """The readers of an array that are computed, and the indices they read."""
+        """Returns the computed stages that read an array, each with the index tuples that it reads."""
         return self.points.get(array, {})
 
     def reads(self, reader: str) -> dict[str, set[Point]]:
-        """The arrays that a computed stage reads, and the indices."""
+        """Returns the arrays that a computed stage reads, each with the index tuples."""
         found = self.arrays.get(reader, {})
         return {array: found[array] for array in sorted(found, key=self.ranks.__getitem__)}
 
     def points_read(self, reader: str) -> list[Point]:
-        """The indices at which a computed stage reads arrays, whichever these are."""
+        """Returns the index tuples at which a computed stage reads, of all arrays."""
         return [point for points in self.reads(reader).values() for point in points]
 
 
 def find_demand(state: State) -> Demand:
-    """The reads of a state, with what costs little inlined, and the stages that share loops."""
+    """Returns the access maps of a state, with cheap stages inlined, and the stages that share loops."""
 
     def inlines(demand: Demand, stage: Stage) -> bool:
         may = may_inline(state, stage.name) and not reads_old_contents(state, stage, demand.readers(stage.name))
@@ -94,7 +98,7 @@ def find_demand(state: State) -> Demand:
 
 
 def walk_demand(state: State, inlines: Callable[[Demand, Stage], bool]) -> Demand:
-    """Walks the stages, readers first, and asks of each whether it is inlined."""
+    """Returns the access maps of a state; `inlines` is asked of each stage, readers first, whether it is inlined."""
     demand = Demand()
     for stage in reversed(list(state.uses.stages.values())):
         if isinstance(stage, ControlStage):
@@ -131,12 +135,12 @@ def _point(i: Expr, counters: frozenset[Var]) -> Expr | None:
 
 @remembered
 def segment_counters(stage: Stage) -> frozenset[Var]:
-    """The variables that count the values of a stage's segments."""
+    """Returns the variables that count the values of a stage's segments."""
     return frozenset(axis.var for fold in ragged_folds(stage) for axis in fold.axes)
 
 
 def compose(indices: Point, stage: Stage, at: Point) -> Point:
-    """The indices at which a stage reads an array where it is read itself at a point."""
+    """Returns the index tuple at which a stage, itself read at `at`, reads an array at `indices`: the composed access map."""
     values = {axis.var: value for axis, value in zip(stage.axes, at, strict=True)}
     if None in values.values():
         return (None,) * len(indices)
@@ -149,7 +153,7 @@ def is_plain(e: Expr) -> bool:
 
 
 def may_inline(state: State, name: str) -> bool:
-    """Whether a stage may be inlined at all, as far as what was said goes."""
+    """Whether the rules and the explicit decisions allow a stage to be inlined."""
     stage = state.stage(name)
     said = {question for each, question in state.asked if each == name}
     return (
@@ -166,10 +170,8 @@ def may_inline(state: State, name: str) -> bool:
 
 
 def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
-    """Whether computing a stage where it is read costs little or nothing more."""
-    if not readers or has_ragged_folds(
-        stage
-    ):  # whose strategy makes pieces that are even, and takes their values in lanes
+    """Whether computing a stage where it is read costs little or nothing more than storing and loading it."""
+    if not readers or has_ragged_folds(stage):  # `flat` splits them evenly, with lanes
         return False
     times = sum(
         max(evaluations(state.stage(reader), point), repeats(stage, state.stage(reader), point))
@@ -184,7 +186,7 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     if is_chosen_by_position(stage) and any(
         reader.scan or reader.filter or reader.sort or reader.update for reader, _ in reads
     ):
-        return False  # their loops are not cut
+        return False  # index-set splitting does not apply to their loops
     if times == 1:
         twice = any(goes_over_twice(state, reader) for reader in readers)
         return not twice or is_cheaper_made_twice(cost(stage) + len(loads_of(stage)))
@@ -200,13 +202,13 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
 
 
 def pace(reader: Stage, point: Point) -> Fraction:
-    """How many elements a read meets of each that there are: one in s where it goes along an axis by steps of s."""
+    """Returns the fraction of elements that a read meets: 1/s where it advances along an axis with stride s."""
     steps = (abs(_step(e, axis.var)) for e in point for axis in reader.all_axes)
     return Fraction(1, prod(step for step in steps if step > 1))
 
 
 def knows_short_indices(reader: Stage, stage: Stage, point: Point) -> bool:
-    """Whether a reader knows the indices of a stage's short axes, since they are literals or axes that it writes out itself."""
+    """Whether the indices at which a reader reads a stage's short axes are constants, or axes that the reader unrolls."""
     own = {axis.var for axis in shared_axes(reader)}
     short = written_out_axes(stage)
     return None not in point and all(
@@ -218,14 +220,13 @@ def knows_short_indices(reader: Stage, stage: Stage, point: Point) -> bool:
 
 @remembered
 def evaluation(stage: Stage) -> int:
-    """Operations and loads that evaluating an element once more takes, a load of the result being saved."""
+    """Returns the operations and loads of recomputing an element, less the load of its stored result."""
     return _evaluation(stage.bodies)
 
 
 @remembered
 def evaluation_of_index(stage: Stage) -> Fraction:
-    """Operations and loads that evaluating an element once more takes where its indices along short axes are known, and choose between
-    values: the average over these indices."""
+    """Returns the same cost where the indices along short axes are constant and select between values: the average over these indices."""
     short = written_out_axes(stage)
     if not short or stage.axes[-1] in short or not is_chosen_by_position(stage):
         return Fraction(evaluation(stage))
@@ -244,15 +245,15 @@ def _evaluation(bodies: tuple[Expr, ...]) -> int:
 
 
 def reads_functions(stage: Stage, state: State) -> bool:
-    """Whether a stage reads arrays that mapped functions make, which want loops over its elements to be made in."""
+    """Whether a stage reads arrays that stages inside mapped functions compute, which are placed in loops over its elements."""
     read = (state.uses.stages.get(array_name(load.array, state.uses.names)) for load in loads_of(stage))
     return any(isinstance(other, Stage) and other.outer for other in read)
 
 
 def turns_rows(stage: Stage, reader: Stage, point: Point) -> bool:
-    """Whether a reader goes through a stage's axes in another order, where functions of some axes alone are shared by rows of the others.
+    """Whether a reader visits a stage's axes in another order, while rows share functions of some axes alone.
 
-    What stands in a branch is shared by none: it is computed where the branch is taken.
+    An expression in a branch is shared by none: it is computed where the branch is taken.
     """
     branches = {e for e in scalars_of(stage) if isinstance(e, Item) and isinstance(e.form, Cond)}
     order = {axis.var: k for k, axis in enumerate(reader.all_axes)}
@@ -266,8 +267,10 @@ def turns_rows(stage: Stage, reader: Stage, point: Point) -> bool:
 
 
 def chooses_across(stage: Stage, reader: Stage, point: Point) -> bool:
-    """Whether elements that are read across rows, as a transposition reads them, would be chosen by their position as well: whole squares
-    of such reads are turned in registers, and a choice at each of their elements makes gathers of them."""
+    """Whether elements read across rows, as in a transposition, would be selected by their position as well.
+
+    Blocks of such reads are transposed in registers; a selection for each of their elements makes gathers of them.
+    """
     if reader.reduction is not None or len(stage.axes) < 2 or len(reader.axes) < 2:
         return False
     if is_across(reader, point):
@@ -277,7 +280,7 @@ def chooses_across(stage: Stage, reader: Stage, point: Point) -> bool:
 
 
 def is_across(reader: Stage, point: Point) -> bool:
-    """Whether a read goes down the columns of an array where its reader goes along its own rows."""
+    """Whether a read runs down the columns of an array while its reader runs along its own rows."""
     if len(point) < 2 or None in point:
         return False
     (*rows, last), along = point, reader.axes[-1].var
@@ -285,17 +288,19 @@ def is_across(reader: Stage, point: Point) -> bool:
 
 
 def is_chosen_by_position(stage: Stage) -> bool:
-    """Whether elements of a stage are chosen by their position, or read by a rule for what lies outside of an array."""
+    """Whether elements of a stage are selected by their position, or read by a boundary condition."""
     return is_chosen(scalars_of(stage), {axis.var for axis in stage.axes})
 
 
 def is_dependent(stage: Stage) -> bool:
-    """Whether elements depend on one another: nothing can be made in the loops of a sort, and little in those of the others."""
+    """Whether elements depend on one another (scan, filter, sort, update): producers cannot be placed in a sort's loops, and hardly in the
+    others'.
+    """
     return any((stage.scan, stage.filter, stage.sort, stage.update))
 
 
 def goes_over_twice(state: State, name: str) -> bool:
-    """Whether a stage reads each of its blocks twice: a long scan, or a filter, unless it is one step after the other; a partition."""
+    """Whether a stage reads each of its blocks twice: a partition, and a long scan or a filter unless its strategy is serial."""
     stage, strategy = state.stage(name), state.plan(name).strategy
     if is_partition(stage) or (stage.scan is None and stage.filter is None):
         return is_partition(stage)
@@ -307,9 +312,9 @@ def goes_over_twice(state: State, name: str) -> bool:
 
 
 def is_long_scan(stage: Stage, known: Callable[[Expr], Expr]) -> bool:
-    """Whether at most `FEW_SCANS` scans run side by side down the rows of an array, so that threads need blocks of rows.
+    """Whether at most `FEW_SCANS` scans run side by side along the outermost axis, so that threads need blocks of rows.
 
-    known: a size with the sizes known beforehand put in.
+    known: returns a size with the known sizes substituted.
     """
     assert stage.scan is not None
     others = [index.constant_value(known(axis.extent)) for k, axis in enumerate(stage.axes) if k != stage.scan.along]
@@ -317,20 +322,22 @@ def is_long_scan(stage: Stage, known: Callable[[Expr], Expr]) -> bool:
 
 
 def goes_in_phases(state: State, name: str) -> bool:
-    """Whether a stage reads all of its blocks before it reads the first of them again: by its strategy, or as a partition, which writes
-    what it leaves out behind all that it keeps."""
+    """Whether a stage reads all of its blocks before it reads the first one again: by its strategy, or as a partition, whose rejected
+    elements follow all kept ones.
+    """
     return strategy_name(state, name) in PHASES or is_partition(state.stage(name))
 
 
 def is_partition(stage: Stage) -> bool:
-    """Whether a stage is a filter that keeps what it leaves out as well."""
+    """Whether a stage is a filter that keeps the rejected elements as well."""
     return stage.filter is not None and stage.filter.partition
 
 
 def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State) -> bool:
-    """Whether a stencil over whole arrays is read by one stage, at neighbouring rows: rows made at a time share what is inlined.
+    """Whether a stencil over parameters is read by one stage at neighbouring rows, so that a register tile of rows shares the inlined
+    values.
 
-    Divisions and roots are not done again: few units do them, one after the other.
+    Stencils with divisions and roots are left out: recomputing those is expensive.
     """
     if len(readers) != 1 or len(stage.axes) < 2 or stage.outer:
         return False
@@ -353,7 +360,7 @@ def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State
 
 
 def _step(e: Expr | None, var: Var) -> int:
-    """How far an index goes with a variable, whatever the rule for what lies outside; 0 where not evenly."""
+    """Returns by how much an index advances with a variable, boundary conditions ignored; 0 where not affinely."""
     if e is None:
         return 0
     inside = e.args[0] if isinstance(e, Op) and e.name in BOUNDARY_OPS else e
@@ -361,16 +368,16 @@ def _step(e: Expr | None, var: Var) -> int:
 
 
 def iterations(reader: Stage, point: Point) -> int:
-    """How often one element is read by a read at this point: once for every index of the axes that the point leaves out.
+    """Returns how often a read at `point` reads one element: the product of the extents of the axes that the point does not mention.
 
-    Reads at loaded positions may meet an element any number of times; they count as a few. Segments do not overlap.
+    A read at a loaded index may meet an element any number of times; it counts as 4. Segments do not overlap.
     """
     if None in point:
         return 4
     inside = {node for e in point if e is not None for node in scalar_nodes(e)}
     if SEGMENTS in inside:
         return 1
-    chosen = reader.whole_axes if reader.update else ()  # by each step, which does not run through them
+    chosen = reader.whole_axes if reader.update else ()  # axes that steps select among, but do not run over
     left_out = (
         index.constant_value(axis.extent) for axis in reader.all_axes if axis.var not in inside and axis not in chosen
     )
@@ -378,14 +385,15 @@ def iterations(reader: Stage, point: Point) -> int:
 
 
 def evaluations(reader: Stage, point: Point) -> int:
-    """How often an element that is computed where it is read is: as often as it is read, but by a short axis that is written out once."""
+    """Returns how often an inlined element is computed: as often as it is read, but once for all indices of unrolled short axes."""
     shared = [axis.var for axis in shared_axes(reader)]
     return iterations(reader, (*point, *shared)) if None not in point else iterations(reader, point)
 
 
 def repeats(stage: Stage, reader: Stage, point: Point) -> int:
-    """How often, on average, a reader of more elements than a stage has comes to each by an index that several axes make, or by a quotient
-    or remainder of one."""
+    """Returns how often, on average, a reader with more elements than the stage reads each by an index made of several axes, or by a
+    quotient or remainder.
+    """
     axes = {axis.var: axis.extent for axis in reader.all_axes}
     made = [{node for node in scalar_nodes(e) if node in axes} for e in point if e is not None]
     divided = any(
@@ -401,7 +409,7 @@ _DIVIDING = ("floordiv", "floormod", "mod")
 
 
 def _usual(extent: Expr) -> int:
-    """A size as a number, at least 1; of the program's sizes each counts as `MANY`."""
+    """Returns a size as a number of at least 1; each of the program's sizes counts as `MANY`."""
     try:
         return max(1, evaluate_size(extent, defaultdict(lambda: MANY)))
     except (TypeError, ZeroDivisionError):
@@ -409,24 +417,26 @@ def _usual(extent: Expr) -> int:
 
 
 def is_pointwise(stage: Stage) -> bool:
-    """Whether a stage reads only at its own indices, not at neighbours."""
+    """Whether a stage reads arrays only at its own indices and at constants."""
     variables = {axis.var for axis in stage.axes}
     return all(i in variables or index.constant_value(i) is not None for load in loads_of(stage) for i in load.indices)
 
 
 def slow_operations(nodes: Iterable[Node]) -> list[Op]:
-    """The quotients and roots among the scalars of an element."""
+    """Returns the divisions and square roots among the scalars of an element."""
     return [node for node in nodes if isinstance(node, Op) and node.name in ("div", "sqrt")]
 
 
 @remembered
 def cost(stage: Stage) -> int:
-    """Operations for one element: those of `operations`, and 1000 for each segment."""
+    """Returns the operations of one element: those of `operations`, and 1000 for each segment."""
     return 1000 * len(segment_counters(stage)) + operations(scalars_of(stage), stage.bodies[0].dtype is i64)
 
 
 def meets_boundary(state: State, demand: Demand, reader: str) -> bool:
-    """Whether a stage treats indices near the ends of an axis in another way: clamped reads, or a choice between values."""
+    """Whether a stage, or one inlined into it, treats indices near the ends of an axis differently: by clamped reads or a selection by
+    position.
+    """
     for points in demand.reads(reader).values():
         for point in points:
             if is_bounded(point):
@@ -437,19 +447,19 @@ def meets_boundary(state: State, demand: Demand, reader: str) -> bool:
 
 
 def has_ragged_folds(stage: Stage) -> bool:
-    """Whether elements are folds of as many values as the data says (segments)."""
+    """Whether elements are folds of data-dependent length (segments)."""
     return bool(ragged_folds(stage))
 
 
 def decides_lengths(stage: Stage, axis: Axis) -> bool:
-    """Whether folds of a stage are of different length along an axis, so that lanes along it would wait for the longest."""
+    """Whether folds of a stage have different lengths along an axis, so that a gang along it would wait for the longest."""
     extents = (each.extent for fold in ragged_folds(stage) for each in fold.axes)
     return any(axis.var in free_variables(extent) for extent in extents)
 
 
 @remembered
 def is_divergent(stage: Stage) -> bool:
-    """Whether elements take differently long: a while loop, a branch, or a loop or a fold of a length of its own."""
+    """Whether the time of an element depends on data: a while loop, a branch, or a loop or fold of data-dependent length."""
     return has_ragged_folds(stage) or any(
         isinstance(node, (While, Cond)) or (isinstance(node, Loop) and not is_plain(node.count))
         for node in scalars_of(stage)

@@ -1,6 +1,6 @@
-"""A default schedule being written: a state, the steps said since, and what is known of sizes and of the machine.
+"""A default schedule in progress: a state, the steps recorded since, and the known sizes and machine.
 
-Sizes that are not known count as `UNKNOWN`: the defaults of a program are then the same whatever it is called with.
+Sizes that are not known count as `UNKNOWN`: the defaults of a program are then the same whatever sizes it is called with.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ UNKNOWN = 2048
 
 
 class Draft:
-    """A state and the steps said since: defaults try what they want, and go on when the rules refuse it.
+    """A default schedule in progress; a step that the rules refuse is skipped, and rules go on with alternatives.
 
-    only: the directives that may be said, where not all may.
+    only: the directives that may be recorded; () for all.
     """
 
     __slots__ = ("apart", "chains", "cycles", "demand", "machine", "only", "reads", "sizes", "state", "steps")
@@ -45,20 +45,18 @@ class Draft:
         self.sizes = sizes
         self.only = only
         self.steps: list[Step] = []
-        self.cycles: dict[Hashable, float] = {}  # of the rows that `rows.jammed_rows` has looked at
+        self.cycles: dict[Hashable, float] = {}  # cache of `rows.jammed_rows`
         self.demand: Demand = demand or find_demand(state)
-        self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # `chains.chain_in_strips`, until more is said
-        self.apart: bool | None = None  # `planes.planes_of`, of this demand
-        self.reads: dict[
-            tuple[Stage, Stage], RowReads | None
-        ] = {}  # `chains.rows_read`, of these stages and this demand
+        self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # cache of `chains.chain_in_strips`
+        self.apart: bool | None = None  # cache of `planes.planes_of`, for this demand
+        self.reads: dict[tuple[Stage, Stage], RowReads | None] = {}  # cache of `chains.rows_read`, for this demand
 
     def say(self, stage: str, directive: str, /, **args: Value) -> bool:
-        """Records a step if it is legal, with the numbers that suit the machine where it leaves some open; whether it was."""
+        """Records a directive if it is legal, with default parameters for the machine; returns whether it was."""
         return self.accept(with_numbers(self.state, Step(stage, directive, tuple(args.items())), self.machine))
 
     def accept(self, step: Step) -> bool:
-        """Records a step if it is legal; whether it was."""
+        """Records a step if it is legal; returns whether it was."""
         if self.only and step.directive not in self.only:
             return False
         try:
@@ -70,7 +68,7 @@ class Draft:
         return True
 
     def fuse(self, stage: str, loops: Sequence[str]) -> str:
-        """Fuses loops that stand one right inside the other, as far as that is legal; the name of the outermost one then."""
+        """Fuses perfectly nested loops, outermost first, as far as that is legal; returns the name of the outermost loop then."""
         whole, *others = loops
         for each in others:
             if not self.say(stage, "fuse", a=whole, b=each):
@@ -85,7 +83,7 @@ class Draft:
         return self.say(stage, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **how)
 
     def cache(self, stage: str, array: str, loop: str, **how: Value) -> Stage | None:
-        """Makes a stage's copy of what it reads of an array in a loop; None where that is refused."""
+        """Records a `cache` of an array at a loop of the stage that reads it; returns the copy, None where that is refused."""
         before = self.state.plans
         if not self.say(stage, "cache", array=array, stage=stage, axis=loop, **how):
             return None
@@ -93,24 +91,24 @@ class Draft:
         return self.state.stage(copy)
 
     def trial(self) -> Draft:
-        """A draft that goes on from here, to be adopted or dropped."""
+        """Returns a draft that starts from this one, to be adopted or dropped."""
         return Draft(self.state, self.machine, self.sizes, self.demand, self.only)
 
     def adopt(self, trial: Draft) -> None:
-        """Goes on from where a trial has come to."""
+        """Takes over the state and the steps of a trial."""
         self.state, self.steps = trial.state, [*self.steps, *trial.steps]
         self.chains.clear()
 
     def branch(self) -> Draft:
-        """A draft of a stage's branch, which goes on from here; `when` makes a step of it."""
+        """Returns a draft of a branch of a stage that starts from this one; `when` makes a step of it."""
         return Draft(self.state, self.machine, self.sizes, self.demand, IN_BRANCHES)
 
     def when(self, stage: str, test: str) -> Step:
-        """The branch of a stage in which the steps said here hold."""
+        """Returns the step that makes this draft's steps a branch of a stage."""
         return Step(stage, "when", (), ((test, tuple(self.steps)),))
 
     def renew_demand(self) -> None:
-        """Finds the reads of the present state, which has new stages."""
+        """Computes the access maps again, after stages were added or changed."""
         self.demand = find_demand(self.state)
         self.chains.clear()
         self.reads.clear()
@@ -118,18 +116,18 @@ class Draft:
 
 
 def known(draft: Draft, e: Expr) -> Expr:
-    """A size with the sizes known beforehand put in."""
+    """Returns a size with the known sizes substituted."""
     values = {SizeVar(name): index.as_index(value) for name, value in draft.sizes.items()}
     return index.canonical(substitute(e, values))
 
 
 def known_extent(draft: Draft, e: Expr) -> int | None:
-    """A size as a number, where the sizes known beforehand decide it."""
+    """Returns a size as a number; None where known sizes do not determine it."""
     return index.constant_value(known(draft, e))
 
 
 def extent(draft: Draft, e: Expr) -> int:
-    """A size as a number, at least 1, since rules divide by products of sizes; unknown ones count as `UNKNOWN`, or the most they can be."""
+    """Returns a size as a number of at least 1; unknown sizes count as `UNKNOWN`, or as their upper bound where that is less."""
     size = known(draft, e)
     value = index.constant_value(size)
     if value is None:

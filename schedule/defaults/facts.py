@@ -1,6 +1,6 @@
-"""Assumptions of the default schedule's rules: which axis is contiguous, what hangs on a stage's rows, what fits where.
+"""Queries of the default schedule's rules: which axis is contiguous, which stages depend on a stage's rows, what fits which cache.
 
-Numbers here are sizes of chunks and strips; none depends on the number of threads.
+Constants here are sizes of chunks and tiles; none depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ SCALAR_BITS = 64  # of a scalar register: what fits one gains nothing by lanes o
 
 
 def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis along which most accesses are contiguous; the last pure one of equals, unless results are few and long folds, or where its
-    results share functions of an iteration."""
+    """Returns the axis along which most accesses are contiguous; None without a candidate.
+
+    Of equals, the last pure axis, but a reduction axis where results are few and long folds; a pure axis where results share functions of
+    an iteration.
+    """
     candidates = list(stage.axes)
     points = accesses_of(draft, stage)
     shared = shares_functions(draft, stage, stage.axes[-1:]) and all(
@@ -56,7 +59,7 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
 
 
 def accesses_of(draft: Draft, stage: Stage) -> list[Point]:
-    """The accesses of a stage: for short folds that are made for each of its elements, those of these folds."""
+    """Returns the access maps of a stage, with those of the short folds computed for each of its elements in their place."""
     found: list[Point] = []
     for array, points in draft.demand.reads(stage.name).items():
         made = draft.state.uses.stages.get(array)
@@ -68,8 +71,9 @@ def accesses_of(draft: Draft, stage: Stage) -> list[Point]:
 
 
 def is_made_for_elements(draft: Draft, stage: Stage, points: Collection[Point]) -> bool:
-    """Whether a stage is a short fold, written out, each of whose elements its one reader, which reads it there, needs once: it is made in
-    a register, for each element of the reader."""
+    """Whether a stage is a short fold whose one reader needs each element once, so that it is computed in a register for each element of
+    the reader.
+    """
     short = stage.reduction is not None and all(is_short(axis.extent) for axis in stage.reduction_axes)
     readers = draft.demand.readers(stage.name)
     if not short or not stage.axes or len(readers) != 1 or len(points) != 1:
@@ -82,7 +86,7 @@ def is_made_for_elements(draft: Draft, stage: Stage, points: Collection[Point]) 
 
 
 def are_few_long_folds(draft: Draft, stage: Stage) -> bool:
-    """Whether results are known to be fewer than enough gangs for threads, and than the elements that each of them folds."""
+    """Whether the number of results is known and less than both `ENOUGH_TASKS` gangs and the elements of each fold."""
     counts = [known_extent(draft, axis.extent) for axis in stage.axes]
     if None in counts:
         return False
@@ -92,10 +96,11 @@ def are_few_long_folds(draft: Draft, stage: Stage) -> bool:
 
 
 def short_row(draft: Draft, stage: Stage, points: Sequence[Point]) -> Axis | None:
-    """The last axis, if it is short and no access moves along it but by neighbours, and lanes across its rows would lie far apart.
+    """Returns the last axis if it is short, every access along it is contiguous or constant, and lanes across its rows would lie far apart;
+    else None.
 
-    Neighbouring rows of more than `SHUFFLED` elements are gathered and scattered one by one, as of many products of 4 × 4 matrices,
-    which takes longer than registers that are filled in part.
+    Neighbouring rows of more than `SHUFFLED` elements would be gathered and scattered one by one, as of many 4 × 4 matrix products, which
+    takes longer than registers that are filled in part.
     """
     *others, last = stage.axes or (None,)
     row = 1
@@ -110,8 +115,8 @@ def short_row(draft: Draft, stage: Stage, points: Sequence[Point]) -> Axis | Non
 
 
 def contiguity(var: Var, point: Point) -> int:
-    """How an access moves with a variable: 1 by neighbours, forwards or backwards, 0 not at all, −2 anywhere in a row, −3 from row to
-    row, a cache line for each lane.
+    """Rates how an access moves with a variable: 1 contiguously, forwards or backwards, 0 not at all, −2 irregularly within a row, −3 from
+    row to row, a cache line for each lane.
     """
     if not point:
         return 0
@@ -128,7 +133,7 @@ def contiguity(var: Var, point: Point) -> int:
 
 
 def function_axes(draft: Draft, stage: Stage) -> set[str]:
-    """Axes inside whose iterations whole arrays are made (by stages of a mapped function): lanes would need an array each."""
+    """Returns the axes in whose iterations stages of a mapped function compute whole arrays: lanes would need an array each."""
     found: set[str] = set()
     for array in draft.demand.reads(stage.name):
         inner = None if array in draft.demand.inlined else draft.state.uses.stages.get(array)
@@ -139,14 +144,16 @@ def function_axes(draft: Draft, stage: Stage) -> set[str]:
 
 
 def axes_of_private_loops(stage: Stage) -> set[str]:
-    """Axes that loops with private arrays depend on, where there are others: those go over the elements of one array."""
+    """Returns the axes on which loops with private arrays depend, if there are other axes, which run over the elements of one array."""
     axes = {axis.var: axis.name for axis in stage.all_axes}
     found = {axes[var] for form in private_loops(stage) for var in free_variables(form) if var in axes}
     return found if len(found) < len(axes) else set()
 
 
 def outer_axes(draft: Draft, stage: Stage, reader: str) -> tuple[str, ...]:
-    """The reader's axes that choose, one to one, the element of the mapped functions that it reads a stage for; () where they do not."""
+    """Returns the reader's axes that select, one to one, the element of the mapped functions for which it reads a stage; () where they do
+    not.
+    """
     by_var = {axis.var: axis.name for axis in draft.state.stage(reader).all_axes}
     chosen = {point[: stage.outer] for point in draft.demand.readers(stage.name).get(reader, ())}
     names = [_one_axis(e, by_var) for e in chosen.pop()] if len(chosen) == 1 else []
@@ -154,7 +161,7 @@ def outer_axes(draft: Draft, stage: Stage, reader: str) -> tuple[str, ...]:
 
 
 def _one_axis(e: Expr | None, by_var: Mapping[Var, str]) -> str:
-    """The name of the axis that an index is a multiple of, but for sizes: no two elements of it have the same index. "" for other indices."""
+    """Returns the name of the one axis that determines an index injectively; "" for other indices."""
     variables = [] if e is None else [node for node in scalar_nodes(e) if node in by_var]
     if len(variables) != 1 or not index.linear(e)[1].get(variables[0]):  # type: ignore[arg-type]
         return ""
@@ -162,7 +169,7 @@ def _one_axis(e: Expr | None, by_var: Mapping[Var, str]) -> str:
 
 
 def moving_axes(draft: Draft, stage: Stage, reader: str) -> dict[str, str]:
-    """For axes of a stage: the one axis of a reader with which the index that it reads at moves."""
+    """Maps axes of a stage to the one axis of a reader that the index along them depends on."""
     points = draft.demand.readers(stage.name).get(reader, ())
     by_var = {axis.var: axis.name for axis in draft.state.stage(reader).all_axes}
     found: dict[str, str] = {}
@@ -175,22 +182,22 @@ def moving_axes(draft: Draft, stage: Stage, reader: str) -> dict[str, str]:
 
 
 def row_axis(stage: Stage) -> Axis | None:
-    """The axis that rows are counted along: the outermost one that is not small (planes of an image come before its rows)."""
+    """Returns the axis of rows: the outermost one that is not small, so that planes of an image come before its rows."""
     axes = stage.axes or stage.all_axes
     large = [axis for axis in axes if not is_short(axis.extent)]
     return (large or list(axes) or [None])[0]
 
 
 def longest_chunk(draft: Draft) -> int:
-    """Elements of the longest chunk of a one-dimensional stage: those that a thread takes at a time, of two operations each."""
+    """Returns the elements of the longest chunk of a one-dimensional stage: a thread's task, of two operations for each element."""
     return draft.machine.task // 2
 
 
 def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis whose results share what they read along the last one, and the other way round, as in a product of matrices.
+    """Returns the innermost axis whose results share inputs along the last one and vice versa, as in a matrix product; None without one.
 
-    Some reads move with the one only, some with the other only: rows of the one factor and columns of the other, or the filters and
-    the image of a convolution. The innermost such axis.
+    Some reads depend on the one axis only, some on the other only: rows of the one factor and columns of the other, or the filters and the
+    image of a convolution.
     """
     if stage.reduction is None or len(stage.axes) < 2 or len(stage.bodies) > 1:
         return None
@@ -208,14 +215,14 @@ def shared_axis(draft: Draft, stage: Stage) -> Axis | None:
 
 
 def is_tiled_product(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """Whether results share what they read, and lanes run along them."""
+    """Whether results share inputs, as in a matrix product, and lanes run along them."""
     return bool(stage.axes) and vector is stage.axes[-1] and shared_axis(draft, stage) is not None
 
 
 def shares_functions(draft: Draft, stage: Stage, along: Sequence[Axis]) -> bool:
-    """Whether each iteration of a reduction computes functions that all results along these axes share, such as sines of an angle.
+    """Whether each iteration of a reduction computes functions, such as sines of an angle, that all results along these axes share.
 
-    They take longer than what is done with them: the more results are made at a time, the better.
+    They take longer than their uses: the more results are computed together, the better.
     """
     if stage.reduction is None or not along or min(extent(draft, axis.extent) for axis in along) < SHORT:
         return False
@@ -226,7 +233,7 @@ def shares_functions(draft: Draft, stage: Stage, along: Sequence[Axis]) -> bool:
 
 
 def is_product_of_rows(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """Whether neighbouring results share what they read, and all of it is contiguous along what is summed: a @ b.T."""
+    """Whether neighbouring results share inputs, all of them contiguous along the reduction axis: a @ b.T."""
     if vector is None or vector in stage.axes or len(stage.axes) < 2 or len(stage.reduction_axes) > 1:
         return False
     points = draft.demand.points_read(stage.name)
@@ -235,15 +242,18 @@ def is_product_of_rows(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
 
 
 def plain_axes(point: Point) -> list[Var] | None:
-    """The axes of an access that names each at most once, by itself, beside constants; None of any other."""
+    """Returns the axes of an access map whose indices are distinct axes and constants; None for any other."""
     moving = [e for e in point if e is None or index.constant_value(e) is None]
     plain = [e for e in moving if isinstance(e, Var)]
     return plain if len(set(plain)) == len(moving) else None
 
 
 def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
-    """The arrays of a product that are worth packing: read at one plain place along the results' rows, and too large for L1, or not
-    contiguous, as one part of complex numbers is: each tile would pick its elements out of lanes anew."""
+    """Returns the arrays of a product that are worth packing, with their access maps.
+
+    They are read by one plain access along the results' rows, and are too large for L1, or not contiguous, as one part of complex numbers
+    is: each register tile would extract its elements from vectors anew.
+    """
     found = {}
     column, wanted = stage.axes[-1].var, _right_factor(stage)
     for array, points in draft.demand.reads(stage.name).items():
@@ -258,7 +268,9 @@ def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
 
 
 def rows_to_pack(draft: Draft, stage: Stage) -> dict[str, Point]:
-    """The right factor of a product of rows, read at one plain place; none where other arrays move with the result's columns too."""
+    """Returns the right factor of a product of rows, with its one plain access map; {} where other arrays depend on the result's columns
+    too.
+    """
     column, found = stage.axes[-1].var, {}
     for array, points in draft.demand.reads(stage.name).items():
         if not any(moves(e, column) for point in points for e in point):
@@ -271,8 +283,10 @@ def rows_to_pack(draft: Draft, stage: Stage) -> dict[str, Point]:
 
 
 def plain_read(stage: Stage, points: Iterable[Point]) -> Point | None:
-    """The one access to an array that moves with a product's columns, if it does by itself along with the sum, and not with its rows; other
-    accesses are to the left factor, which may be the same array."""
+    """Returns the one access to an array that depends on a product's columns, if it is plain and independent of the rows; else None.
+
+    Other accesses are to the left factor, which may be the same array.
+    """
     row, column = stage.axes[-2].var, stage.axes[-1].var
     along = [point for point in points if None in point or any(moves(e, column) for e in point)]
     plain = plain_axes(along[0]) if len(along) == 1 else None
@@ -280,7 +294,7 @@ def plain_read(stage: Stage, points: Iterable[Point]) -> Point | None:
 
 
 def _right_factor(stage: Stage) -> set[Var]:
-    """The axes that the right factor of a product has: its columns, and what is summed."""
+    """Returns the axes of a product's right factor: its columns and the reduction axes."""
     return {axis.var for axis in stage.reduction_axes} | {stage.axes[-1].var}
 
 
@@ -291,7 +305,7 @@ def is_little_work(draft: Draft, stage: Stage) -> bool:
 
 
 def whole_cost(draft: Draft, stage: Stage) -> int:
-    """Operations for one element, those of the stages inlined into it included."""
+    """Returns the operations of one element, stages inlined into it included."""
     return cost(stage) + sum(cost(made) * len(points) for made, points in inlined_into(draft, stage))
 
 
@@ -302,12 +316,12 @@ def inlined_into(draft: Draft, stage: Stage) -> list[tuple[Stage, set[Point]]]:
 
 
 def array_of(draft: Draft, name: str) -> Array:
-    """A stage's result or an argument that some stage reads, by its name."""
+    """Returns the array of that name: a stage's result or a parameter that some stage reads."""
     return next(loads[name] for loads in draft.state.uses.loads.values() if name in loads)[0].array
 
 
 def output_bytes(draft: Draft, name: str) -> Expr:
-    """Bytes of a stage's largest result."""
+    """Returns the bytes of a stage's largest result."""
     stage = draft.state.stage(name)
     size: Expr = index.as_index(max(body.dtype.itemsize for body in stage.bodies))
     for axis in stage.axes:
@@ -316,7 +330,7 @@ def output_bytes(draft: Draft, name: str) -> Expr:
 
 
 def is_last_use(draft: Draft, name: str) -> bool:
-    """Whether a stage is an output, computed whole, that nothing reads but what shares its loops."""
+    """Whether a stage is an output, computed whole, that only stages fused into its loops read."""
     state = draft.state
     kept = any(not isinstance(state.uses.stages[reader], Stage) for reader in state.uses.readers[name])
     elsewhere = set(draft.demand.readers(name)) - set(guests_of(draft.demand, name))

@@ -1,9 +1,9 @@
-"""Few long folds side by side, as the mean of points in space or of colours is: one pass makes all of them.
+"""Few long folds side by side, such as the mean of points in space or of colours: one pass computes all of them.
 
-    for ro in chunks by threads: for ri in lanes: for x in 0..3 written out: sum[x] += p[ri, x]
+    for ro in chunks by threads: for ri in lanes: for x in 0..3 unrolled: sum[x] += p[ri, x]
 
-Each by itself would read every third element, and the lines of all three as often; and three tasks are few for threads. Sums of more gangs
-than registers hold, or of more columns than are written out, go along the columns (`say_column_folds`).
+Each by itself would read every third element, and so all cache lines three times; and three tasks are few for threads. More sums than
+registers hold, or more columns than are unrolled, go along the columns (`say_column_folds`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raido.schedule.stages.stage import Stage
 
 
 def are_few_folds(stage: Stage, vector: Axis) -> bool:
-    """Whether a stage is a few folds by one operation of values that lanes run along."""
+    """Whether a stage is a few folds by a known monoid, with lanes along the reduction."""
     if stage.reduction is None or stage.outer or not stage.axes or vector is not stage.reduction_axes[-1]:
         return False
     plain = stage.reduction.commutative and bool(stage.reduction.monoid) and len(stage.bodies) == 1
@@ -30,7 +30,7 @@ def are_few_folds(stage: Stage, vector: Axis) -> bool:
 
 
 def say_few_folds(draft: Draft, stage: Stage, vector: Axis) -> None:
-    """Chunks of the outermost axis that is folded for threads, and all results written out inside of lanes along the innermost."""
+    """Schedules chunks of the outermost reduction axis for threads, with all results unrolled inside lanes along the innermost."""
     name, (first, *rest) = stage.name, stage.reduction_axes
     rows = MOST_ROWS if rest else 1 << (2 * draft.machine.task // _count(stage)).bit_length() - 1
     count = known_extent(draft, first.extent)
@@ -48,5 +48,5 @@ def say_few_folds(draft: Draft, stage: Stage, vector: Axis) -> None:
 
 
 def _count(stage: Stage) -> int:
-    """The results of a stage whose axes are short."""
+    """Returns the number of results of a stage whose axes are short."""
     return prod(index.constant_value(axis.extent) or 1 for axis in stage.axes)

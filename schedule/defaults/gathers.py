@@ -1,16 +1,15 @@
-"""Updates that the default schedule makes as maps (strategy "gather"), because that moves fewer bytes.
+"""Updates that become maps by default (strategy "gather"), because that moves fewer bytes.
 
-Let the result have n elements, of which the steps set m. Where each is read as often as it is written,
+Let the result have n elements, of which the steps set m. If each element is read as often as written, the elements moved are
 
     in place                                 2 m
-    in place, the new values made before     4 m     they are written to memory of their own, and read from there
-    begun with a copy of the old contents    2 n + 2 m, or 2 n + 4 m
-    as a map                                 2 n     the map makes the new values itself; the old ones are read where no step sets any
+    in place, values computed before         4 m     they are stored to memory of their own, and loaded
+    after a copy of the old contents         2 n + 2 m, or 2 n + 4 m
+    as a map                                 2 n     the map computes the new values; old elements are read where no step sets one
 
-A map is chosen where it moves fewer bytes than the update would, by more than what the model can tell. A box that counters of loops around
-the stage move may be small in most iterations, and counts as empty; so does one of a size that data decides. Where each row of a loop's
-state needs nothing of the others, the update stays as it is: all iterations of a row then run while it is in the cache
-(`nest/rows_outside.py`).
+A map is chosen where it moves fewer bytes than the update, by more than the model's precision. A box that moves with loops around the stage
+may be small in most iterations, and counts as empty; so does one of data-dependent size. Where each row of a loop's state is independent of
+the others, the update stays: all iterations of a row then run while it is in the cache (`nest/rows_outside.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from raido.schedule.state import has_loops_said
 
 
 def say_gathers(draft: Draft) -> None:
-    """Chooses "gather" for the updates of which nothing was said, where it pays."""
+    """Chooses "gather" for updates without directives, where it pays."""
     for name, stage in list(draft.state.uses.stages.items()):
         if not isinstance(stage, Stage) or stage.update is None or has_loops_said(draft.state, name):
             continue
@@ -49,7 +48,7 @@ def say_gathers(draft: Draft) -> None:
 
 
 def _made_before(draft: Draft, stage: Stage) -> set[str]:
-    """The stages that make the new values of an update before its first step."""
+    """Returns the stages that compute the new values of an update before its first step."""
     fold = stage.reduction
     assert fold is not None
     read = {array_name(load.array, draft.state.uses.names) for load in loads_in(*fold.values)}
@@ -57,7 +56,7 @@ def _made_before(draft: Draft, stage: Stage) -> set[str]:
 
 
 def _keeps_to_rows(draft: Draft, stage: Stage, made: Collection[str]) -> bool:
-    """Whether an update of a loop's state, and the stages that make its values before, read each row of it at that row alone."""
+    """Whether an update of a loop's state, and the stages that compute its values before, read each row of the state at that row alone."""
     assert stage.reduction is not None
     starts = {e.array for e in initial_values(stage.reduction) if isinstance(e, Load)}
     states = {e.name for e in starts if isinstance(e, Parameter)} - {
@@ -74,20 +73,20 @@ def _keeps_to_rows(draft: Draft, stage: Stage, made: Collection[str]) -> bool:
 
 
 def _pays(draft: Draft, stage: Stage, apart: Collection[str]) -> bool:
-    """Whether an update moves fewer bytes as a map; `apart`: stages that make its values before, and would not have to for the map."""
+    """Whether an update moves fewer bytes as a map; `apart`: the stages that compute its values before, which a map inlines."""
     box = box_of(stage)
     if box is None:
         return False
     whole = prod(_usual(draft, axis.extent) for axis in stage.axes)
     own = {node for axis in stage.axes for node in scalar_nodes(axis.extent)}
-    counted = {each.size for each in draft.state.graph.counts} - own  # any number, of elements that have another one
+    counted = {each.size for each in draft.state.graph.counts} - own  # data-dependent sizes of boxes
     part = prod(0 if counted & {*scalar_nodes(side.count)} else _usual(draft, side.count) for side in box)
     update = (0 if _takes_over(draft, stage) else 2 * whole) + (4 if apart else 2) * part
     return update > EQUAL * 2 * whole
 
 
 def _takes_over(draft: Draft, stage: Stage) -> bool:
-    """Whether an update may change the array that it starts as, as far as the graph shows."""
+    """Whether an update may overwrite its initial array, as far as the graph shows."""
     assert stage.reduction is not None
     starts = initial_values(stage.reduction)
     own = all(isinstance(e, Load) and not isinstance(e.array, Constant) for e in starts)
@@ -97,7 +96,7 @@ def _takes_over(draft: Draft, stage: Stage) -> bool:
 
 
 def _usual(draft: Draft, size: Expr) -> int:
-    """A size as a number: of the program's sizes, those that are not known count as `UNKNOWN`; 0 where more than sizes decides it."""
+    """Returns a size as a number; unknown sizes count as `UNKNOWN`, data-dependent ones as 0."""
     try:
         return max(0, evaluate_size(known(draft, size), defaultdict(lambda: UNKNOWN)))
     except (TypeError, ZeroDivisionError):

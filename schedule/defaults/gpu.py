@@ -1,11 +1,11 @@
-"""The default loops of stages on a GPU: who is a block, who is a thread; every value is written out by `bind` or `parallel`.
+"""The default loops of stages on a GPU; every decision is written out by `bind` or `parallel`.
 
-Maps, stencils and reductions hand their results to threads: neighbours along the axis on which most accesses are contiguous are neighbours
-along thread.x, the axis before it is thread.y, the others are blocks. Axes of a few constant elements, and those that are folded, stay
-inside the thread; of a stream a thread takes as many neighbours as move at once (`streams.py`). Where arrays are made for each element of
-mapped functions, a thread has the whole of such an element. A reduction to one value, or of few results, folds chunks (`long_folds.py`).
-Stencils have loops of their own inside, on devices whose branches cost one side. What runs in blocks by its strategy takes `parallel`: its
-iterations are dealt out to threads.
+Maps, stencils and reductions assign results to threads: neighbours along the axis with most contiguous accesses are neighbours along
+thread.x, the axis before it is thread.y, the others are blocks. Axes of a few constant elements, and reduction axes, stay inside the
+thread; of a streaming stage a thread takes as many neighbours as one access moves (`streams.py`). Where stages compute arrays for each
+element of mapped functions, a thread has a whole element. A reduction to one value, or of few results, folds chunks (`long_folds.py`).
+Stencils have boundary loops, on devices whose branches cost one side. Stages in blocks by their strategy take `parallel`: their iterations
+are distributed over threads.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from raido.schedule.state import is_inlined, placed_at
 from raido.schedule.strategies.parts import part_name, totals_part
 from raido.schedule.strategies.table import strategies_of
 
-LINE = 128  # bytes that neighbouring threads read at a time, of the memory of most devices
-REGISTER = 4  # bytes
-LONGEST = 32  # tasks of a thread alone: of 1,024 iterations on GPUs, so half of the 65,535 after which lavapipe ends all loops of a thread
+LINE = 128  # bytes of a memory transaction of neighbouring threads, on most devices
+REGISTER = 4  # bytes of a register
+LONGEST = 32  # tasks of 1,024 iterations of one thread: half of the 65,535 after which lavapipe ends its loops
 
 
 def say_gpu_loops(draft: Draft, name: str) -> None:
-    """The loops of a stage of which nothing was said."""
+    """Decides the loops of a stage without loop directives."""
     stage, gpu = draft.state.stage(name), draft.machine.gpu
     assert gpu is not None
     if not stage.all_axes:
@@ -94,7 +94,7 @@ def say_gpu_loops(draft: Draft, name: str) -> None:
 
 
 def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
-    """Some axes of a stage to blocks and threads; its other loops stay inside, unrolled where they are short."""
+    """Distributes some axes of a stage over blocks and threads; its other loops stay inside, unrolled where they are short."""
     name = stage.name
     hosts = [axis for axis in axes if placed_at(draft.state, name, axis.name)]
     if hosts:
@@ -130,9 +130,10 @@ def say_threads(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> N
 
 
 def say_around(draft: Draft, stage: Stage, axes: Sequence[Axis], hosts: Sequence[Axis], gpu: Gpu) -> None:
-    """Blocks and threads of a stage in whose loops the user has placed others, so that these can be split no more.
+    """Decides blocks and threads of a stage in whose loops `hosts` the user has placed others, which can no longer be split.
 
-    The axes outside of those loops, if there are any; else the outermost such loop is blocks, whose threads go along another axis.
+    The axes outside those loops are distributed, if there are any; else the outermost such loop is blocks, and threads run along another
+    axis.
     """
     name, first = stage.name, axes.index(hosts[0])
     after = [axis for axis in axes[first + 1 :] if axis not in hosts]
@@ -152,7 +153,7 @@ def say_around(draft: Draft, stage: Stage, axes: Sequence[Axis], hosts: Sequence
 
 
 def bindable_axes(draft: Draft, stage: Stage) -> list[Axis]:
-    """The axes whose indices are threads: of elements for which arrays are made, those axes alone; else all that are not short."""
+    """Returns the axes to distribute over threads: those of elements with arrays of their own, if any; else all that are not short."""
     made = function_axes(draft, stage) or axes_of_private_loops(stage)
     if made:
         return list(takewhile(lambda axis: axis.name in made, stage.axes))
@@ -160,7 +161,7 @@ def bindable_axes(draft: Draft, stage: Stage) -> list[Axis]:
 
 
 def line_axis(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> Axis:
-    """The axis along which most accesses are contiguous, the last of equals."""
+    """Returns the axis along which most accesses are contiguous, the last of equals."""
     stored: Point = tuple(axis.var for axis in stage.axes)
     points = [stored, *draft.demand.points_read(stage.name)]
     scores = [sum(contiguity(axis.var, point) for point in points) for axis in axes]
@@ -168,19 +169,19 @@ def line_axis(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> Axis:
 
 
 def neighbours(stage: Stage, gpu: Gpu) -> int:
-    """Threads that follow each other in a row: a subgroup of them, or as many as there are elements in a line of memory."""
+    """Returns the number of threads in a row: the greater of a subgroup and the elements of a memory transaction."""
     return max(gpu.subgroup, LINE // stage.bodies[0].dtype.itemsize)
 
 
 def fitting(draft: Draft, axis: Axis, threads: int, most: int) -> int:
-    """A power of two of threads for an axis: as many as wanted, and not twice as many as it is long."""
+    """Returns a power of two of threads for an axis: at most `threads` and `most`, and less than twice the axis' known length."""
     count = known_extent(draft, axis.extent)
     wanted = min(threads, most)
     return wanted if count is None else min(wanted, 1 << max(0, count - 1).bit_length())
 
 
 def say_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
-    """A reduction to one value: a block folds a chunk, each thread a part of that; one more block folds what blocks have folded."""
+    """Schedules a reduction to one value: a block folds a chunk, each thread a part of it; a further block folds the results of blocks."""
     assert stage.reduction is not None
     name, (first, *rest) = stage.name, stage.reduction_axes
     threads = gpu.usual_threads
@@ -207,7 +208,7 @@ def say_chunks(draft: Draft, stage: Stage, gpu: Gpu) -> None:
 
 
 def say_wide_chunks(draft: Draft, name: str, axis: str, threads: int, lanes: int) -> None:
-    """The loops inside a chunk, each thread with so many neighbouring elements at a time."""
+    """Schedules the loops inside a chunk of which each thread takes `lanes` neighbouring elements at a time."""
     outer, steps, inner, line = axis + "o", axis + "io", axis + "iio", axis + "iii"
     draft.say(name, "split", axis=axis + "i", factor=threads * lanes)
     draft.say(name, "split", axis=axis + "ii", factor=lanes)
@@ -218,7 +219,7 @@ def say_wide_chunks(draft: Draft, name: str, axis: str, threads: int, lanes: int
 
 
 def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
-    """Folds along rows of what is read: neighbouring threads fold neighbouring elements of a row; whether it is such a reduction.
+    """Schedules folds along rows: neighbouring threads fold neighbouring elements of a row; returns whether the stage is such a reduction.
 
     A subgroup has a row, or a whole block has one where rows are few.
     """
@@ -248,7 +249,7 @@ def say_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool
 
 
 def say_short_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], reduced: Axis, length: int, gpu: Gpu) -> None:
-    """A branch for rows that are too short for several threads: each thread has whole ones."""
+    """Records a branch for rows that are too short for several threads: each thread folds whole rows."""
     if reduced.name.isidentifier() and known_extent(draft, reduced.extent) is None:
         short = draft.branch()
         say_threads(short, stage, axes, gpu)
@@ -256,15 +257,17 @@ def say_short_rows(draft: Draft, stage: Stage, axes: Sequence[Axis], reduced: Ax
 
 
 def say_few_results(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu, most: int = 0) -> None:
-    """A branch for few results of long reductions across the contiguous axis. most: where it is not 0, for such as are fewer than a tile,
-    of more terms than that."""
+    """Records a branch for few results of long reductions across the contiguous axis.
+
+    most: if not 0, the branch is for fewer results than a tile, of more terms than `most`.
+    """
     line = line_axis(draft, stage, axes)
     width = fitting(draft, line, min(neighbours(stage, gpu), gpu.usual_threads), gpu.along[0])
     say_long_columns(draft, stage, axes, line, width, gpu, most)
 
 
 def say_scan(draft: Draft, stage: Stage, gpu: Gpu) -> None:
-    """Blocks of one long scan, or of a few side by side; else a thread for each of many, and a block for each along a row that is long."""
+    """Schedules a scan: blocks for one long scan, or few side by side; else a thread for each of many, and a block for each long row."""
     assert stage.scan is not None
     axis = stage.axes[stage.scan.along]
     if is_long_scan(stage, lambda e: known(draft, e)):
@@ -276,8 +279,11 @@ def say_scan(draft: Draft, stage: Stage, gpu: Gpu) -> None:
 
 
 def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[Axis], gpu: Gpu) -> None:
-    """A branch for rows that are more than the threads of a block scan at a time, each with a piece: a row is a block's. Of columns, whose
-    neighbours threads read side by side else, only where these are fewer than the device holds threads, or than a column has elements."""
+    """Records a branch for rows longer than a block's threads scan at a time: a block has a row, its threads contiguous parts.
+
+    Columns, whose neighbours threads read coalesced otherwise, take the branch only where they are fewer than the device holds threads, or
+    than a column has elements.
+    """
     piece, name, x = piece_of_thread(draft), stage.name, axis.name
     block, length = gpu.usual_threads * piece, known_extent(draft, axis.extent)
     placed = any(placed_at(draft.state, name, each.name) for each in stage.axes)
@@ -296,9 +302,9 @@ def say_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequence[A
 
 
 def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
-    """A scan or a filter in blocks, each thread of which has a piece; of rows as elements a thread has whole blocks.
+    """Schedules a scan or filter in blocks, whose threads have contiguous parts; of rows as elements a thread has whole blocks.
 
-    Where blocks may wait for one another they are chained, unless that is refused: elements move in once, not twice.
+    Where blocks may wait for one another they are chained, unless that is refused: elements are then read once, not twice.
     """
     along, task, chosen = stage.reduction_axes[0], draft.machine.task, draft.state.plan(stage.name).strategy
     if len(stage.axes) > 1:
@@ -317,15 +323,16 @@ def say_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
     draft.say(stage.name, "bind", axis=along.name + "o", place="block.x")
     bind_pieces(draft, stage.name, along.name + "io")
     lanes = elements_of_scan(draft, stage, along, gpu)
-    if gpu.branches and lanes > 1 and piece % lanes == 0:  # pieces that are whole move otherwise than the last
+    if gpu.branches and lanes > 1 and piece % lanes == 0:  # full parts of threads move as vectors
         draft.say(stage.name, "vectorize", axis=along.name + "ii")
         draft.say(part_name(stage.name, totals_part(stage)), "vectorize", axis=along.name + "i")
         hold_pieces(draft, stage, along, piece, gpu)
 
 
 def hold_pieces(draft: Draft, stage: Stage, along: Axis, piece: int, gpu: Gpu) -> None:
-    """Copies of what a chain reads, of which each thread has its piece, in its registers, from when it is totalled until it is scanned: as
-    many as fill half of them."""
+    """Caches the inputs of a chain in the registers of the thread that has them, from the fold to the scan, as far as half of the registers
+    hold them.
+    """
     name, plan, left = stage.name, draft.state.plan(stage.name), gpu.registers // 2 * REGISTER
     if plan.strategy is None or plan.strategy[0] != "chain":
         return
@@ -343,14 +350,16 @@ def hold_pieces(draft: Draft, stage: Stage, along: Axis, piece: int, gpu: Gpu) -
 
 
 def piece_of_thread(draft: Draft) -> int:
-    """Neighbouring elements that a thread scans, or keeps, one after the other."""
+    """Returns the number of neighbouring elements that a thread scans or filters one after the other."""
     return max(2, draft.machine.task >> 6)
 
 
 def say_sort(draft: Draft, stage: Stage) -> None:
-    """One sort goes through blocks; of sorts side by side a block has one each, those of few elements a thread has one each, and few of many
-    elements are sorted one after the other, each by the whole device. Devices whose blocks may wait for one another chain them. Where a
-    block's threads run one after the other, each has a chunk."""
+    """Schedules sorts: one alone runs in blocks; of sorts side by side a block has one each, of few elements a thread one each.
+
+    Few sorts of many elements run one after the other, each on the whole device. Devices whose blocks may wait for one another chain them.
+    Where a block's threads run one after the other, each has a chunk.
+    """
     first, along, gpu = stage.all_axes[0], stage.reduction_axes[0], draft.machine.gpu
     assert gpu is not None
     alone, name, chunks = first is along, stage.name, f"{along.name} // {draft.machine.task}"
@@ -363,13 +372,13 @@ def say_sort(draft: Draft, stage: Stage) -> None:
         most, few = most_of_thread(draft, stage), f"{product(others)} < {along.name}"
         if (
             not gpu.in_turn
-        ):  # rows that have more blocks of elements than there are rows; rows of an element for each thread of a block
+        ):  # a device sorts rows of more blocks than there are rows, a block rows of an element a thread
             each = strategies_of(stage, draft.machine)["three_phase"].numbers
             most, few = int(str(each["threads"])), f"{each['block']} * {product(others)} < {along.name}"
         if length is None or length > most:
             long = draft.branch()
             if say_long_sort(long, name, chunks):
-                long.say(name, "reorder", axes=tuple(axis.name for axis in stage.all_axes))  # as they are: serial loops
+                long.say(name, "reorder", axes=tuple(axis.name for axis in stage.all_axes))  # keeps loops serial
                 draft.accept(long.when(name, f"{along.name} > {most} and {few}"))
             rows = draft.branch()
             if not gpu.in_turn and rows.say(name, "strategy", name="three_phase"):
@@ -380,7 +389,7 @@ def say_sort(draft: Draft, stage: Stage) -> None:
 
 
 def say_long_sort(draft: Draft, name: str, chunks: str | int) -> bool:
-    """The strategy of a sort that has all threads of the device; whether there is one."""
+    """Chooses the strategy of a sort that uses all threads of the device; returns whether one is legal."""
     gpu = draft.machine.gpu
     assert gpu is not None
     blocks = () if gpu.in_turn else ("chain", "three_phase") if gpu.ordered else ("three_phase",)
@@ -389,14 +398,14 @@ def say_long_sort(draft: Draft, name: str, chunks: str | int) -> bool:
 
 
 def most_of_thread(draft: Draft, stage: Stage) -> int:
-    """Elements that a thread alone sorts at most: it reads, counts and moves them, twice for every digit of their keys."""
+    """Returns the most elements that one thread sorts: it reads, counts and moves them, twice for every digit of their keys."""
     assert stage.sort is not None and stage.reduction is not None
     digits = sum(key.dtype.bits + 7 >> 3 for key in stage.reduction.left[: stage.sort.keys])
     return (LONGEST * draft.machine.task) // (2 + 2 * digits)
 
 
 def is_in_segments(draft: Draft, stage: Stage) -> bool:
-    """Whether a stage folds segments of one array of values, not known to be few, so that long segments are shared by threads."""
+    """Whether a stage folds segments of one array of values, not known to be few, so that threads share long segments."""
     segments = segments_of(stage)
     if segments is None or len(stage.axes) != 1:
         return False
@@ -405,8 +414,11 @@ def is_in_segments(draft: Draft, stage: Stage) -> bool:
 
 
 def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
-    """Updates side by side, a thread each. Steps of one alone: a thread each, where they may meet by indivisible steps, as is chosen or may
-    be, or never do; else in chunks with bins of their own, or sorted by place."""
+    """Schedules an update: a thread for each of several side by side; of one alone a thread for each step, where steps are atomic or never
+    meet.
+
+    Other updates run in chunks with private bins, or sorted by destination.
+    """
     assert stage.update is not None
     name, steps = stage.name, list(stage.reduction_axes)
     mapped = list(takewhile(lambda axis: axis not in steps, stage.all_axes))
@@ -423,14 +435,14 @@ def say_update(draft: Draft, stage: Stage, gpu: Gpu) -> None:
         say_threads(draft, stage, [*steps, *(axis for axis in rows if not is_short(axis.extent))], gpu)
     elif rows:
         say_steps_of_elements(draft, stage, rows, whole, gpu)
-        say_threads(draft, stage, rows, gpu)  # each of which takes all steps, in order
+        say_threads(draft, stage, rows, gpu)  # each thread runs all steps, in order
     else:
         say_in_chunks(draft, stage, whole, gpu)
     say_start(draft, stage, whole or rows, gpu)
 
 
 def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
-    """Steps into a few bins, which many of them meet: blocks have bins of their own, in shared memory; whether there are so few."""
+    """Schedules an update of few bins: blocks have private bins in shared memory; returns whether there are so few."""
     assert stage.reduction is not None
     step, *others = stage.reduction_axes
     counts = [known_extent(draft, axis.extent) for axis in stage.axes]
@@ -439,9 +451,7 @@ def say_shared_bins(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
         return False
     threads, r = gpu.usual_threads, step.name
     try_out = Draft(draft.state, draft.machine, draft.sizes, draft.demand)
-    if not try_out.say(
-        stage.name, "strategy", name="atomic"
-    ):  # what indivisible steps cannot do, threads of a block cannot together
+    if not try_out.say(stage.name, "strategy", name="atomic"):  # shared bins need atomic steps
         return False
     each = threads * max(2, draft.machine.task >> 5)
     draft.say(stage.name, "strategy", name="private", chunks=f"min({many_chunks(gpu)}, {r} // {each})")

@@ -1,7 +1,7 @@
-"""The default strategies, on a GPU, of updates whose steps meet and are not indivisible: sorted, or in chunks with bins of their own.
+"""The default strategies, on a GPU, of updates whose steps conflict and are not atomic: sorted by bins, or in chunks with private bins.
 
-Each leaves no thread more than some thousand steps, unless most of them meet in few elements. Steps that change rows are taken element by
-element of the rows where these are short: one pass over all steps for each.
+No thread has more than some thousand steps, unless most of them meet in few elements. Steps that change short rows are applied element by
+element of the rows, with one pass over all steps for each.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from raido.schedule.state import axes_of
 from raido.schedule.strategies.parts import part_name, part_stage
 from raido.schedule.strategies.table import STEPS_FOR_A_BIN, strategies_of
 
-MANY_RANGES = 128  # of `sorted`, and more: so many threads at least go through steps at a time
+MANY_RANGES = 128  # ranges of `sorted`, at least: each is a thread
 
 
 def say_in_chunks(draft: Draft, stage: Stage, bins: Sequence[Axis], gpu: Gpu) -> None:
-    """Steps into many bins are sorted by ranges of these: of a few bins, or of more where one thread would take long to add up what so many
-    ranges have. What is folded into few bins goes in chunks with bins of their own."""
+    """Schedules steps into many bins as sorted by ranges of bins, and steps that fold into few bins in chunks with private bins.
+
+    Ranges are of a few bins, or of more where one thread would take long to sum the counts of so many ranges.
+    """
     assert stage.update is not None
     name, task, count, steps = stage.name, draft.machine.task, product(bins), product(stage.reduction_axes)
     folds = stage.update.mode == "combine"
@@ -40,8 +42,9 @@ def say_in_chunks(draft: Draft, stage: Stage, bins: Sequence[Axis], gpu: Gpu) ->
 
 
 def say_steps_of_elements(draft: Draft, stage: Stage, rows: Sequence[Axis], bins: Sequence[Axis], gpu: Gpu) -> None:
-    """Branches for steps, or rows, that are many more than the elements of a row: one element of all rows after the other, whose steps are
-    sorted, or folded into few bins in chunks."""
+    """Records branches for many more steps, or rows, than elements of a row: element by element of the rows, steps sorted or with private
+    bins.
+    """
     assert stage.update is not None
     name, task, count = stage.name, draft.machine.task, product(bins)
     most = f"max({product(stage.reduction_axes)}, {count})"
@@ -62,7 +65,9 @@ def say_steps_of_elements(draft: Draft, stage: Stage, rows: Sequence[Axis], bins
 
 
 def say_private(draft: Draft, stage: Stage, bins: str, gpu: Gpu) -> bool:
-    """Chunks of steps with bins of their own, each with more steps than bins, and not so many that a thread would take long."""
+    """Chooses chunks of steps with private bins, each with more steps than bins, and enough of them for threads; returns whether that is
+    legal.
+    """
     steps = product(stage.reduction_axes)
     most = f"max({many_chunks(gpu)}, {steps} // {8 * draft.machine.task})"
     chunks = f"min({most}, {steps} // ({STEPS_FOR_A_BIN} * {bins}))"
@@ -70,31 +75,33 @@ def say_private(draft: Draft, stage: Stage, bins: str, gpu: Gpu) -> bool:
 
 
 def say_sorted(draft: Draft, stage: Stage, width: int, bins: str) -> bool:
-    """Steps sorted by ranges of what they change, of which each is gone through by a thread, and so is each chunk of the steps: there are
-    no more counters, one for each range and chunk, than steps."""
+    """Chooses steps sorted by ranges of bins; returns whether that is legal.
+
+    A thread has a range, or a chunk of the steps; counters, one for each range and chunk, are no more than steps.
+    """
     task, steps = draft.machine.task, product(stage.reduction_axes)
     chunks = f"min({steps} // {task}, {steps} // ({bins} // {width} + 1))"
     return draft.say(stage.name, "strategy", name="sorted", bins=width, chunks=chunks)
 
 
 def range_of_few(draft: Draft, stage: Stage) -> int:
-    """The bins of a range where bins are not very many: so that ranges are many, if steps that set elements meet in few of them, too."""
+    """Returns the bins of a range where bins are not very many, so that there are many ranges even if steps meet in few of them."""
     assert stage.update is not None
     return max(2, draft.machine.task >> (4 if stage.update.mode == "combine" else 7))
 
 
 def product(axes: Sequence[Axis]) -> str:
-    """The number of indices of some axes, as a text."""
+    """Returns the number of indices of some axes, as text."""
     return " * ".join(axis.name for axis in axes)
 
 
 def many_chunks(gpu: Gpu) -> int:
-    """So many threads keep all processors at work, if each waits for memory part of the time."""
+    """Returns the number of threads that keeps all processors busy, if each waits for memory part of the time."""
     return gpu.processors * gpu.resident >> 4
 
 
 def say_start(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> None:
-    """Loops that initialise what the steps of an update change: a thread for each element, or for some of a column where steps change rows."""
+    """Schedules the initialization of an update's result: a thread for each element, or for some of a column where steps change rows."""
     name, plan, (*planes, line) = stage.name, draft.state.plan(stage.name), axes
     bound = [loop.name for loop in plan.loops if loop.level]
     if any(line.name in axes_of(plan, loop) for loop in bound):
@@ -108,12 +115,12 @@ def say_start(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> Non
 
 
 def say_gpu_parts(draft: Draft, name: str) -> None:
-    """The loops of those parts of a stage's strategy of which nothing was said: iterations of the outermost are dealt out to threads."""
+    """Decides the loops of the parts of a stage's strategy that have no directives: the outermost is distributed over threads."""
     stage, plan = draft.state.stage(name), draft.state.plan(name)
     if plan.strategy is None or plan.compute_with is not None:
         return
     if (stage.scan is not None or stage.filter is not None) and any(loop.level for loop in plan.loops):
-        return  # threads have pieces of the blocks, in all passes of the strategy
+        return  # threads have parts of blocks in all passes
     for part in strategies_of(stage)[plan.strategy[0]].parts:
         axes = [axis.name for axis in part_stage(stage, plan, part).axes]
         whole = part_name(name, part)
@@ -127,7 +134,7 @@ def say_gpu_parts(draft: Draft, name: str) -> None:
 
 
 def say_shared_segments(draft: Draft, part: str, axes: Sequence[str]) -> bool:
-    """Threads of a block share its segments; whether they may, and gain by it."""
+    """Distributes the fold of a block's segments over its threads; returns whether that is legal and gains."""
     gpu, trial = draft.machine.gpu, draft.trial()
     assert gpu is not None
     bound = len(axes) == 2 and not gpu.in_turn and trial.say(part, "bind", axis=axes[0], place="block.x")

@@ -1,9 +1,9 @@
-"""Which stages run in the loops of another one: pointwise stages of one shape, where one reads the other, or both read a third, or those
-that read a scan of their shape; and two stencils that read the same elements and are needed at the same places, such as both derivatives
-of an image.
+"""Loop fusion by default: pointwise stages of one shape, and sibling stencils.
 
-`Demand.hosts[guest]` is the stage whose loops a guest shares. What only the stages of one set of loops read, at their own index, is
-then computed once in those loops, so it is inlined. A guest reads nothing that is made later than its host.
+Pointwise stages share loops where one reads the other, both read a third, or they read a scan of their shape; two stencils where they read
+the same elements and have the same access maps of their readers, such as both derivatives of an image. `Demand.hosts[guest]` is the leader
+of a fused stage. A producer that only the stages of one set of loops read, at their own index, is then inlined into those loops. A fused
+stage reads nothing that is computed later than its leader.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ TWIN = 16  # operations: two such bodies, of some rows each, stay in registers
 
 
 def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) -> bool:
-    """Lets the readers of a stage share loops where they may; whether all of them then do, so that it may be inlined into those."""
+    """Fuses the readers of a stage where that is legal; returns whether all are then in one set of loops, so that the stage may be
+    inlined.
+    """
     readers = demand.readers(stage.name)
     alike = [name for name in readers if reads_own_index(state, demand, name, stage)]
     if inlinable and len(alike) == len(readers) > 1:
@@ -38,7 +40,7 @@ def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) ->
 
 
 def join_all_readers(state: State, demand: Demand, stage: Stage) -> bool:
-    """Lets the readers of a stage share loops if all of them may, and are several; whether they do."""
+    """Fuses the readers of a stage if they are several and all may be; returns whether they are."""
     readers = demand.readers(stage.name)
     return (
         len(readers) > 1
@@ -48,7 +50,7 @@ def join_all_readers(state: State, demand: Demand, stage: Stage) -> bool:
 
 
 def join_all(state: State, demand: Demand, names: Iterable[str]) -> bool:
-    """Lets stages share the loops of the first of them, unless one may not; whether they do."""
+    """Fuses stages into the loops of the first of them, unless one may not be; returns whether they are."""
     first = min(names, key=state.uses.positions.__getitem__)
     host = demand.hosts.get(first, first)
     others = [name for name in names if demand.hosts.get(name, name) != host]
@@ -59,7 +61,7 @@ def join_all(state: State, demand: Demand, names: Iterable[str]) -> bool:
 
 
 def join_twins(state: State, demand: Demand) -> None:
-    """Lets the second of two stencils that read the same, and are read alike, share the loops of the first: one pass makes both."""
+    """Fuses pairs of sibling stencils, which read the same elements and are read alike, into one pass."""
     free = [name for name in state.uses.stages if is_free_stencil(state, demand, name)]
     taken = {*demand.hosts, *demand.hosts.values()}
     alike: dict[frozenset[str], list[str]] = {}  # by the arrays that they read
@@ -73,7 +75,7 @@ def join_twins(state: State, demand: Demand) -> None:
 
 
 def is_free_stencil(state: State, demand: Demand, name: str) -> bool:
-    """Whether a stage that is really computed makes one short value from neighbours, and nothing was said of its loops and its place."""
+    """Whether a stage is a computed stencil with one cheap value, outside of mapped functions and without loop directives or placement."""
     from raido.schedule.defaults.demand import cost, is_pointwise
 
     stage = state.uses.stages[name]
@@ -83,7 +85,7 @@ def is_free_stencil(state: State, demand: Demand, name: str) -> bool:
 
 
 def are_twins(state: State, demand: Demand, guest: str, host: str) -> bool:
-    """Whether two stencils have one shape and type, read the same arrays, mostly the same elements, and are read at the same places."""
+    """Whether two stencils are siblings: of one shape and type, with mostly the same reads, and read at the same indices."""
     one, other = state.stage(guest), state.stage(host)
     return (
         one.bodies[0].dtype is other.bodies[0].dtype
@@ -98,7 +100,7 @@ def are_twins(state: State, demand: Demand, guest: str, host: str) -> bool:
 
 
 def shares_reads(state: State, demand: Demand, guest: str, host: str) -> bool:
-    """Whether a host reads at least half of the elements that a guest of its shape reads."""
+    """Whether the leader reads at least half of the elements that a stage of its shape reads."""
     total = common = 0
     for array, points in demand.reads(guest).items():
         there = demand.reads(host)[array]
@@ -114,13 +116,13 @@ def moves(e: Expr | None, var: Var) -> bool:
 
 
 def moved(points: Iterable[Point], axes: Iterable[Axis], others: Iterable[Axis]) -> set[Point]:
-    """The indices of a stage's reads with the axes of another of its shape put in."""
+    """Returns access maps with one stage's axes replaced by those of another of its shape."""
     names = {own.var: other.var for own, other in zip(axes, others, strict=True)}
     return {tuple(None if e is None else index.canonical(substitute(e, names)) for e in point) for point in points}
 
 
 def reads_own_index(state: State, demand: Demand, reader: str, stage: Stage) -> bool:
-    """Whether a reader has the shape of what it reads, and reads it at its own index only."""
+    """Whether a reader has the shape of a stage, and reads it at its own index only."""
     other = state.uses.stages[reader]
     gathers = stage.scan is not None and is_gather(state, reader)
     if not isinstance(other, Stage) or not (is_joinable(state, reader) or gathers):
@@ -139,12 +141,12 @@ def has_shape_of(stage: Stage, other: Stage) -> bool:
 
 
 def extents(axes: Iterable[Axis]) -> list[Expr]:
-    """The extents of axes, to be compared."""
+    """Returns the canonical extents of axes, for comparison."""
     return [index.canonical(axis.extent) for axis in axes]
 
 
 def may_join(state: State, demand: Demand, guest: str, host: str) -> bool:
-    """Whether a stage that shares no loops yet may share those of a host: all that it reads is there before the host runs, or is the host."""
+    """Whether a stage may be fused into a leader: all that it reads is complete before the leader runs, or is the leader's result."""
     if guest in demand.hosts or guest in demand.hosts.values() or not is_host(state, host):
         return False
     order = state.uses.positions
@@ -153,7 +155,7 @@ def may_join(state: State, demand: Demand, guest: str, host: str) -> bool:
 
 
 def is_joinable(state: State, name: str) -> bool:
-    """Whether a stage is pointwise, outside of mapped functions, and nothing was said of its loops and its place."""
+    """Whether a stage is pointwise, outside of mapped functions, and without loop directives or placement."""
     from raido.schedule.defaults.demand import is_pointwise
 
     stage = state.uses.stages[name]
@@ -161,8 +163,10 @@ def is_joinable(state: State, name: str) -> bool:
 
 
 def is_gather(state: State, name: str) -> bool:
-    """Whether a stage reads elements that others choose, or one for all of its own, besides those at its own index, and nothing was said of its
-    loops and its place: of a scan that chooses them (a forward fill, `rd.repeat`), each as it is made."""
+    """Whether a stage without directives reads only at its own index, at loaded indices, and at indices that are the same for all elements.
+
+    Such a stage may be fused into the scan that computes its indices (a forward fill, `rd.repeat`).
+    """
     stage = state.uses.stages[name]
     if not isinstance(stage, Stage) or not is_open(state, stage):
         return False
@@ -177,14 +181,16 @@ def is_gather(state: State, name: str) -> bool:
 
 
 def is_host(state: State, name: str) -> bool:
-    """Whether pointwise stages may share a stage's loops: it is one itself, or a scan, whose results they take as it makes them."""
+    """Whether pointwise stages may be fused into a stage's loops: it is pointwise, or a scan whose results they take as they are
+    computed.
+    """
     stage = state.uses.stages[name]
     scanned = isinstance(stage, Stage) and stage.scan is not None and not stage.outer and state.gpu is None
     return is_joinable(state, name) or (scanned and is_untouched(state, state.stage(name)))
 
 
 def is_open(state: State, stage: Stage) -> bool:
-    """Whether a stage makes elements that take equally long, outside of mapped functions, and nothing was said of its loops and its place."""
+    """Whether a stage is a map of elements of equal cost, outside of mapped functions, and without loop directives or placement."""
     from raido.schedule.defaults.demand import is_divergent
 
     if stage.reduction is not None or stage.outer or not stage.axes:
@@ -193,12 +199,12 @@ def is_open(state: State, stage: Stage) -> bool:
 
 
 def is_untouched(state: State, stage: Stage) -> bool:
-    """Whether nothing was said of the loops and the place of a stage."""
+    """Whether a stage has neither loop directives nor a placement."""
     plan = state.plan(stage.name)
     placed = plan.compute_with is not None or not isinstance(plan.compute, Root)
     return not placed and (stage.name, "placement") not in state.asked and not has_loops_said(state, stage.name)
 
 
 def guests_of(demand: Demand, host: str) -> Iterable[str]:
-    """The stages that share a host's loops."""
+    """Returns the stages fused into a leader's loops."""
     return (guest for guest, each in demand.hosts.items() if each == host)

@@ -1,14 +1,14 @@
-"""How many gangs run side by side where each operation waits for the one before.
+"""Interleaving of gangs to hide latency where each operation depends on the one before.
 
-Elements with loops of their own (`rd.while_loop`, `rd.loop`): each iteration waits for the one before. Its N operations, on paths of at
-most D one after the other, leave units idle unless `IN_FLIGHT` are under way: that takes IN_FLIGHT · D / N gangs. They are the next
-power of two, at most 4, and never more than registers hold: a gang needs one for each state, for each value from outside that differs
-between lanes, and two for the rest.
+Elements with loops of their own (`rd.while_loop`, `rd.loop`): each iteration depends on the one before. N operations an iteration, with D
+on the critical path, leave units idle unless `IN_FLIGHT` are under way, which takes IN_FLIGHT · D / N gangs. Their number is the next power
+of two, at most 4, and no more than registers hold: a gang needs one for each state, for each outside value that differs between lanes, and
+two for temporaries.
 
-Elements that are one long chain, as a weighted sum of many neighbours is, or long ones of functions and quotients, as the price of an
-option is: the next gang comes too late to fill the gaps, so four run side by side. Weighted sums are bound by their loads as well, of
-neighbours, and of weights that registers do not hold: where there are 32 registers, two rows at a time, of four gangs of two registers
-each, are sixteen sums that share both (`sums_in_pairs`).
+Elements that are one long dependence chain, as a weighted sum of many neighbours is, or long expressions of functions and divisions, as an
+option price is: the next gang is too far away for out-of-order execution, so four are interleaved. Weighted sums are bound by loads as
+well, of neighbours and of weights that registers do not hold: where there are 32 registers, register tiles of two rows, of four gangs of
+two registers each, are sixteen sums that share both (`sums_in_pairs`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LONG = 48  # operations: two such chains fill the window in which a processor lo
 
 
 def gangs_of_elements(stage: Stage) -> int:
-    """Gangs side by side for elements without loops, many of whose operations wait for one another; 1 for any others."""
+    """Returns the number of interleaved gangs for elements without loops but with long dependence chains; 1 for any others."""
     if stage.reduction is not None or is_divergent(stage):
         return 1
     waits = cost(stage) >= 2 * LONG and 4 * _longest_path(stage) >= cost(stage)
@@ -52,7 +52,7 @@ def is_one_sum(stage: Stage) -> bool:
 
 
 def _longest_path(stage: Stage) -> int:
-    """Operations of an element on the longest path from what is loaded to a result."""
+    """Returns the length of an element's critical path, in latencies of an addition."""
     depth: dict[Node, int] = {}
     for node in scalar_nodes(*stage.bodies):
         before = 0 if isinstance(node, Load) else max((depth.get(e, 0) for e in children(node)), default=0)
@@ -61,7 +61,7 @@ def _longest_path(stage: Stage) -> int:
 
 
 def sums_in_pairs(draft: Draft, stage: Stage) -> bool:
-    """Whether a stencil makes two rows at a time of a long weighted sum of floats, of which neighbouring rows share what they read."""
+    """Whether a stencil computes two rows together of a long weighted sum of floats, whose neighbouring rows share inputs."""
     if len(stage.axes) < 2 or draft.machine.registers < 32 or not is_one_sum(stage) or has_chain(draft, stage):
         return False
     dtype = stage.bodies[0].dtype
@@ -72,7 +72,7 @@ def sums_in_pairs(draft: Draft, stage: Stage) -> bool:
 
 
 def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine, beside: int = 0) -> int:
-    """Gangs side by side for a reduction. beside: values of other reductions in its loops."""
+    """Returns the number of interleaved gangs for a reduction. beside: the number of values of other reductions in its loops."""
     changing = {axis.var for axis in stage.reduction_axes}
     loads = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Load)]
     held = [load for load in loads if vector.var in free_variables(load) and changing.isdisjoint(free_variables(load))]
@@ -126,7 +126,9 @@ def _gangs(loop: Loop | While, lane: Var, machine: Machine) -> int:
 
 
 def gangs_in_flight(operations: int, longest: int, values: int, machine: Machine) -> int:
-    """Gangs side by side for iterations of so many operations, those on the longest path, and values that a gang keeps in registers."""
+    """Returns the number of interleaved gangs for iterations of `operations`, `longest` of them on the critical path, with `values`
+    registers a gang.
+    """
     return min(_wanted(operations, longest), _fitting(machine, values + 2, IN_FLIGHT))
 
 
@@ -135,18 +137,18 @@ def _wanted(operations: int, longest: int) -> int:
 
 
 def are_elements_faster_alone(draft: Draft, stage: Stage, vector: Axis) -> bool:
-    """Whether lanes along an axis would make loops of different lengths slower: the stage's own, or those of a map that is inlined."""
+    """Whether lanes along an axis would slow down loops of different lengths: the stage's own, or those of a map inlined into it."""
     lanes = ((stage, vector), *_inlined_along(draft, stage, vector))
     return any(is_faster_alone(each, along.var, draft.machine) for each, along in lanes)
 
 
 def _fitting(machine: Machine, each: int, most: int = MOST) -> int:
-    """Gangs that registers hold, a power of two, where one gang needs `each`."""
+    """Returns the number of gangs that registers hold, a power of two of at most `most`, where one gang needs `each` registers."""
     return 1 << max(min(most, machine.registers // each), 1).bit_length() - 1
 
 
 def latency(node: Node) -> int:
-    """An operation's latency, in those of an addition."""
+    """Returns an operation's latency, as a multiple of an addition's."""
     if isinstance(node, (Load, Element)):
         return 2
     if isinstance(node, Cond):

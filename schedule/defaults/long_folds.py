@@ -1,7 +1,7 @@
-"""The default loops, on a GPU, of long reductions with few results: branches, on sizes, in which blocks share the elements of a result.
+"""The default loops, on a GPU, of long reductions with few results: branches, on sizes, in which blocks share the fold of a result.
 
-A thread for each result leaves most of a device idle where there are fewer results than it holds threads, and takes as long as the
-reduction is. A block then folds a chunk, its threads parts of that in a tree, and one more launch folds the chunks:
+A thread for each result leaves most of a device idle where results are fewer than resident threads. So a block folds a chunk, its threads
+parts of the chunk, which are combined in a tree, and one more launch folds the chunks:
 
     for ro by blocks: for results by threads and blocks: for rii by threads: for rio: …
 """
@@ -24,13 +24,15 @@ from raido.schedule.state import placed_at
 
 
 def elements_of_part(draft: Draft) -> int:
-    """Elements that a thread folds of a chunk: enough that its share of the tree after them costs little."""
+    """Returns the elements of a chunk that one thread folds: enough that its share of the tree costs little."""
     return max(2, draft.machine.task >> 5)
 
 
 def is_often_few(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
-    """Whether a product's results are known to be fewer than the threads of a device, or may well be: those of tall matrices, which are
-    summed along their rows (aᵀ b), and squares of a sum of another length (a aᵀ)."""
+    """Whether a product's results are known to be fewer than the device's threads, or likely are.
+
+    Likely are those of tall matrices, summed along their rows (aᵀ b), and squares whose reduction has another length (a aᵀ).
+    """
     fold = stage.reduction
     if fold is None or len(stage.axes) < 2 or not is_tiled_product(draft, stage, stage.axes[-1]):
         return False
@@ -47,8 +49,9 @@ def is_often_few(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
 
 
 def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
-    """A branch for rows of which one alone is work for all processors, and which are fewer than these: each is folded as a reduction
-    to one value is, one after the other."""
+    """Records a branch for rows long enough for all processors, and fewer than these: one after the other, each folded as a reduction to
+    one value.
+    """
     chunk = gpu.usual_threads * elements_of_part(draft)
     test = _long_and_few(draft, reduced, gpu.processors * chunk, stage.axes, gpu.processors)
     if not test:
@@ -66,10 +69,10 @@ def say_long_rows(draft: Draft, stage: Stage, reduced: Axis, gpu: Gpu) -> None:
 def say_long_columns(
     draft: Draft, stage: Stage, axes: Sequence[Axis], line: Axis, width: int, gpu: Gpu, most: int = 0
 ) -> None:
-    """A branch for reductions longer than a chunk, of fewer results than the device holds threads, or than the reduction has elements.
-    Where `most` is not 0, for those longer than it, of fewer results than a block has in a tile.
+    """Records a branch for reductions longer than a chunk with fewer results than resident threads, or than elements of the reduction.
 
-    Neighbouring threads have neighbouring results along `line`, `width` of them; others fold every so many-th element of the chunk.
+    If `most` is not 0, the branch is for reductions longer than `most`, of fewer results than a block's tile. Neighbouring threads have
+    neighbouring results along `line`, `width` of them; threads along y fold every so many-th element of the chunk.
     """
     fold, name = stage.reduction, stage.name
     if fold is None or not fold.commutative or not fold_alone(draft, stage):
@@ -87,7 +90,7 @@ def say_long_columns(
     splits, chunks = (
         ((r + "i", parts), (x, width)),
         r + "c",
-    )  # a name that tiles do not have, which copy what they read at their loop "ro"
+    )  # not "ro", at which tiles cache their factors
     if not test or not long.say(name, "split", axis=r, factor=chunk, names=(chunks, r + "i")):
         return
     if not all(long.say(name, "split", axis=axis, factor=factor) for axis, factor in splits):
@@ -102,7 +105,9 @@ def say_long_columns(
 
 
 def _long_and_few(draft: Draft, reduced: Axis, length: int, results: Sequence[Axis], most: int | str) -> str:
-    """The test of a branch for more elements of a reduction than `length` and fewer results than `most`; "" where sizes deny it."""
+    """Returns the test of a branch for a reduction longer than `length` with fewer results than `most`; "" where known sizes
+    contradict it.
+    """
     names = [axis.name for axis in (reduced, *results)]
     elements = known_extent(draft, reduced.extent)
     counts = [known_extent(draft, axis.extent) for axis in results]

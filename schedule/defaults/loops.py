@@ -1,4 +1,4 @@
-"""The loops and stores of the default schedule; see `defaults` for the rules."""
+"""The default loops and stores of stages on a CPU; see `complete` for the rules."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ AHEAD = 4  # rows
 
 
 def say_loops(draft: Draft, name: str) -> None:
-    """The loops of a stage of which nothing was said."""
+    """Decides the loops of a stage without loop directives."""
     stage = draft.state.stage(name)
     plan = draft.state.plan(name)
     if not stage.all_axes:
@@ -112,9 +112,10 @@ def say_loops(draft: Draft, name: str) -> None:
 
 
 def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool) -> None:
-    """A whole reduction: fixed chunks for threads, lanes inside; each has a block of its own where the operator does not commute.
+    """Schedules a whole reduction: fixed chunks for threads, lanes inside (with blocks of their own for an operator that is not
+    commutative).
 
-    alone: elements are made faster one by one.
+    alone: whether elements are computed faster one by one than in lanes.
     """
     first, last = row_axis(stage), stage.all_axes[-1]
     assert first is not None
@@ -132,8 +133,10 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool)
 
 
 def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """Whether a reduction runs down the columns of what it reads: contiguous along the last pure axis, by strides along its own; beside
-    what is one element for each row."""
+    """Whether a reduction runs down the columns of its inputs: contiguous along the last pure axis, strided along its own.
+
+    Beside them it may read one element for each row.
+    """
     if stage.reduction is None or len(stage.reduction_axes) != 1 or not stage.axes:
         return False
     if vector is None or vector is not stage.axes[-1]:
@@ -148,12 +151,12 @@ def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
 
 
 def say_column_folds(draft: Draft, stage: Stage) -> bool:
-    """Sums of columns: rows are read from end to end into a row of sums; one-dimensional results take chunks of rows.
+    """Schedules sums of columns: rows are read from end to end and added to a row of sums; returns whether that is legal.
 
-    Each chunk stores a row of sums, which is read again to be combined: chunks are long where that leaves enough of them for threads.
-    Some rows are added at a time: one load and one store of each sum serve them all, and no row waits for the sums of the one before.
-    Rows of a page or more, of which L1 holds the row of sums, are added one by one: memory is read in order then, not in as many pages
-    at once as there are rows, and what fetches lines ahead follows.
+    One-dimensional results take chunks of rows. Each chunk stores a row of sums, which is read again for the combination: chunks are long
+    where that leaves enough of them for threads. Eight rows are added together: one load and one store of each sum serve all, and no row
+    waits for the sums of the one before. Rows of a page or more whose sums L1 holds are added one by one: memory is then read in order, not
+    in eight pages at once, and hardware prefetching follows.
     """
     name, last = stage.name, stage.axes[-1]
     held = draft.machine.l1 // 4 // sum(body.dtype.itemsize for body in stage.bodies)  # beside as much of what is read
@@ -170,13 +173,13 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
 
 
 def column_chunk(draft: Draft, stage: Stage) -> int:
-    """Rows that one thread adds to a row of sums of its own."""
+    """Returns the number of rows that one thread adds to a row of sums of its own."""
     chunk = max(FEWEST_STEPS, draft.machine.task >> 7)
     return chunk if extent(draft, stage.reduction_axes[0].extent) >= FEWEST_CHUNKS * chunk else chunk // 2
 
 
 def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
-    """The loops of sums of columns to which so many rows are added at a time."""
+    """Schedules sums of columns with `rows` rows added together; returns whether that is legal."""
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
     if not outer:
@@ -199,7 +202,9 @@ def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
 
 
 def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
-    """Everything that has pure axes: the rows are parallel and outermost, in strips where a chain hangs on them, jammed or not."""
+    """Schedules a stage with pure axes: rows are parallel and outermost, in row tiles where the stage has a chain, in register tiles where
+    these pay.
+    """
     name = stage.name
     chained = has_chain(draft, stage)
     apart = [axis.name for axis in planes_of(draft, stage)] if chained else []
@@ -234,8 +239,10 @@ def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
 
 
 def say_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis | None = None) -> None:
-    """Short axes of known length are written out, but those of lanes and of rows, where that makes few bodies: what is stored along them
-    is interleaved. So are those along which elements are chosen one by one: each body then has its own."""
+    """Unrolls short axes, but those of lanes and rows, where that makes few instances; stores along them are interleaved.
+
+    So are axes along which each index selects an expression of its own (`rd.stack`): each instance then has its own without a test.
+    """
     loops = {loop.name for loop in draft.state.plan(stage.name).loops}
     inside = [axis for axis in stage.all_axes if axis is not vector]
     short = [axis for axis in inside if is_short(axis.extent) or is_stacked(stage, axis)]
@@ -246,7 +253,7 @@ def say_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis 
 
 
 def say_colours(draft: Draft, stage: Stage, vector: Axis | None) -> str:
-    """The loop over the vectorised axis: with the short one inside it where they lie in memory as one."""
+    """Returns the loop over the vectorized axis, fused with the short last one where both are contiguous in memory."""
     if vector is None:
         return ""
     last = stage.axes[-1].name if stage.axes else ""
@@ -256,7 +263,7 @@ def say_colours(draft: Draft, stage: Stage, vector: Axis | None) -> str:
 
 
 def say_line_chunks(draft: Draft, stage: Stage, line: Axis, loop: str, planes: list[str], chained: bool) -> str:
-    """A stage without rows, the loop over its line cut into chunks for threads; the name of the loop inside a chunk."""
+    """Splits the line of a one-dimensional stage into chunks for threads; returns the name of the loop inside a chunk."""
     count = known_extent(draft, line.extent)
     if not chained and count is not None and count <= longest_chunk(draft) // 2:
         return loop
@@ -270,19 +277,19 @@ def say_line_chunks(draft: Draft, stage: Stage, line: Axis, loop: str, planes: l
 
 
 def say_rows_side_by_side(draft: Draft, stage: Stage, row: str, jam: int) -> None:
-    """Inside of a strip: some rows at a time, side by side in registers."""
+    """Makes register tiles of `jam` rows inside a row tile (unroll-and-jam)."""
     if draft.say(stage.name, "split", axis=row, factor=jam):
         draft.say(stage.name, "reorder", axes=(row + "o", stage.axes[-1].name, row + "i"))
         draft.say(stage.name, "unroll", axis=row + "i")
 
 
 def is_sliding(draft: Draft, name: str) -> bool:
-    """Whether a stage makes only the rows that its reader's row needs and the one before did not."""
+    """Whether a stage computes only the rows that are new in its reader's sliding window."""
     return draft.state.plan(name).store is not None
 
 
 def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int) -> None:
-    """Some rows at a time, side by side in registers."""
+    """Makes register tiles of `jam` rows (unroll-and-jam), and threads over them."""
     name, row, last = stage.name, stage.axes[-2], stage.axes[-1].name
     outer, inner = row.name + "o", row.name + "i"
     if not draft.say(name, "split", axis=row.name, factor=jam):
@@ -296,7 +303,7 @@ def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int)
 
 
 def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Axis | None) -> None:
-    """Threads for a loop over rows; a chunk has about `Machine.task` operations, and small stages stay on one thread."""
+    """Makes a loop over rows parallel; a chunk has about `Machine.task` operations, and small stages stay on one thread."""
     if is_little_work(draft, stage):
         return
     along = row_axis(stage)
@@ -312,9 +319,11 @@ def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Axis 
 
 
 def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | None) -> tuple[Axis, str, int] | None:
-    """The rows inside an outermost loop that may have fewer iterations than make work for many threads, as colours of an image or a batch do:
-    their axis, their loop and how many of them an iteration of it makes. None where threads share enough, where others go along with the loops,
-    and where what is read may be made in the outermost one: for a plane, say."""
+    """Returns the loop over rows inside an outermost loop with few iterations, such as colours of an image or a batch, to be fused with it.
+
+    The result holds the axis, its loop, and the rows of an iteration of the loop; None where the outermost loop has iterations enough for
+    threads, where other stages share the loops, and where inputs may be computed in the outermost one (for each plane, say).
+    """
     plan, axes = draft.state.plan(stage.name), {axis.name: axis for axis in stage.axes}
     if len(plan.loops) < 3 or plan.loops[0].name != loop or loop not in axes or draft.machine.gpu is not None:
         return None
@@ -332,27 +341,27 @@ def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | Non
 
 
 def dynamic(draft: Draft, stage: Stage) -> dict[str, bool]:
-    """Iterations that take differently long, by what is inlined into them as well, are handed out one by one."""
+    """Returns the option that distributes iterations of uneven length dynamically; loops of stages inlined into this one count."""
     whole = (stage, *(made for made, _ in inlined_into(draft, stage)))
     return {"dynamic": True} if any(map(is_divergent, whole)) else {}
 
 
 def chain_chunk(draft: Draft, stage: Stage) -> int:
-    """Elements of a chunk of the last stage of a one-dimensional chain: a power of two, fewer when the whole chain takes long for each."""
+    """Returns the elements of a chunk of the last stage of a one-dimensional chain: a power of two, smaller for a costly chain."""
     most = longest_chunk(draft)
     fitting = 1 << (32 * most // chain_work(draft, stage)).bit_length()
     return min(most // 4, max(FEWEST_ELEMENTS, fitting))
 
 
 def line_chunk(draft: Draft, stage: Stage) -> int:
-    """Elements of a chunk of a one-dimensional stage: a power of two, fewer when each takes long."""
+    """Returns the elements of a chunk of a one-dimensional stage: a power of two, smaller for costly elements."""
     each = max(1, whole_cost(draft, stage)) * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
     most = longest_chunk(draft)
     return min(most, max(most >> 6, 1 << (32 * most // each).bit_length()))
 
 
 def say_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
-    """Lanes along an axis: in strips whose indices are unrolled, where elements are read at quotients of it."""
+    """Vectorizes a loop; where elements are read at quotients of its axis, tiles of the quotients' period are unrolled inside the lanes."""
     name, phases = stage.name, phases_of(draft, stage, vector)
     if phases > 1:
         if isinstance(draft.state.plan(name).compute, At):
@@ -365,7 +374,7 @@ def say_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
 
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
-    """Gangs side by side, to hide the latency of accumulating and of iterations that wait for the one before."""
+    """Returns the options that interleave gangs, to hide the latency of accumulation and of loop-carried dependences."""
     across = vector in stage.axes and folds_short_rows(draft, stage)  # whose steps are written out, too
     written_out = across or all(is_short(axis.extent) for axis in stage.reduction_axes)
     few = prod(extent(draft, axis.extent) for axis in stage.reduction_axes) if written_out else WRITTEN_OUT + 1

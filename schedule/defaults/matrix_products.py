@@ -33,7 +33,7 @@ LINE, PAD, WORD = 128, 16, 4  # bytes
 
 
 def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: Gpu) -> bool:
-    """The loops of a stage that matrix units compute; whether they do."""
+    """Schedules a product for matrix units; returns whether they can compute it."""
     factors = factors_of(draft.state, stage)
     if factors is None or type_of_factors(factors) not in gpu.products or not fold_alone(draft, stage):
         return False
@@ -81,13 +81,15 @@ def say_matrix_products(draft: Draft, stage: Stage, axes: Sequence[Axis], gpu: G
 
 
 def is_along(draft: Draft, name: str, array: str, reduced: Axis) -> bool:
-    """Whether neighbours in memory of what a stage reads of an array lie along the axis that is reduced."""
+    """Whether the reduction axis is contiguous in an array that a stage reads."""
     load = next(iter(draft.state.uses.loads[name][array]))
     return reduced.var in free_variables(load.indices[-1])
 
 
 def tile_of_subgroup(registers: int, steps: int, lengths: Sequence[int | None]) -> tuple[int, int, int]:
-    """Rows, columns and steps: as square as sums in so many registers of each thread can be, and no longer than the product is."""
+    """Returns the rows, columns and steps of a subgroup's tile: as square as its threads' registers allow, and no longer than the product
+    is.
+    """
     side = square_side(registers * ALONG_X * ALONG_Y)
     wanted = (side, registers * ALONG_X * ALONG_Y // side, steps)
     fitting = (w if n is None else min(w, 1 << (n.bit_length() - 1)) for w, n in zip(wanted, lengths, strict=True))

@@ -1,4 +1,4 @@
-"""Defaults of memory: boundary loops for stencils, and stores past the caches."""
+"""Memory decisions by default: boundary loops for stencils, and non-temporal stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS = 16  # of the last-level cache
 
 
 def say_memory(draft: Draft, name: str) -> None:
-    """Boundary loops for stencils, at the ends of rows only where bodies are long; streamed stores for large outputs."""
+    """Decides boundary loops for stencils (along rows only where bodies are long) and non-temporal stores for large outputs."""
     if meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition:
         stage = draft.state.stage(name)
         ends = {"axes": (stage.axes[-1].name,)} if sums_in_pairs(draft, stage) else {}
@@ -38,7 +38,7 @@ def say_memory(draft: Draft, name: str) -> None:
 
 
 def may_stream(draft: Draft, name: str) -> bool:
-    """Whether results are stored past the caches where these do not keep them."""
+    """Whether results are stored past the caches where these would not keep them."""
     stage = draft.state.stage(name)
     kept = (stage.reduction is None or stage.scan is not None) and turned_axis(draft, stage) is None
     if (
@@ -57,11 +57,10 @@ def is_streamed(draft: Draft, name: str) -> bool:
 
 
 def most_kept(draft: Draft, name: str) -> int:
-    """Bytes of the largest result of a stage, and of those that share its loops, that the last-level cache keeps beside all that these loops
-    read and write.
+    """Returns the bytes of the largest result of a stage and the stages fused with it that the last-level cache keeps beside their inputs.
 
-    Where it keeps less, the next call finds neither what it reads nor the lines that it writes: these are fetched only to be written. In
-    sixteenths of the cache: a row beside whole arrays makes no difference.
+    Of larger results the next call finds neither its inputs nor its result's lines in the cache, and these are fetched only to be
+    overwritten. The limit is rounded to sixteenths of the cache: a row beside whole arrays makes no difference.
     """
     host = draft.demand.hosts.get(name, name)
     members = [host, *guests_of(draft.demand, host)]
@@ -73,8 +72,9 @@ def most_kept(draft: Draft, name: str) -> int:
 
 
 def _bytes_read(draft: Draft, members: Sequence[str]) -> dict[str, int]:
-    """Bytes of the arrays that the loops of stages read, those of the stages in their strips included; of no array more than its elements
-    that are read."""
+    """Returns the bytes of each array that the loops of stages read, through stages in their row tiles; at most the elements
+    actually read.
+    """
     found: dict[str, int] = {}
     todo = list(members)
     for reader in todo:
@@ -95,8 +95,9 @@ def _elements(draft: Draft, name: str) -> int:
 
 
 def has_long_rows(draft: Draft, stage: Stage) -> bool:
-    """Whether rows are long enough for what their two ends cost, as far as is known; some lines where they are whole lines, one by one,
-    and vectors are lines: parts of lines would wait for their other parts at both ends."""
+    """Whether rows are long enough for the cost of their two ends; `FEWEST_LINES` lines suffice where rows are whole lines and vectors are
+    lines.
+    """
     if not stage.axes:
         return False
     size = extent(draft, stage.axes[-1].extent) * stage.bodies[0].dtype.itemsize

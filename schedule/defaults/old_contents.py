@@ -1,4 +1,4 @@
-"""Stages that read what other stages change where it is: those are made before the change, and whole, where defaults decide."""
+"""Stages that read the old contents of arrays that other stages change in place: by default they are computed whole, before the change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from raido.schedule.state import State, reaches
 
 
 def reads_old_contents(state: State, stage: Stage, readers: Iterable[str]) -> bool:
-    """Whether a stage reads an array that a stage changes, for readers that need the change, or make it: where they run, the array has
-    changed."""
+    """Whether a stage reads an array that another stage changes in place, for readers that run after the change or are it."""
     read = {load.array for load in loads_of(stage)}
     changes = [name for name, changed in changes_of(state.graph) if not read.isdisjoint(changed)]
     if reads_rows_before(state, stage, readers):
@@ -28,7 +27,7 @@ def reads_old_contents(state: State, stage: Stage, readers: Iterable[str]) -> bo
 
 
 def changes_what_is_read(state: State, reader: str, name: str) -> bool:
-    """Whether a stage changes an array of which another one, of the same iteration, reads the old contents: it runs after that one."""
+    """Whether `reader` changes an array whose old contents stage `name`, of the same iteration, reads: it runs after that stage."""
     other = state.uses.stages[name]
     if not isinstance(other, Stage) or reader == name or state.uses.scope[reader] != state.uses.scope[name]:
         return False
@@ -37,8 +36,11 @@ def changes_what_is_read(state: State, reader: str, name: str) -> bool:
 
 
 def reads_rows_before(state: State, stage: Stage, readers: Iterable[str]) -> bool:
-    """Whether a stage reads rows of a loop's state, or columns, for readers that need the map which then changes the state where it is, or
-    make it. On a GPU a stage more would be a launch more, and the state is made elsewhere."""
+    """Whether a stage reads rows or columns of a loop's state, for readers of the map that then changes the state in place, or for the map
+    itself.
+
+    On a GPU an additional stage would be a launch, and the state gets new memory instead.
+    """
     read = {load.array for load in loads_of(stage) if len(stage.axes) < len(load.array.shape)}
     changes = [name for name, changed in states_in_place(state.graph) if changed in read] if state.gpu is None else []
     return any(reader == name or reaches(state, reader, name) for name in changes for reader in readers)
@@ -46,7 +48,7 @@ def reads_rows_before(state: State, stage: Stage, readers: Iterable[str]) -> boo
 
 @remembered
 def changes_of(graph: StageGraph) -> list[tuple[str, tuple[Array, ...]]]:
-    """The stages that are updates, and the arrays that each changes; and loops in loops, with what they begin as and may take over."""
+    """Returns the updates with the arrays that each changes, and nested loops with their initial arrays, which they may take over."""
     stages = [stage for stage, _ in flatten(graph.stages)]
     updates = ((stage.name, stage.form) for stage in stages if isinstance(stage, Stage) and stage.update is not None)
     found = [(name, form.dest) for name, form in updates if isinstance(form, Update)]
@@ -58,8 +60,7 @@ def changes_of(graph: StageGraph) -> list[tuple[str, tuple[Array, ...]]]:
 
 @remembered
 def states_in_place(graph: StageGraph) -> list[tuple[str, Array]]:
-    """The maps that make the next state of a loop of each element of the state alone, and that state: it changes where it is, if what
-    they read of its rows is read before."""
+    """Returns the maps that compute a loop's next state elementwise, each with the state that it may change in place."""
     names = {stage.form: stage.name for stage, _ in flatten(graph.stages) if isinstance(stage, Stage)}
     found: list[tuple[str, Array]] = []
     for loop, _ in flatten(graph.stages):

@@ -1,11 +1,11 @@
 """The default loops of the parts of strategies (`strategies/parts`).
 
-Blocks are for threads, as the stage's own are; what is only totalled or counted runs at least four gangs side by side, as its values
-depend on each other, and six where a count takes few operations (`FEW`): it is the count that brings a block from memory, so the more
-lines are on their way, the better. Pieces of segments are folded by one gang: most segments are short, and two would often be one too
-many. Where values are gathered, and no register of masks cuts a gang off, they are folded one by one: 1.6 times as fast for segments of 2
-to 10 on a Zen 3, as fast for 100. Bins are combined, and offsets looked at, in strips for threads, in lanes. Threads take ranges of bins
-as they become free: the numbers of their steps differ. Inside loops that have threads, parts have none.
+Threads take blocks, as in the stage's own loops. Blocks that are only folded or counted interleave at least four gangs, since each value
+depends on the one before, and six where a count takes few operations (`FEW`): the counting pass loads the block from memory, and more gangs
+mean more lines in flight. Pieces of segments are folded by one gang: most segments are short. Where lanes would gather the values, and the
+machine has no mask registers, they are folded one by one: 1.6 times as fast for segments of 2 to 10 on a Zen 3, as fast for 100. Bins are
+combined, and offsets checked, in chunks for threads, in lanes. Ranges of bins are distributed dynamically: the numbers of their steps
+differ. Inside parallel loops, parts are serial.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from raido.schedule.strategies.parts import part_name, part_stage
 from raido.schedule.strategies.table import block_of, strategies_of
 
 COUNTED, FEW = 6, 8
-GANGS_OF_SEGMENTS = 2  # side by side, where each segment is folded by one thread
-GANGS_OF_VALUES = 2  # side by side, of an update's values and indices; more where these have loops of their own
-VALUE_AND_INDEX = 16  # bytes of each step of a strip
-GANGS = 4  # side by side, where elements are only totalled
+GANGS_OF_SEGMENTS = 2  # interleaved, where each segment is folded by one thread
+GANGS_OF_VALUES = 2  # interleaved, for an update's values and indices; more where these have loops of their own
+VALUE_AND_INDEX = 16  # bytes of each step of a tile
+GANGS = 4  # interleaved, where blocks are only folded
 
 
 def say_parts(draft: Draft, name: str) -> None:
-    """The loops of those parts of a stage's strategy of which nothing was said."""
+    """Decides the loops of the parts of a stage's strategy that have no directives."""
     stage, plan = draft.state.stage(name), draft.state.plan(name)
     if plan.strategy is None or plan.compute_with is not None:
         return
@@ -71,13 +71,13 @@ def say_parts(draft: Draft, name: str) -> None:
 
 
 def is_gathered_slowly(draft: Draft, stage: Stage) -> bool:
-    """Whether lanes would gather what segments fold, on a machine whose masks are vectors like others (AVX2)."""
+    """Whether lanes would gather the values of segments on a machine without mask registers (AVX2)."""
     reads = draft.demand.reads(stage.name).values()
     return draft.machine.vector_bits < 512 and any(None in point for points in reads for point in points)
 
 
 def has_threads_around(state: State, stage: Stage) -> bool:
-    """Whether threads run over the loops around those that a stage's strategy takes over."""
+    """Whether a loop outside those that a stage's strategy takes over is parallel."""
     plan, segments = state.plan(stage.name), segments_of(stage)
     taken = {axis.name for axis in (stage.reduction_axes if segments is None else (stage.axes[segments.axis],))}
     own = takewhile(lambda loop: not taken & {*axes_of(plan, loop.name)}, plan.loops)
@@ -86,7 +86,7 @@ def has_threads_around(state: State, stage: Stage) -> bool:
 
 
 def has_lanes_around(draft: Draft, stage: Stage) -> bool:
-    """Whether a loop is vectorised in which a stage is computed, its own among them."""
+    """Whether a stage is computed in a vectorized loop, its own included."""
     state, name = draft.state, stage.name
     computed = draft.demand.readers(name) if is_inlined(state, name) else (name,)
     for each in computed:
@@ -97,12 +97,12 @@ def has_lanes_around(draft: Draft, stage: Stage) -> bool:
 
 
 def strip_of_steps(draft: Draft) -> int:
-    """Steps of an update whose values and indices a quarter of L1 holds."""
+    """Returns the number of an update's steps whose values and indices a quarter of L1 holds."""
     return block_of(draft.machine.l1 // 4, VALUE_AND_INDEX)
 
 
 def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
-    """Whether the values and indices of an update's many steps, with what is inlined in them, are made sooner in lanes."""
+    """Whether the values and indices of an update's many steps, inlined stages included, are computed faster in lanes."""
     last = stage.reduction_axes[-1]
     steps = known_extent(draft, last.extent)
     if steps is not None and steps < strip_of_steps(draft) // 2:
@@ -112,7 +112,9 @@ def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
 
 
 def say_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:
-    """Threads over the first axis, in strips if it is the only one, and lanes along the last; lanes alone where threads are not free."""
+    """Schedules threads over the first axis, in chunks if it is the only one, and lanes along the last; lanes alone inside parallel
+    loops.
+    """
     first, *inner = axes
     if not threads:
         draft.say(part, "vectorize", axis=axes[-1])
@@ -124,7 +126,7 @@ def say_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bo
 
 
 def say_blocks(draft: Draft, part: str, axes: list[str], stage: Stage, gangs: int) -> None:
-    """Threads over blocks, and lanes inside as the stage's own loop has them, at least so many gangs side by side."""
+    """Schedules threads over blocks, and lanes inside as in the stage's own loop, with at least `gangs` interleaved."""
     plan = draft.state.plan(stage.name)
     if len(axes) > 1:
         draft.say(part, "parallel", axis=axes[0])

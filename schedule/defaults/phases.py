@@ -1,8 +1,8 @@
-"""Phases: a vectorised axis in strips whose few indices are unrolled, where elements are read at quotients of it (upsampling, interleaving).
+"""Phases: tiles of a vectorized axis whose few indices are unrolled, for reads at quotients of it (upsampling, interleaving).
 
-Lanes that read `a[x // 2]` gather, and where `x % 2` chooses between values each lane computes all of them. In strips of two indices,
-`lower/phases`, both are constants: neighbours are read by vectors, each phase computes its own value, and the stores of all phases are
-interleaved in registers (polyphase decomposition, Bellanger et al. 1976).
+Lanes that read `a[x // 2]` gather, and where `x % 2` selects between values each lane computes all of them. In unrolled tiles of two
+indices (`lower/phases`) both are constants: neighbours are loaded as vectors, each phase computes its own value, and the stores of all
+phases are interleaved in registers (polyphase decomposition, Bellanger et al. 1976).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from raido.schedule.defaults.draft import Draft
 from raido.schedule.machine import INTERLEAVED
 from raido.schedule.stages.stage import Stage
 
-NEAR = 4  # elements apart of which neighbouring lanes are read by vectors and shuffles (`targets/llvm/memory.load_strided`)
+NEAR = 4  # the greatest stride of lanes that vector loads and shuffles serve (`targets/llvm/memory.load_strided`)
 
 
 def phases_of(draft: Draft, stage: Stage, vector: Axis | None) -> int:
-    """Indices of a strip of the vectorised axis, for each of which quotients in the stage's reads are the strip's number; 1 for none."""
+    """Returns the indices of a tile of the vectorized axis in which quotients in the stage's reads are constant; 1 for none."""
     if vector is None or stage.reduction is not None or vector not in stage.axes:
         return 1
     points = draft.demand.points_read(stage.name)
@@ -31,8 +31,9 @@ def phases_of(draft: Draft, stage: Stage, vector: Axis | None) -> int:
 
 
 def _period(point: Point, var: Var) -> int:
-    """After how many indices a read at a quotient of a variable has moved by whole elements; 0 for reads at no quotient, or that phases
-    would not make neighbours."""
+    """Returns after how many indices a read at a quotient of a variable has advanced by whole elements; 0 for other reads, and those that
+    phases do not make contiguous.
+    """
     moving = [e for e in point if e is None or any(node is var for node in scalar_nodes(e))]
     if len(moving) != 1 or moving[0] is not point[-1] or point[-1] is None:
         return 0
@@ -43,7 +44,7 @@ def _period(point: Point, var: Var) -> int:
 
 
 def _whole(e: Expr, var: Var) -> int:
-    """After how many indices a quotient has always grown by the same, at most by `NEAR`; 0 for other expressions."""
+    """Returns the period of a quotient in a variable, in which it advances by at most `NEAR`; 0 for other expressions."""
     terms = index.linear(e)[1]
     moving = [atom for atom in terms if any(node is var for node in scalar_nodes(atom))]
     if len(moving) != 1 or terms[moving[0]] != 1:

@@ -1,8 +1,8 @@
-"""Short rows as one with the axis outside: the colours of pixels, in stages that treat all of them alike.
+"""Fusion of a short last axis with the axis outside it: the colours of pixels, in stages that treat all colours alike.
 
-Arrays of shape [h, w, 3] that are read at (…, x + d, c) and stored at (…, x, c) lie in memory as rows of 3·w elements, of which
-neighbours are 3·d apart: lanes along both axes, fused, read and store whole vectors, where lanes along the pixels shuffle every colour.
-Of two or four colours, pixels fill vectors, and one of them that all colours read, as they do the opacity, is spread by one shuffle.
+Arrays of shape [h, w, 3] that are read at (…, x + d, c) and stored at (…, x, c) are rows of 3·w elements in memory, of which neighbouring
+pixels are 3 apart: lanes along both axes, fused, load and store whole vectors, where lanes along the pixels shuffle every colour. With two
+or four colours, pixels fill vectors, and one channel that all colours read, such as the opacity, is broadcast by one shuffle.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from raido.schedule.stages.stage import Stage
 
 
 def joins_colours(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """Whether lanes run along the last two axes of a stage as along one: the last is short, and whatever moves along it lies so."""
+    """Whether lanes may run along the fused last two axes of a stage: the last is short, and every access along it is contiguous with the
+    pixels.
+    """
     if stage.reduction is not None or len(stage.axes) < 2 or len(stage.all_axes) > len(stage.axes):
         return False
     pixels, colours = stage.axes[-2:]
@@ -49,7 +51,7 @@ def _reads(draft: Draft, stage: Stage, name: str) -> bool:
 
 
 def _tells_apart(stage: Stage) -> bool:
-    """Whether values depend on indices themselves, not on what is read there alone."""
+    """Whether values depend on indices themselves, not only through loads."""
     loads = [node for node in scalar_nodes(*stage.bodies) if isinstance(node, Load)]
     own = {axis.var for axis in stage.axes}
     others = scalar_nodes(*stage.bodies, stop=loads)
@@ -66,7 +68,7 @@ def _shape(draft: Draft, load: Load) -> tuple[Expr, ...]:
 
 
 def _goes_along(point: Point, pixels: Var, colours: Axis, shape: tuple[Expr, ...]) -> bool:
-    """Whether a read moves with the results in memory, or not at all."""
+    """Whether a read is contiguous along the fused axes, or constant along them."""
     if None in point:
         return False
     moving = [k for k, e in enumerate(point) if e is not None and (moves(e, pixels) or moves(e, colours.var))]

@@ -1,11 +1,11 @@
-"""Planes that a program goes through one by one: colours of an image, images of a batch. Strips of rows are those of one plane.
+"""Planes that a program processes one by one: colours of an image, images of a batch. Row tiles lie within one plane.
 
-    for z, yo:                                      a strip of a plane: threads share them all
-      b[z, 32·yo − 2 … 32·yo + 33] = …              rows that the strip needs, of the same plane
+    for z, yo:                                      a row tile of a plane: threads share them all
+      b[z, 32·yo − 2 … 32·yo + 33] = …              the region of the tile, of the same plane
       d[z, 32·yo … 32·yo + 31] = …
 
-Where no stage reads another plane than the one that it makes, but neighbouring rows, strips of planes would hold whole ones, which no cache
-keeps, and few planes leave threads without work.
+This holds where no stage reads another plane than its own, but some read neighbouring rows. Tiles along the outermost axis would hold whole
+planes, which no cache keeps, and few planes leave threads without work.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from raido.schedule.stages.stage import Stage
 
 
 def strip_axis(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis along which a stage is cut into strips: that of the rows of a plane where planes are apart, else the outermost one."""
+    """Returns the axis along which a stage is split into row tiles: the rows of a plane where planes are independent, else the outermost
+    axis.
+    """
     return stage.axes[-2] if planes_of(draft, stage) else row_axis(stage)
 
 
 def planes_of(draft: Draft, stage: Stage) -> tuple[Axis, ...]:
-    """The axes of planes that strips lie in; none where planes are not apart, or so few that strips go through all of them."""
+    """Returns the axes of independent planes; () where planes depend on one another, or there are few."""
     if draft.apart is None:
         draft.apart = _are_apart(draft)
     return stage.axes[:-2] if draft.apart else ()
 
 
 def _are_apart(draft: Draft) -> bool:
-    """Whether all stages have planes of one kind, each reads its own alone, and some reads other rows than its own."""
+    """Whether all stages have planes of one kind, each reads its own plane alone, and some reads other rows than its own."""
     stages = [each for name, each in draft.state.uses.stages.items() if name not in draft.demand.inlined]
     if draft.machine.gpu is not None or not stages or not all(map(_has_planes, stages)):
         return False
@@ -52,7 +54,7 @@ def _are_apart(draft: Draft) -> bool:
 
 
 def _has_planes(stage: object) -> bool:
-    """Whether a stage is made of planes whose number is not known to be small."""
+    """Whether a stage is a map over planes whose number is not known to be small."""
     return (
         isinstance(stage, Stage)
         and isinstance(stage.form, Generate)

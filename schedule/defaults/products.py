@@ -1,9 +1,10 @@
-"""The default loops of stages whose results share what they read, as in a product of matrices.
+"""The default loops of stages whose results share inputs, as in a matrix product.
 
-A tile of sums stays in registers while the reduction runs (Goto and van de Geijn: Anatomy of high-performance matrix multiplication,
-2008). What is read along its rows is packed before, in panels as wide as a tile; half of L2 holds the panels of a block of columns, which
-are packed when the block begins and serve all rows. Factors that are read across rows, as b of `a @ b.T` is, are transposed on the way,
-in registers. No more rows than one tile has would use a panel once: they go along the right factor where it is, some of its rows at a time.
+A register tile of sums runs along the reduction (Goto and van de Geijn: Anatomy of high-performance matrix multiplication, 2008; register
+tiles: Wolf and Lam, 1991). The right factor is packed in panels as wide as a tile; half of L2 holds the panels of a block of columns, which
+are packed when the block begins and serve all rows. Factors that are read across rows, as b of `a @ b.T` is, are transposed in registers
+while they are packed. A result of no more rows than one tile would use a panel once: it reads the right factor unpacked, in chunks of its
+rows.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from raido.schedule.machine import Machine
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
-FEWEST_STEPS = 64  # of a chunk of a reduction: its partial results are stored, and read again to be combined
+FEWEST_STEPS = 64  # reduction steps of a chunk, at least: its partial results are stored, and loaded to be combined
 FEWEST_CHUNKS = 8
-LANES_FULL = 4  # of a vector of partial sums, each: combining them in the end takes as many steps
-FEW_ROWS = 4  # of two gangs each: eight sums side by side
+LANES_FULL = 4  # steps of each lane of a vector of partial sums: about as many as combining the lanes takes
+FEW_ROWS = 4  # rows of two gangs each: eight accumulators, the latency of an FMA at two a cycle
 
 
 def say_product_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
-    """The loops of stages whose results share what they read; whether it is one."""
+    """Schedules a stage whose results share inputs; returns whether it is one."""
     if is_product_of_rows(draft, stage, vector):
         return say_turned_rows(draft, stage) or say_tile_of_sums(draft, stage)
     if (
@@ -57,9 +58,10 @@ def say_product_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
 
 
 def say_tile_of_sums(draft: Draft, stage: Stage, few_rows: bool = False) -> bool:
-    """Some rows of both factors at a time: each that is loaded serves several sums, which have a vector of partial ones each.
+    """Schedules a tile of dot products: each loaded row of a factor serves several sums, with lanes along the reduction; returns whether
+    that is legal.
 
-    few_rows: the result's columns are tasks, also where the number of its rows is not known.
+    few_rows: the result's columns are the tasks, also where the number of its rows is not known.
     """
     name, (reduced,) = stage.name, stage.reduction_axes
     i, j = stage.axes[-2].name, stage.axes[-1].name
@@ -76,7 +78,9 @@ def say_tile_of_sums(draft: Draft, stage: Stage, few_rows: bool = False) -> bool
 
 
 def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> bool:
-    """Several results along the shared axis at a time, in lanes along the last one: what each iteration has in common serves all of them."""
+    """Schedules `most` results along the shared axis together, with lanes along the last one, so that they share each iteration's values;
+    returns whether that is legal.
+    """
     name, i, j = stage.name, shared.name, stage.axes[-1].name
     rows = min(most, known_extent(draft, shared.extent) or most)
     if not draft.say(name, "split", axis=i, factor=rows):
@@ -91,9 +95,9 @@ def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> boo
 
 
 def say_turned_rows(draft: Draft, stage: Stage) -> bool:
-    """Products of rows with rows as those of matrices, the right factor's columns in panels: no lanes are combined for each result.
+    """Schedules a product of rows with rows as a matrix product, the right factor packed transposed; returns whether that is legal.
 
-    Not of a few rows, for which the right factor would be copied for little.
+    No lanes are combined then. Products of a few rows are left out: the packed factor would be used too little.
     """
     lengths = [known_extent(draft, axis.extent) for axis in stage.axes[-2:]]
     least = 2 * rows_of_tile(draft.machine), draft.machine.lanes(stage.bodies[0].dtype.bits)
@@ -109,9 +113,9 @@ def say_turned_rows(draft: Draft, stage: Stage) -> bool:
 
 
 def say_register_tile(draft: Draft, stage: Stage) -> bool:
-    """A tile of the result stays in registers while the reduction runs; what it reads along its rows is packed in panels before.
+    """Schedules a register tile of sums, with the right factor packed in panels; returns whether that is legal.
 
-    Where there are few tiles, chunks of a long reduction are threads' work instead, and the tiles of a chunk read what the cache holds.
+    Where there are few tiles, threads take chunks of a long reduction instead, and the tiles of a chunk read factors that the cache holds.
     """
     chunk = chunk_of_product(draft, stage)
     packed = {} if chunk else panels(draft, stage)
@@ -125,19 +129,19 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
 
 
 def say_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: str = "") -> None:
-    """The branch of a product for no more rows than a tile of sums has."""
+    """Records the branch of a product for results of no more rows than a register tile."""
     row = stage.axes[-2].name
     if row.isidentifier():
         draft.accept(few.when(stage.name, f"{row} <= {rows_of_tile(draft.machine)}{besides}"))
 
 
 def count_of_rows(draft: Draft, stage: Stage) -> int | None:
-    """The rows of a product's result, if their number is known."""
+    """Returns the number of rows of a product's result; None where it is not known."""
     return known_extent(draft, stage.axes[-2].extent)
 
 
 def has_few_rows(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> bool:
-    """Whether a product of two matrices may have no more rows than a tile of sums, and a right factor whose rows are contiguous."""
+    """Whether a product of two matrices may have no more rows than a register tile, and has a right factor with contiguous rows."""
     if len(stage.axes) != 2 or len(stage.reduction_axes) != 1:
         return False
     along = all(contiguity(stage.axes[-1].var, point) == 1 for point in packed.values())
@@ -145,10 +149,11 @@ def has_few_rows(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> boo
 
 
 def say_few_rows(draft: Draft, stage: Stage) -> bool:
-    """The loops of a product of few rows: chunks of the right factor's rows, from end to end, for threads.
+    """Schedules a product of few rows: threads take chunks of the right factor's rows, and read them from end to end; returns whether that
+    is legal.
 
-    Half as many rows of a tile are made at a time, in as many gangs as registers hold of them: each vector of the right factor is loaded
-    once for all of them.
+    A tile has up to `FEW_ROWS` rows and as many gangs as registers hold for them: each vector of the right factor is loaded once for all
+    rows.
     """
     name, (i, j) = stage.name, (axis.name for axis in stage.axes[-2:])
     (reduced,) = stage.reduction_axes
@@ -167,7 +172,7 @@ def say_few_rows(draft: Draft, stage: Stage) -> bool:
 
 
 def say_tiles(draft: Draft, stage: Stage, chunk: int) -> bool:
-    """Loops over tiles of sums in registers, with chunks of so many steps of the reduction outside where there are any."""
+    """Schedules loops over register tiles, with chunks of `chunk` reduction steps outside (0: none); returns whether that is legal."""
     name, (i, j) = stage.name, (axis.name for axis in stage.axes[-2:])
     rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
     if not draft.say(name, "tile", **{i: rows, j: width_of_tile(stage, draft.machine)}):
@@ -183,16 +188,16 @@ def say_tiles(draft: Draft, stage: Stage, chunk: int) -> bool:
 
 
 def say_sums(draft: Draft, stage: Stage, row: str, column: str) -> None:
-    """A tile of sums in registers: its rows side by side, of two gangs each."""
+    """Makes a register tile: its rows unrolled, two interleaved gangs each."""
     draft.say(stage.name, "unroll", axis=row)
     draft.say(stage.name, "vectorize", axis=column, interleave=2)
 
 
 def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> bool:
-    """Loops over tiles inside those over blocks of columns, whose panels are packed first; whether all is legal.
+    """Schedules loops over tiles inside loops over blocks of columns, whose panels are packed first; returns whether that is legal.
 
-    Of symmetric results a triangle is made. Of many products side by side that have factors of their own, each is a task; else threads
-    share what is packed, and then the rows.
+    Of symmetric results one triangle is computed. Of many products side by side that have factors of their own, each is a task; else
+    threads share the packing, and then the rows.
     """
     trial, name, (i, j) = draft.trial(), stage.name, (axis.name for axis in stage.axes[-2:])
     rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
@@ -225,10 +230,10 @@ def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point])
 
 
 def say_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Sequence[str], apart: bool) -> bool:
-    """The copy of an array's columns of a block in the order in which tiles read them; whether it is legal.
+    """Packs an array's columns of a block in the order in which tiles read them; returns whether that is legal.
 
-    columns: the loops over blocks, over tiles of a block where there are several, and over the columns of a tile. apart: each task
-    makes its own.
+    columns: the loops over blocks, over tiles of a block where there are several, and over the columns of a tile. apart: each task packs
+    its own.
     """
     name, (block, *tiles, column) = stage.name, columns
     around = [axis.name for axis in stage.axes[:-2] if axis.var in point]
@@ -255,12 +260,14 @@ def say_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Se
 
 
 def is_transposed(stage: Stage, point: Point) -> bool:
-    """Whether the columns of a product's right factor lie along the rows of what is read: squares of it are transposed in registers."""
+    """Whether the columns of a product's right factor are contiguous along the reduction, so that packing transposes blocks in
+    registers.
+    """
     return contiguity(stage.reduction_axes[-1].var, point) == 1 and contiguity(stage.axes[-1].var, point) < 0
 
 
 def say_packed_loops(draft: Draft, name: str) -> None:
-    """A copy with a layout already has its loops: the first is parallel, the last vectorized."""
+    """Schedules a copy whose layout already fixes its loops: the first is parallel, the last vectorized."""
     loops = [loop.name for loop in draft.state.plan(name).loops]
     if not isinstance(draft.state.plan(name).compute, At) and len(loops) > 1:
         draft.say(name, "parallel", axis=loops[0])
@@ -268,17 +275,17 @@ def say_packed_loops(draft: Draft, name: str) -> None:
 
 
 def width_of_tile(stage: Stage, machine: Machine) -> int:
-    """The columns of a register tile: two gangs."""
+    """Returns the columns of a register tile: two vectors."""
     return 2 * machine.lanes(stage.bodies[0].dtype.bits)
 
 
 def rows_of_tile(machine: Machine) -> int:
-    """The most rows of a register tile: of two gangs each, beside two of the right factor and one of the left."""
+    """Returns the most rows of a register tile: of two vectors each, beside two of the right factor and one of the left."""
     return 12 if machine.registers >= 32 else 6
 
 
 def columns_of_block(draft: Draft, stage: Stage) -> int:
-    """The columns of a block, whole tiles: half of L2 holds what is packed of them."""
+    """Returns the columns of a block, whole tiles, whose packed panels fill half of L2."""
     column = stage.bodies[0].dtype.itemsize * prod(extent(draft, axis.extent) for axis in stage.reduction_axes)
     width = width_of_tile(stage, draft.machine)
     count = known_extent(draft, stage.axes[-1].extent)
@@ -287,15 +294,15 @@ def columns_of_block(draft: Draft, stage: Stage) -> int:
 
 
 def even_part(draft: Draft, axis: Axis, most: int) -> int:
-    """The rows of a tile, at most so many: of an axis whose length is known as few tiles as can be, of about one height."""
+    """Returns the rows of a tile, at most `most`: of an axis of known length the fewest tiles, of about equal height."""
     count = known_extent(draft, axis.extent)
     return most if not count else -(-count // -(-count // most))
 
 
 def chunk_of_product(draft: Draft, stage: Stage) -> int:
-    """The steps of a chunk of the reduction of a product, 0 where its tiles are work enough.
+    """Returns the reduction steps of a chunk of a product; 0 where its tiles are tasks enough.
 
-    A chunk is a power of two, of which half of L2 holds both factors; a partial result is stored for each, and read again.
+    A chunk is a power of two for which half of L2 holds both factors; a partial result is stored and loaded for each.
     """
     *outer, i, j = stage.axes
     lengths = [known_extent(draft, axis.extent) for axis in (i, j)]

@@ -23,7 +23,7 @@ from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
 
 
 def gangs_of_states(graph: StageGraph, stage: Stage, machine: Machine) -> int:
-    """Gangs side by side for a stage in an iteration of a loop over whole arrays; 1 where rows are not all that it needs."""
+    """Returns the number of interleaved gangs for a stage in such a loop; 1 for other stages."""
     for loop, stages in _recurrences(graph):
         if stage in stages:
             operations, longest, held = _of_an_iteration(loop, stages)
@@ -34,13 +34,13 @@ def gangs_of_states(graph: StageGraph, stage: Stage, machine: Machine) -> int:
 
 
 def is_recurrent(graph: StageGraph, stage: Stage) -> bool:
-    """Whether a stage stands in an iteration of such a loop."""
+    """Whether a stage is in the body of such a loop."""
     return any(stage in stages for _, stages in _recurrences(graph))
 
 
 @remembered
 def _recurrences(graph: StageGraph) -> list[tuple[ControlStage, list[Stage]]]:
-    """The loops over elements that need nothing of one another, and the stages of an iteration."""
+    """Returns the whole-array loops over independent elements, each with the stages of its body."""
     loops = [each for each, _ in flatten(graph.stages) if isinstance(each, ControlStage)]
     found = []
     for loop in loops:
@@ -54,7 +54,7 @@ def _recurrences(graph: StageGraph) -> list[tuple[ControlStage, list[Stage]]]:
 
 
 def _keeps_to_elements(stage: Stage, loop: ControlStage, made: set[Node]) -> bool:
-    """Whether a stage is a map that reads what iterations make at its own index."""
+    """Whether a stage is a map that reads the loop's states and the body's results at its own index alone."""
     if not stage.axes or any((stage.reduction, stage.scan, stage.filter, stage.sort, stage.update, stage.outer)):
         return False
     own = tuple(axis.var for axis in stage.axes)
@@ -66,7 +66,9 @@ def _keeps_to_elements(stage: Stage, loop: ControlStage, made: set[Node]) -> boo
 
 
 def _of_an_iteration(loop: ControlStage, stages: Sequence[Stage]) -> tuple[int, int, int]:
-    """The operations of an iteration, those on its longest path, and the values from outside that differ between lanes."""
+    """Returns the latencies of an iteration's operations in total and on the critical path, and the number of lane-dependent outside
+    values.
+    """
     counter = {loop.form.index} if isinstance(loop.form, ArrayLoop) else set()
     operations, longest = 0, 0
     depth: dict[Node, int] = {}

@@ -1,6 +1,6 @@
-"""How the rows that a stage reads go along with those that it makes.
+"""The rows that a stage reads for each of its own rows.
 
-img[y - 1, x] + img[y + 1, x]         a row for each, and two more for a strip of rows
+img[y - 1, x] + img[y + 1, x]         one for each, and two more for a row tile
 img[2 * y, x] + img[2 * y + 1, x]     two for each
 half[y // 2, x]                       half a row for each
 """
@@ -14,18 +14,18 @@ from typing import NamedTuple
 from raido.algo.graph import index
 from raido.algo.graph.expr import Expr, Op, Var
 
-MOST = 2  # rows for each row: strips of more would be too low to share what neighbouring ones read
+MOST = 2  # rows read for each row: with more, row tiles would be too low to share inputs
 
 
 class RowReads(NamedTuple):
-    """step: rows that are read for each row that is made. around: how many more are read for a strip of them."""
+    """The rows read for a row tile: `step` rows for each row of the tile, and `around` more."""
 
     step: Fraction
     around: int
 
 
 def row_reads(places: Sequence[Expr | None], rows: Var) -> RowReads | None:
-    """The rows that are read at these indices; None where they do not go along with the rows that are made."""
+    """Returns the rows that are read at these indices; None where they do not advance at one rate with the rows that are computed."""
     found = [place for e in places if (place := _place(e, rows)) is not None]
     if len(found) < len(places) or len({step for step, *_ in found}) != 1:
         return None
@@ -34,7 +34,7 @@ def row_reads(places: Sequence[Expr | None], rows: Var) -> RowReads | None:
 
 
 def _place(e: Expr | None, rows: Var) -> tuple[Fraction, int, int] | None:
-    """How far an index goes from row to row, and the least and the greatest distance from there, inside its boundaries."""
+    """Returns the rate of an index with respect to rows, and its least and greatest offset, clamps ignored; None for other indices."""
     if e is None:
         return None
     if isinstance(e, Op) and e.name in index.BOUNDARY_OPS:

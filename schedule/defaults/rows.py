@@ -1,11 +1,11 @@
-"""How many rows of a stencil's results are made at a time, side by side in registers: they share what they read.
+"""The height of a stencil's register tile: rows computed together, which share loaded values (unroll-and-jam; Wolf & Lam, 1991).
 
-The choice is the model's (`schedule.cost`): of `LINES`, `KEPT` or `STREAMED`, the number that takes the fewest cycles; of equals the
-greatest whose values registers hold, as fewer loops begin and end, which the model does not count. More rows read fewer again, until they
-no longer lie apart in their pages, or more of them fall on one set of the cache than it has ways.
+The cost model chooses (`schedule.cost`): of `LINES`, `KEPT` or `STREAMED`, the height with the fewest cycles; of equals the greatest whose
+values registers hold, since it has fewer loop overheads, which the model does not count. Higher tiles load less, until rows no longer lie
+apart within their pages, or more of them fall on one set of the cache than it has ways.
 
-Of unknown sizes, those are assumed where there is time to save: rows of half of L1, and as many as twice the last-level cache holds. Rows
-of unknown length in strips count as `draft.UNKNOWN` elements, a power of two: they crowd.
+Unknown sizes are assumed where time matters: rows of half of L1, and as many as twice the last-level cache holds. Rows of unknown length in
+row tiles count as `draft.UNKNOWN` elements, a power of two, so that conflict misses count.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
 
-LINES = (1, 2)  # rows of more values than registers hold: they share lines, and few values
-KEPT = (*LINES, 3, 4)  # rows that stay in a cache: what they read again costs little there
+LINES = (1, 2)  # heights for rows of more values than registers hold: they share cache lines, and few values
+KEPT = (*LINES, 3, 4)  # heights for rows that stay in a cache, where loading again costs little
 STREAMED = (*KEPT, 6, 8, 12)
-EQUAL = 1.01  # times the fewest cycles: the model does not tell them apart
+EQUAL = 1.01  # times the fewest cycles: differences below the model's precision
 
 
 def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
-    """Rows made at a time by a stencil; 0 where one row at a time is best, and where rows share nothing.
+    """Returns the height of a stencil's register tile; 0 where rows are computed one by one.
 
-    Stencils that also read neighbouring planes walk each plane from end to end instead: that is one stream a plane. Long weighted sums
-    make 2 (`sums_in_pairs`); other long chains of operations have gangs side by side, not rows.
+    Stencils that also read neighbouring planes run along each plane from end to end instead: one stream a plane. Long weighted sums have
+    tiles of 2 rows (`sums_in_pairs`); other long dependence chains interleave gangs, not rows.
     """
     if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1]:
         return 0
@@ -67,7 +67,7 @@ def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
 
 
 def _cycles(draft: Draft, trees: Rows, described: Hashable, rows: int, share: float) -> float:
-    """Cycles where that share of calls stores past the caches; stages whose work is described alike are looked at once."""
+    """Returns the cycles where `share` of the calls uses non-temporal stores; memoised by the description of the work."""
     total = 0.0
     for streamed, part in ((True, share), (False, 1.0 - share)):
         if part:
@@ -79,7 +79,9 @@ def _cycles(draft: Draft, trees: Rows, described: Hashable, rows: int, share: fl
 
 
 def streamed_share(draft: Draft, stage: Stage, work: Work) -> Callable[[int], float]:
-    """How likely so many rows are stored past the caches side by side: 0 or 1 where sizes are known, else over all lines of a page."""
+    """Returns a function from a tile's height to the likelihood of non-temporal stores: 0 or 1 for known sizes, else the mean over all
+    pitches in a page.
+    """
     size = max(work.stored)
     height, width = known_size(draft, stage)
     if not (may_stream(draft, stage.name) if width is None or height is None else is_streamed(draft, stage.name)):
@@ -91,7 +93,9 @@ def streamed_share(draft: Draft, stage: Stage, work: Work) -> Callable[[int], fl
 
 
 def work_of(draft: Draft, stage: Stage) -> Work | None:
-    """The work of a stage and of those that share its loops, in the strip that it is made in; None where places depend on data."""
+    """Returns the work of a stage and the stages fused into it, for the row tile that it is computed in; None where indices are not
+    affine.
+    """
     *_, rows, last = stage.axes
     axes = {axis.var: extent(draft, axis.extent) for axis in stage.axes}
     strips = strips_of(draft, stage)
@@ -101,7 +105,7 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
         size = stage.bodies[0].dtype.itemsize
         height, width = known_size(draft, stage)
         if width is None:
-            lines = draft.machine.l1 // (4 * LINE) * 2 + 1  # odd: they do not crowd
+            lines = draft.machine.l1 // (4 * LINE) * 2 + 1  # odd, so that rows do not conflict in L1
             axes[last.var] = lines * LINE // size
         if height is None:
             axes[rows.var] = 2 * draft.machine.l3 // (size * axes[last.var])
@@ -124,13 +128,13 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
 
 
 def known_size(draft: Draft, stage: Stage) -> tuple[int | None, int | None]:
-    """How many rows a stage makes, and how long they are, as far as that is known."""
+    """Returns the number of rows of a stage and their length, each None where it is not known."""
     *_, height, width = (known_extent(draft, axis.extent) for axis in stage.axes)
     return height, width
 
 
 def strips_of(draft: Draft, stage: Stage) -> Stage | None:
-    """The stage in whose strips of rows a stage is made, itself where it is the last of a chain; None where it is made whole."""
+    """Returns the stage in whose row tiles a stage is computed, the stage itself at the end of a chain; None where it is computed whole."""
     at = draft.state.plan(stage.name).compute
     if isinstance(at, At):
         return draft.state.stage(at.stage)

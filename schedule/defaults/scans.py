@@ -1,10 +1,10 @@
 """The default loops of scans, filters, segmented reductions and sorts.
 
-One long scan is chained: blocks that the cache holds, by threads, lanes along the axis; so are a few side by side, of rows that are
-scanned as elements. Many scans, side by side, are parallel over the outermost of the other axes; lanes run along the scanned axis where
-that is the contiguous one, else across scans, in strips of a few cache lines so that their running values stay close, narrower ones
-where there would be fewer than cores, with short axes whose elements share those lines inside, or else some rows at a time. A branch has the
-few that fill no vector.
+One long scan is chained: cache-sized blocks for threads, lanes along the axis; so are a few side by side, of rows scanned as elements. Many
+scans side by side are parallel over the outermost of the other axes; lanes run along the scanned axis where that is contiguous, else across
+scans, in chunks of a few cache lines so that their running values stay close, narrower ones where there would be fewer chunks than cores,
+with short axes that share those lines inside, or else some rows at a time. Columns too few for a vector, of a number unknown before the
+call, have a branch in which lanes run along each.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need mo
 
 
 def say_runs(draft: Draft) -> None:
-    """Chooses "runs" for the scans of which nothing was said, where it may be: marks are then neither made nor read."""
+    """Chooses "runs" for scans without directives where it is legal: marks are then neither computed nor read."""
     for name, stage in list(draft.state.uses.stages.items()):
         if not isinstance(stage, Stage) or stage.scan is None or runs_of(stage) is None:
             continue
@@ -55,7 +55,7 @@ def say_runs(draft: Draft) -> None:
 
 
 def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
-    """The strategy and the loops of a scan of which nothing was said."""
+    """Decides the strategy and the loops of a scan without directives."""
     assert stage.scan is not None
     name, axis = stage.name, stage.axes[stage.scan.along]
     others = [each for each in stage.axes if each is not axis]
@@ -95,8 +95,9 @@ def say_few_columns(draft: Draft, stage: Stage, column: Axis) -> None:
 
 
 def say_parts_of_blocks(draft: Draft, stage: Stage) -> None:
-    """Parts of the blocks of a chain, for one thread alone: it totals a part, or makes what a part reads, and goes through it while the
-    first-level cache holds it, beside what is made for it and what it stores."""
+    """Splits the blocks of a chain into parts for the one-thread case: a part stays in L1 between its fold, or its producers, and
+    its scan.
+    """
     assert stage.reduction is not None
     strategy, (along,) = draft.state.plan(stage.name).strategy, stage.reduction_axes
     made = any(array in draft.state.uses.stages for array in draft.demand.reads(stage.name))
@@ -108,17 +109,20 @@ def say_parts_of_blocks(draft: Draft, stage: Stage) -> None:
 
 
 def needs_totals(stage: Stage) -> bool:
-    """Whether blocks are totalled by one thread alone, too: where grouping changes bits."""
+    """Whether blocks are folded first even on one thread: where the grouping changes bits."""
     return stage.scan is not None and stage.reduction is not None and not is_exact(*stage.reduction.combine)
 
 
 def wide(draft: Draft, stage: Stage) -> dict[str, int]:
-    """Two gangs side by side where registers hold the values of both and what is combined with them."""
+    """Returns the option that interleaves two gangs, where registers hold the values of both and their operands."""
     return {"interleave": 2} if 4 * len(stage.bodies) <= draft.machine.registers else {}
 
 
 def say_segment_loops(draft: Draft, stage: Stage) -> bool:
-    """Blocks of values for threads, so that long segments are shared; few values stay with loops over segments, and so do rows of values."""
+    """Chooses blocks of values for threads, so that long segments are shared; returns whether the strategy is `flat`.
+
+    Few values, and rows of values, stay with loops over segments.
+    """
     segments, plan = segments_of(stage), draft.state.plan(stage.name)
     if segments is None or len(stage.axes) != 1 or isinstance(plan.compute, At):
         return False
@@ -131,7 +135,7 @@ def say_segment_loops(draft: Draft, stage: Stage) -> bool:
 
 
 def say_filter_loops(draft: Draft, stage: Stage) -> None:
-    """A filter is chained as a long scan is; rows that are kept move in lanes."""
+    """Chains a filter as a long scan; kept rows move in lanes."""
     name, axis, last = stage.name, stage.axes[0], stage.axes[-1]
     if draft.state.plan(name).strategy is None:
         draft.say(name, "strategy", name="chain", block=filter_block(draft, stage))
@@ -141,7 +145,7 @@ def say_filter_loops(draft: Draft, stage: Stage) -> None:
 
 
 def chain_block(draft: Draft, stage: Stage) -> int:
-    """Elements, or rows, of a block that is gone over twice: as many as half of L2 holds, and no more than is worth some threads' while."""
+    """Returns the elements, or rows, of a block that is read twice: as many as half of L2 holds, at most `LONGEST` tasks."""
     along = stage.reduction_axes[0]
     row = prod(extent(draft, axis.extent) for axis in stage.axes if axis is not along)
     block = block_of(draft.machine.l2 // 2, row * sum(body.dtype.itemsize for body in results_of(stage)))
@@ -149,14 +153,16 @@ def chain_block(draft: Draft, stage: Stage) -> int:
 
 
 def filter_block(draft: Draft, stage: Stage) -> int:
-    """Elements of a block of a filter: all of L2 where that leaves many blocks, as each waits for the one before; else half of it."""
+    """Returns the elements of a filter's block: all of L2 where that leaves many blocks, since each waits for the one before; else half of
+    it.
+    """
     block = chain_block(draft, stage)
     count = known_extent(draft, stage.reduction_axes[0].extent)
     return 2 * block if count is not None and count >= MANY_BLOCKS * 2 * block else block
 
 
 def say_sort_loops(draft: Draft, stage: Stage) -> None:
-    """Sorts side by side: threads take some each. A sort on its own has threads of its own, unless others are at work around it."""
+    """Schedules sorts: threads take some of those side by side; one alone uses all threads, unless it is inside parallel loops."""
     first = stage.all_axes[0]
     placed = isinstance(draft.state.plan(stage.name).compute, At)
     name = "quicksort" if "quicksort" in strategies_of(stage) and is_sorted_by_comparisons(draft, stage) else "radix"
@@ -173,7 +179,7 @@ def say_sort_loops(draft: Draft, stage: Stage) -> None:
 
 
 def is_counted_where_long(draft: Draft, stage: Stage) -> bool:
-    """Whether counters for all keys that there may be, of narrow integers, are no more than are counted in one pass of a `quicksort`."""
+    """Whether the keys of a sort are so narrow that one pass of a `quicksort` counts all possible ones."""
     found = strategies_of(stage, draft.machine).get("quicksort")
     if found is None or "counted" not in found.numbers or is_selection(draft, stage):
         return False
@@ -182,8 +188,9 @@ def is_counted_where_long(draft: Draft, stage: Stage) -> bool:
 
 
 def say_counted_sort(draft: Draft, stage: Stage) -> str:
-    """The strategy of a sort of narrow integers: they are counted where there is an element for each counter, which is asked at the call
-    where nobody knows before how many there are."""
+    """Returns the strategy of a sort of narrow integers; counting is used where there is an element for each counter, tested at the call
+    for unknown sizes.
+    """
     assert stage.reduction is not None
     along, counters = stage.reduction_axes[0], 1 << stage.reduction.left[0].dtype.bits
     count = known_extent(draft, along.extent)
@@ -202,9 +209,9 @@ def say_counted_sort(draft: Draft, stage: Stage) -> str:
 
 
 def is_selection(draft: Draft, stage: Stage) -> bool:
-    """Whether readers want so few places of a sort that the parts without any are worth leaving as they are.
+    """Whether readers want so few indices of a sort that leaving the other parts unsorted pays.
 
-    Stretches whose lengths the program's arrays decide (a half of all) are taken to be long, those of a size of their own (k) to be short.
+    Stretches of data-dependent length, or of a share of all elements, are taken to be long, those of a size of their own (k) to be short.
     """
     assert stage.sort is not None
     if stage.sort.places is None or "quickselect" not in strategies_of(stage):
@@ -221,7 +228,7 @@ def is_selection(draft: Draft, stage: Stage) -> bool:
 
 
 def _is_short(length: Expr, own: set[SizeVar]) -> bool:
-    """Whether a length is no more than what other sizes than an array's own come to."""
+    """Whether a length is bounded by other sizes than the array's own."""
     if not any(node in own for node in scalar_nodes(length)):
         return True
     if isinstance(length, Op) and length.name in ("minimum", "maximum"):
@@ -232,11 +239,11 @@ def _is_short(length: Expr, own: set[SizeVar]) -> bool:
 
 
 def is_sorted_by_comparisons(draft: Draft, stage: Stage) -> bool:
-    """Whether comparisons are faster than digits: of keys of many digits, where a part costs little or an array has few elements.
+    """Whether comparisons are faster than radix passes: for keys of many digits, where partitioning is cheap or the array is short.
 
-    Where no instruction compresses, appending to both sides of a pivot costs as much as moving keys by a digit, and digits need fewer
-    passes: of integers and narrow floats of long arrays. Wide floats need eight, in each of which their bits are made an order twice. Rows
-    that are sorted side by side are taken to be short: their digits' counters cost as much as the keys.
+    Without an instruction that compresses, partitioning costs as much as a radix pass, and integers and narrow floats of long arrays need
+    fewer of the latter. Wide floats need eight passes, each of which converts their bits to an order twice. Rows sorted side by side are
+    taken to be short: the counters of digits would cost as much as the keys.
     """
     assert stage.reduction is not None
     key = stage.reduction.left[0].dtype
@@ -247,7 +254,7 @@ def is_sorted_by_comparisons(draft: Draft, stage: Stage) -> bool:
 
 
 def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None) -> None:
-    """Scans side by side: threads over the outermost axis that is not scanned, lanes along the scanned one or across."""
+    """Schedules scans side by side: threads over the outermost axis that is not scanned, lanes along the scanned one or across."""
     name = stage.name
     assert stage.scan is not None
     axis = stage.axes[stage.scan.along]

@@ -1,4 +1,4 @@
-"""Short axes: those of a few elements, which defaults write out inside the loops over others."""
+"""Short axes, of a few elements, which defaults unroll inside the loops over others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def is_stacked(stage: Stage, axis: Axis) -> bool:
 
 
 def written_out_axes(stage: Stage) -> tuple[Axis, ...]:
-    """The short axes of a stage that is elements side by side: copies for each of their indices share what they have in common."""
+    """Returns the short axes of a map to unroll, whose unrolled instances share subexpressions; () for other stages."""
     if stage.reduction is not None or stage.scan or stage.filter or stage.sort or stage.update:
         return ()
     short = tuple(axis for axis in stage.axes if is_short(axis.extent))
@@ -38,7 +38,7 @@ def written_out_axes(stage: Stage) -> tuple[Axis, ...]:
 
 
 def shared_axes(stage: Stage) -> tuple[Axis, ...]:
-    """The short axes that are written out of a stage of elements, or of folds along others: sums side by side share what an iteration makes."""
+    """Returns the short axes to unroll of a map, or of commutative folds along long axes, whose sums share what an iteration computes."""
     if stage.reduction is None or not stage.reduction.commutative:
         return written_out_axes(stage)
     short = tuple(axis for axis in stage.all_axes if is_short(axis.extent))

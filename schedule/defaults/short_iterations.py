@@ -1,10 +1,10 @@
-"""Stages of an array loop's iterations where sizes that are not known beforehand turn out to be small.
+"""Branches for small sizes, for stages of array loops' iterations whose sizes are unknown.
 
     s["loop_1/reduce_1"].when("x <= 8 and r <= 8").reorder("x", "r")        the scores of four states, from those of the step before
 
 Chunks for threads, partial results of lanes and rows of sums in memory cost a stage of a few elements many times its own work, in every
-iteration. So there is a branch for them: a fold down columns that one thread would make in one chunk has a register for each of its sums,
-and what is shorter than a vector is made one by one.
+iteration. In the branch a fold down columns that fits one chunk has a register for each of its sums, and axes shorter than a vector are
+scalar.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from raido.schedule.stages.stage import ControlStage, Stage, is_array_loop
 
 
 def say_short_iterations(draft: Draft, stage: Stage, vector: Axis | None, chunk: int) -> None:
-    """The branch of a stage for few elements. vector: the axis of lanes; chunk: steps that one thread folds at a time, down columns; 0 where
-    the stage does not fold columns."""
+    """Records the branch of a stage for few elements.
+
+    vector: the axis of lanes. chunk: steps that one thread folds at a time, down columns; 0 where the stage does not fold columns.
+    """
     axes = [axis for axis in stage.all_axes if stage.update is None or axis not in stage.whole_axes]
     open_ = [axis for axis in axes if index.constant_value(known(draft, axis.extent)) is None]
     others = [axis for axis in axes if axis not in open_]
@@ -42,8 +44,9 @@ def say_short_iterations(draft: Draft, stage: Stage, vector: Axis | None, chunk:
 
 
 def is_in_iterations(draft: Draft, stage: Stage) -> bool:
-    """Whether a stage is computed in every iteration of a loop over whole arrays whose elements wait for a fold of the iteration: rows do not
-    go through the iterations one by one there."""
+    """Whether a stage runs in every iteration of an array loop whose elements depend on a fold of the iteration, so that rows depend on one
+    another.
+    """
     uses, at = draft.state.uses, draft.state.uses.scope[stage.name]
     while at:
         loop = uses.stages[at]
@@ -54,7 +57,7 @@ def is_in_iterations(draft: Draft, stage: Stage) -> bool:
 
 
 def folds_its_elements(draft: Draft, loop: ControlStage) -> bool:
-    """Whether an iteration folds what it, or the one before, has made, each value of all elements."""
+    """Whether an iteration folds values of itself or of the iteration before, over all elements."""
     changed = {state.name for state, after in zip(loop.state, loop.results, strict=True) if state is not after}
     changed |= {stage.name for stage in loop.body}
     folds = [
@@ -72,7 +75,7 @@ def folds_its_elements(draft: Draft, loop: ControlStage) -> bool:
 
 
 def may_branch(draft: Draft, stage: Stage) -> bool:
-    """Whether no other stage wants to be made in the loops of a stage, which would have to be the same for all sizes."""
+    """Whether no other stage is to be fused into or placed in the loops of a stage, which would have to be the same for all sizes."""
     if stage.name in draft.demand.hosts.values() or stage.outer:
         return False
     strips = chain(draft, stage)

@@ -1,9 +1,9 @@
-"""Stages of few elements, such as the next state of a filter of two numbers: written out, with lanes along an axis that fills them.
+"""Stages of few elements, such as the next state of a filter of order two: unrolled, with lanes along an axis that fills them.
 
-    for y in 0..2: for x in 0..2: for r in 0..2: p[y, x] += f[y, r] * q[r, x]        eight products, each at indices that are constants
+    for y in 0..2: for x in 0..2: for r in 0..2: p[y, x] += f[y, r] * q[r, x]        eight products, each at constant indices
 
-They take no longer than a loop over them, and what a loop around them keeps from iteration to iteration is then in registers
-(`nest/serial_loops.py`): no iteration waits for a store and the load after it.
+They are no slower than a loop, and the states of a loop around them then stay in registers (`nest/serial_loops.py`): no iteration waits for
+a store and the load after it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from raido.schedule.stages.stage import Stage
 
 
 def say_short_loops(draft: Draft, stage: Stage) -> bool:
-    """The loops of a stage whose axes are all short; whether it is one, of few enough bodies."""
+    """Unrolls a stage whose axes are all short; returns whether it is one, of at most `WRITTEN_OUT` instances."""
     straight = not any(isinstance(node, Loop | While | Cond) for node in scalars_of(stage)) and not has_ragged_folds(
         stage
     )
@@ -41,8 +41,9 @@ def say_short_loops(draft: Draft, stage: Stage) -> bool:
 
 
 def full_lanes(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis whose elements fill a register, or a half or a quarter of one, and are neighbours wherever they are read, but for what a
-    fold reads once and not in each of its steps."""
+    """Returns the axis whose elements fill a register, or a half or a quarter of one, and are contiguous wherever each step reads them;
+    else None.
+    """
     vector = vector_axis(draft, stage)
     if vector is None or vector not in stage.axes:
         return None

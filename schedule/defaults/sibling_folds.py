@@ -1,8 +1,8 @@
-"""Which folds run in the loops of another one: those of one shape that fold the same elements, such as a sum and the sum of squares.
+"""Loop fusion of folds by default: folds of one shape over the same elements, such as a sum and the sum of squares.
 
-Each element is then read once, and what several of them fold, as the weight of a mean, is computed once for all of them. `Demand.hosts`
-is as for other stages that share loops (`joins`). Left out are folds whose loops are chosen for one of them alone: products, whose sums
-stay in tiles of registers, folds of short rows, and operators of several values.
+Each element is then read once, and an expression that several of them fold, as the weight of a mean, is computed once for all.
+`Demand.hosts` maps fused folds to their leaders, as for other stages (`joins`). Left out are folds whose loops suit one of them alone:
+products, with register tiles, folds of short rows, and operators of several values.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from raido.schedule.state import State
 if TYPE_CHECKING:
     from raido.schedule.defaults.demand import Demand
 
-MOST_FOLDS = 4  # beside each other: two gangs of each, and what they share, in 16 registers
+MOST_FOLDS = 4  # folds in one set of loops: two gangs of each, and their shared operands, in 16 registers
 
 
 def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
-    """Lets the folds that read a stage share loops where all of its readers are such, at the same elements; whether they do: each element
-    of the stage is then computed once in those loops."""
+    """Fuses the folds that read a stage where all of its readers are folds at the same elements; returns whether they are.
+
+    Each element of the stage is then computed once in those loops.
+    """
     readers = demand.readers(stage.name)
     if len(readers) < 2 or not all(is_free_fold(state, demand, name) for name in readers):
         return False
@@ -42,7 +44,7 @@ def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
 
 
 def join_sibling_folds(state: State, demand: Demand) -> None:
-    """Lets folds that read mostly the same elements share the loops of the first of them."""
+    """Fuses folds that read mostly the same elements into the loops of the first of them."""
     free = [name for name in state.uses.stages if is_free_fold(state, demand, name)]
     reading: dict[str, list[str]] = {}  # the folds that read an array, in order
     for name in free:
@@ -61,8 +63,9 @@ def join_sibling_folds(state: State, demand: Demand) -> None:
 
 
 def is_free_fold(state: State, demand: Demand, name: str) -> bool:
-    """Whether a stage that is really computed folds one value by an operator like `add`, along contiguous elements or down columns, and
-    nothing was said of its loops and its place."""
+    """Whether a computed stage folds one value by a known monoid, along contiguous elements or down columns, without loop directives or
+    placement.
+    """
     from raido.schedule.defaults.joins import is_untouched
     from raido.schedule.defaults.short_rows import LONGEST
 
@@ -81,8 +84,7 @@ def is_free_fold(state: State, demand: Demand, name: str) -> bool:
 
 
 def goes_along(demand: Demand, stage: Stage) -> bool:
-    """Whether a fold reads neighbours along its last axis, and, where it has rows and columns of results, something that only one of them
-    reads: results of products share what they read."""
+    """Whether a fold reads contiguously along its last axis, and is no product, whose results share inputs."""
     last = stage.reduction_axes[-1].var
     points = demand.points_read(stage.name)
     if any(None in point for point in points):
@@ -95,7 +97,7 @@ def goes_along(demand: Demand, stage: Stage) -> bool:
 
 
 def goes_down(demand: Demand, stage: Stage) -> bool:
-    """Whether a fold reads columns, neighbours for neighbouring results, and beside them only what is one element for each row."""
+    """Whether a fold reads columns, contiguous across results, and beside them only one element for each row."""
     from raido.schedule.defaults.facts import contiguity
 
     if len(stage.reduction_axes) != 1 or not stage.axes:
@@ -112,7 +114,7 @@ def goes_down(demand: Demand, stage: Stage) -> bool:
 
 
 def folds_the_same(state: State, demand: Demand, guest: str, host: str) -> bool:
-    """Whether at least half of the elements that a fold reads in each iteration are those that another of its shape and type reads."""
+    """Whether at least half of the elements that a fold reads in each iteration are read by another of its shape and type."""
     one, other = state.stage(guest), state.stage(host)
     if not has_folds_of(one, other):
         return False
@@ -127,7 +129,7 @@ def folds_the_same(state: State, demand: Demand, guest: str, host: str) -> bool:
 
 
 def has_folds_of(one: Stage, other: Stage) -> bool:
-    """Whether two folds have axes of the same extents, and values as wide."""
+    """Whether two folds have axes of the same extents, and values of the same width and kind."""
     return (
         extents(one.axes) == extents(other.axes)
         and extents(one.reduction_axes) == extents(other.reduction_axes)
@@ -137,7 +139,7 @@ def has_folds_of(one: Stage, other: Stage) -> bool:
 
 
 def may_share(state: State, demand: Demand, guests: Iterable[str], host: str) -> bool:
-    """Whether folds that share no loops yet may share those of a host: all that they read is there before the host runs."""
+    """Whether folds may be fused into a leader: none is in shared loops yet, and all that they read is complete before the leader runs."""
     guests, order = list(guests), state.uses.positions
     if host in demand.hosts or len(guests) + list(demand.hosts.values()).count(host) >= MOST_FOLDS:
         return False

@@ -1,8 +1,8 @@
-"""Consecutive elements that a thread of a GPU takes, so that it reads and writes 16 bytes at once.
+"""Vector accesses on a GPU: threads that take consecutive elements, and load and store 16 bytes at once.
 
-That pays where a stage does nothing but arithmetic on elements that lie as its results do: what limits it is memory. Arrays begin at
-multiples of 16 bytes; so do rows whose length is known to be one. Elsewhere neighbouring threads take neighbouring elements. So do they
-where a device runs both sides of every branch, and the tail, made once more for each thread, takes longer than the threads that are saved.
+That pays where a stage is plain arithmetic on elements laid out as its results are, and so limited by memory. Arrays begin at multiples of
+16 bytes, and so do rows whose known length is a multiple. Otherwise neighbouring threads take neighbouring elements, as they do where a
+device runs both sides of every branch, and the tail code of each thread costs more than it saves.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.reads import loads_of, scalars_of
 from raido.schedule.stages.stage import Stage
 
-PLACE = 7  # operations in which a thread finds its place, tests it and makes an address or two
+PLACE = 7  # operations by which a thread computes and tests its index and an address or two
 
 
 def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
-    """How many neighbours along `x` a thread takes: 1 unless whole vectors of them can be read and written."""
+    """Returns how many neighbours along `x` a thread takes: 1 unless whole vectors of them can be loaded and stored."""
     if stage.axes[-1] is not x or len(stage.axes) < len(stage.all_axes) or stage.update or stage.scan:
         return 1
     lanes = _whole_vectors(draft, stage, x, gpu) if _is_arithmetic(*scalars_of(stage)) else 1
@@ -32,7 +32,9 @@ def elements_of_thread(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
 
 
 def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
-    """How many neighbours a thread folds at a time of a reduction along its only axis, likewise; the operator must be one that lanes take."""
+    """Returns how many neighbours a thread folds at a time of a one-dimensional reduction; 1 unless loads are whole vectors and the
+    operator is arithmetic.
+    """
     fold = stage.reduction
     if fold is None or stage.all_axes != (axis,) or not is_arithmetic(*fold.combine, *fold.neutral):
         return 1
@@ -40,7 +42,7 @@ def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
 
 
 def elements_of_scan(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
-    """How many neighbours move at a time in a thread's piece of a scan along its only axis, likewise."""
+    """Returns how many neighbours a thread loads at a time of its part of a one-dimensional scan; 1 unless loads are whole vectors."""
     fold = stage.reduction
     if stage.scan is None or fold is None or stage.all_axes != (axis,) or not is_arithmetic(*fold.combine):
         return 1
@@ -52,7 +54,7 @@ def _is_arithmetic(*nodes: Node) -> bool:
 
 
 def _whole_vectors(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
-    """The elements of a vector along `x`, where all accesses are of whole ones; else 1."""
+    """Returns the elements of a 16-byte vector along `x`, if all accesses are aligned, whole vectors; else 1."""
     moved = [*stage.bodies, *loads_of(stage)]
     lanes = WIDEST_ACCESS // max(e.dtype.itemsize for e in moved)
     lengths = [known_extent(draft, axis.extent) for axis in stage.axes or (x,)]
@@ -65,7 +67,7 @@ def _whole_vectors(draft: Draft, stage: Stage, x: Axis, gpu: Gpu) -> int:
 
 
 def _lies_as(point: Point, x: Var, lanes: int) -> bool:
-    """Whether an access begins at a multiple of `lanes` and goes on to neighbours, or is one for all of them."""
+    """Whether an access is contiguous and begins at a multiple of `lanes`, or is constant."""
     if any(e is None or e is SEGMENTS for e in point):
         return False
     if not any(moves(e, x) for e in point):

@@ -1,8 +1,8 @@
 """The default loops of stages that read across rows what they store along them, as a transposition does.
 
-Lanes run along what is stored. As many of its rows are made at a time as there are lanes, so that each column of what is read is a row
-of a square, which shuffles turn (`gang.transposes`). Squares go in blocks for threads: `BLOCK_BYTES` of each of `BLOCK_ROWS` rows that
-are read, long enough for the processor to fetch ahead, and few enough to stay in L2 until the last of their columns is taken.
+Lanes run along the stored rows. As many rows are computed together as there are lanes, so that each column that is read is a row of a
+square register block, which shuffles transpose (`gang.transposes`). Blocks form tasks for threads: `BLOCK_BYTES` of each of `BLOCK_ROWS`
+rows that are read, long enough for hardware prefetching, and few enough to stay in L2 until the last of their columns is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_SQUARES = 2
 
 
 def turned_axis(draft: Draft, stage: Stage) -> Axis | None:
-    """The axis along which those reads are contiguous that go across rows as results go along them; None where there are none to turn."""
+    """Returns the axis along which reads across the result's rows are contiguous; None where there are none to transpose."""
     if stage.reduction is not None or len(stage.axes) < 2 or has_chain(draft, stage) or is_divergent(stage):
         return None
     *others, last = stage.axes
@@ -42,14 +42,14 @@ def _is_plain(point: Point) -> bool:
 
 
 def square_lanes(draft: Draft, stage: Stage) -> int:
-    """Lanes of the widest type that a stage reads or makes."""
+    """Returns the lanes of the widest type that a stage reads or stores, at most `MOST_LANES`."""
     made = [body.dtype.bits for body in stage.bodies]
     read = [load.dtype.bits for load in loads_of(stage) if array_name(load.array, draft.state.uses.names)]
     return min(MOST_LANES, draft.machine.lanes(max(made + read)))
 
 
 def say_turned_loops(draft: Draft, stage: Stage) -> bool:
-    """Blocks of squares, where there are any to turn and the rules of schedules allow them; whether that is so."""
+    """Schedules register-block transposition; returns whether the stage has such reads and the splits are legal."""
     turned = turned_axis(draft, stage)
     if turned is None:
         return False

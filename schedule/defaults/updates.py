@@ -1,11 +1,11 @@
-"""The default loops of updates.
+"""The default loops of updates on a CPU.
 
-Many updates, side by side, are parallel over the outermost of the axes that steps share with the results. One update folds into bins
-of its own, chunk by chunk: into four sets in turn where the bins are few (one for eight bytes of L1). Where they are too many for half of
-the last-level cache, its steps are sorted instead, unless they are known to be in order. Where sizes are not known before the call, so they
-are in a branch: where bins fill some ranges of `sorted` (those that follow each other are seldom in one cache) and steps are many, but few
-for each bin. Indivisible steps are for threads. What is set, and rows, run in lanes; long rows in strips for threads. Values and indices
-that take operations are made in lanes before the steps, strip by strip, where they are made sooner so (`cost/values_of_steps`).
+Many updates side by side are parallel over the outermost axis that steps share with the results. One update folds into private bins, chunk
+by chunk: into four replicas in turn where the bins fit an eighth of L1. Where bins exceed half of the last-level cache, steps are sorted
+instead, unless they are known to be in the order of their bins; for sizes unknown before the call that is a branch, taken where bins fill
+some ranges of `sorted` and steps are many, but few for each bin. Atomic steps are for threads. Values that are set, and rows, are stored in
+lanes; long rows in chunks for threads. Values and indices that take operations are computed in lanes before the steps, tile by tile, where
+that is faster (`cost/values_of_steps`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LONG_ROW = 1024  # elements: two strips, of which each still is some lines
 
 
 def say_update_loops(draft: Draft, stage: Stage) -> None:
-    """The strategy and the loops of an update of which nothing was said."""
+    """Decides the strategy and the loops of an update without directives."""
     assert stage.update is not None
     name, first = stage.name, stage.all_axes[0]
     placed = isinstance(draft.state.plan(name).compute, At)
@@ -59,7 +59,7 @@ def say_update_loops(draft: Draft, stage: Stage) -> None:
 
 
 def say_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
-    """Threads and lanes over what the steps change, which is set before them."""
+    """Schedules threads and lanes over the destination, which is initialized before the steps."""
     name, last = stage.name, stage.axes[-1]
     if last is first or last in stage.reduction_axes:
         return
@@ -74,7 +74,9 @@ def say_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
 
 
 def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
-    """Long rows are cut into strips, each for a thread that takes all steps in order; where nobody knows how long they are, in a branch."""
+    """Splits long rows into chunks, each for a thread that runs all steps in order; returns whether it did. For unknown lengths in a
+    branch.
+    """
     last = stage.axes[-1]
     if last in stage.whole_axes or last in stage.reduction_axes or len(stage.axes) < 2:
         return False
@@ -96,7 +98,7 @@ def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
 
 
 def say_strips(draft: Draft, stage: Stage, strip: int) -> bool:
-    """Threads over strips of rows, the steps inside."""
+    """Schedules threads over chunks of rows, with the steps inside; returns whether that is legal."""
     name, last = stage.name, stage.axes[-1].name
     outer, inner = last + "o", last + "i"
     if not draft.say(name, "split", axis=last, factor=strip):
@@ -108,7 +110,7 @@ def say_strips(draft: Draft, stage: Stage, strip: int) -> bool:
 
 
 def say_strategy(draft: Draft, stage: Stage) -> None:
-    """Bins for each chunk of steps, or steps sorted by their bins, where they are not in their order."""
+    """Chooses private bins for chunks of steps, or, for steps that are not known to be in order, steps sorted by their bins."""
     in_order = steps_are_in_order(stage)
     beyond = bins_of(draft, stage) * sum(body.dtype.itemsize for body in stage.bodies) > draft.machine.l3 // 2
     if beyond and not in_order and draft.say(stage.name, "strategy", name="sorted", bins=range_of(draft, stage)):
@@ -120,7 +122,7 @@ def say_strategy(draft: Draft, stage: Stage) -> None:
 
 
 def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
-    """The branch with sorted steps, where sizes that are not known before the call put bins far apart and steps are many."""
+    """Returns the branch with sorted steps, for sizes with distant bins and many steps; None where it is not needed or refused."""
     if bins_of(draft, stage) or not all(axis.name.isidentifier() for axis in stage.all_axes):
         return None
     branch = draft.branch()
@@ -135,12 +137,12 @@ def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
 
 
 def range_of(draft: Draft, stage: Stage) -> int:
-    """The bins that half of L2 holds."""
+    """Returns the number of bins that half of L2 holds."""
     return block_of(draft.machine.l2 // 2, sum(body.dtype.itemsize for body in stage.bodies))
 
 
 def say_place_loops(draft: Draft, stage: Stage) -> None:
-    """Steps that change different places, evenly spread: lanes along those that follow each other in memory, threads over the others."""
+    """Schedules steps with distinct, evenly spread destinations: lanes along contiguous ones, threads over the others."""
     name = stage.name
     steps = [axis for axis in _step_axes(stage) if known_extent(draft, axis.extent) != 1]
     if not steps:
@@ -165,8 +167,11 @@ def say_place_loops(draft: Draft, stage: Stage) -> None:
 
 
 def _reads_beside(stage: Stage, lanes: Axis) -> bool:
-    """Whether steps read elements beside those that they change in place, as one colour of a chessboard does of the other: what is loaded lies
-    partly in the vector stored just before, and waits until that has left the store buffer, so several are loaded before any is stored."""
+    """Whether steps read neighbours of the elements that they change in place, as one colour of a red-black sweep reads the other.
+
+    A load then lies partly in the vector stored just before, and waits until it has left the store buffer (failed store forwarding), so
+    several vectors are loaded before any is stored.
+    """
     assert stage.reduction is not None
     changed = {load.array for load in loads_in(*initial_values(stage.reduction))}
     *rows, place = (index.canonical(e) for e in _places(stage))
@@ -180,12 +185,12 @@ def _reads_beside(stage: Stage, lanes: Axis) -> bool:
 
 
 def _step_axes(stage: Stage) -> list[Axis]:
-    """The axes that steps run over, in the order of the loops."""
+    """Returns the axes that steps run over, in the order of the loops."""
     return [axis for axis in stage.all_axes if axis not in stage.whole_axes]
 
 
 def _is_evenly_placed(stage: Stage) -> bool:
-    """Whether no place is read from an array, but where it is the same element for all steps."""
+    """Whether no destination index is read from an array, unless all steps read the same element."""
     steps = {axis.var for axis in _step_axes(stage)}
     read = [node for e in _places(stage) for node in scalar_nodes(e) if isinstance(node, Load)]
     return not any(node in steps for load in read for e in load.indices for node in scalar_nodes(e))
@@ -201,7 +206,7 @@ def _places(stage: Stage) -> list[Expr]:
 
 
 def _axis_of_lanes(stage: Stage, steps: Sequence[Axis]) -> Axis | None:
-    """The axis along which steps change neighbours."""
+    """Returns the axis along which steps change contiguous elements; None without one."""
     *outer, last = _places(stage)
     for axis in reversed(steps):
         if index.linear(last)[1].get(axis.var) == 1 and not any(axis.var in scalar_nodes(e) for e in outer):
@@ -210,11 +215,11 @@ def _axis_of_lanes(stage: Stage, steps: Sequence[Axis]) -> Axis | None:
 
 
 def turns(draft: Draft, stage: Stage) -> int:
-    """Sets of bins that steps take in turn: several where all of them fit the first-level cache."""
+    """Returns the number of replicas of the bins that steps use in turn: several where all of them fit the first-level cache."""
     return TURNS if 0 < bins_of(draft, stage) <= draft.machine.l1 // 8 else 1
 
 
 def bins_of(draft: Draft, stage: Stage) -> int:
-    """The number of bins; 0 where it is not known."""
+    """Returns the number of bins; 0 where it is not known."""
     counts = [known_extent(draft, axis.extent) for axis in stage.axes]
     return prod(count or 0 for count in counts)

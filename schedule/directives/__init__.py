@@ -1,4 +1,4 @@
-"""All directives: one family a file. To add one, write its method and its rule in a family's file (or a new file, named here)."""
+"""All schedule directives, one family a file. A new directive is a method and a rule in a family's file (or in a new file, named here)."""
 
 from raido.schedule.directives.copies import CopyDirectives
 from raido.schedule.directives.hints import HintDirectives
@@ -23,7 +23,7 @@ class Directives(
     HintDirectives,
     StrategyDirectives,
 ):
-    """Everything that can be said of one stage."""
+    """All directives of one stage."""
 
     __slots__ = ()
 

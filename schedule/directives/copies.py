@@ -1,7 +1,7 @@
-"""Directives that add stages: `clone`, a second copy of a stage for one reader, and `cache`, a copy of an array near its reader.
+"""Directives that add stages: `clone`, an instance of a stage for one reader, and `cache`, a copy of an array near its reader.
 
-The new stage has a form of its own (the key by which it is read), and the reader's expressions load from it; everything else of the
-graph stays, the reader's form included.
+The new stage has a form of its own (the key by which it is read), and the reader's expressions load from it; everything else of the graph
+stays, the reader's form included.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class CopyDirectives(Recorder):
     __slots__ = ()
 
     def clone(self: Self, consumer: Name, name: Name | None = None) -> Self:
-        """Gives one reader its own copy of the stage, scheduled separately.
+        """Gives one reader a clone of the stage, scheduled separately.
 
-        consumer: a stage that reads this one. name: of the copy; "rows_2" for "rows" unless given.
+        consumer: a stage that reads this one. name: of the clone; "rows_2" for "rows" unless given.
 
         before   a = f(rows); b = g(rows)
         after    a = f(rows); b = g(rows_2)            s["rows"].clone("b")
@@ -69,14 +69,13 @@ class CopyDirectives(Recorder):
         scope: Name | None = None,
         name: Name | None = None,
     ) -> Self:
-        """Lets this stage read a copy of the region of an array that a loop needs; the copy is a stage.
+        """Copies the region of an array that a loop needs, for this stage to read; the copy is a stage.
 
-        array: a parameter or a stage that this stage reads. stage, axis: the loop at which the copy is made; None: once, at root.
-        layout: storage dimensions of the copy, outermost first, in this stage's axes and halves of splits: ("jo", "r", "ji") packs
-        panels of b[r, j], and of an array that is read elsewhere too serves that read alone; a dimension that is read at one constant is
-        called by its position, ("jo", "d2", "r", "ji") for b[r, j, 0].
-        scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, or "local".
-        name: of the copy; "b_copy" for "b" unless given.
+        array: a parameter or a stage that this stage reads. stage, axis: the loop at which the copy is made; None: once, at root. layout:
+        storage dimensions of the copy, outermost first, in this stage's axes and halves of splits: ("jo", "r", "ji") packs panels of b[r,
+        j], and of an array that is read elsewhere too serves that read alone; a dimension that is read at one constant is called by its
+        position, ("jo", "d2", "r", "ji") for b[r, j, 0]. scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a
+        block, or "local", one for each thread. name: of the copy; "b_copy" for "b" unless given.
 
         before   for io, jo, r, ii, ji: c += a[i, r] * b[r, j]
         after    for jo, r, ji: b_copy[jo, r, ji] = b[r, j]
@@ -103,9 +102,12 @@ def apply_clone(state: State, stage: str, consumer: str, name: str | None = None
     if isinstance(reading, ControlStage):
         raise Refusal(f'"{reader}" is a loop over whole arrays', readers=listed(readers))
     if len(readers) == 1 and stage not in state.uses.outputs:
-        raise Refusal(f'"{reader}" is the only one that needs it, so nothing would read the original')
+        raise Refusal(f'"{reader}" is the only reader of "{stage}", so no stage would read the original')
     if original.filter is not None:
-        raise Refusal(f'sizes follow from "{stage}", and there is one of each', f's["{stage}"].root()')
+        raise Refusal(
+            f'"{stage}" determines the size of its result, which a clone would determine a second time',
+            f's["{stage}"].root()',
+        )
     sites = dict(state.graph.sites)
     copy = copy_stage(original, new_stage_name(state, name, stage), sites)
     changed = redirect(reading, _results(original.form, copy), sites)
@@ -133,10 +135,12 @@ def apply_cache(
         raise Refusal(f'"{reader}" does not read "{array}"', arrays=listed(each for each in loads if each))
     read = state.uses.stages.get(array)
     if isinstance(read, Stage) and read.sort is not None and read.sort.places is not None:
-        problem = f'only some places of "{array}" are read, so not all of it need be sorted; a copy would read it all'
-        raise Refusal(problem, "read it where it is")
+        problem = (
+            f'only some indices of "{array}" are read, so only a part of it is sorted; a copy would need all of it'
+        )
+        raise Refusal(problem, "leave `cache` out")
     if is_inlined(state, array):
-        raise Refusal(f'"{array}" is inlined: it is in no memory to copy from', f's["{array}"].compute_at(…)')
+        raise Refusal(f'"{array}" is inlined and has no memory to copy from', f's["{array}"].compute_at(…)')
     if axis is None:
         resolve(state.uses.stages, stage)
     first = next((load for load in loads[array] if load.indices), loads[array][0])
@@ -163,13 +167,15 @@ def apply_cache(
 
 
 def _at_layout(reader: Stage, plan: StagePlan, loads: tuple[Load, ...], layout: tuple[str, ...]) -> tuple[Load, ...]:
-    """Of an array that is read at several places, as both factors of x @ x.T, the reads at the axes that a layout names; all, where none is."""
+    """Returns the loads of an array at the axes that a layout names, where it is read in several ways (both factors of x @ x.T); all
+    without such.
+    """
     named = {axis for each in layout for axis in axes_of(plan, each)}
     return tuple(load for load in loads if set(dimension_names(reader, (load,))) == named) or loads
 
 
 def new_stage_name(state: State, name: str | None, wish: str) -> str:
-    """A free name for a new stage: the one given, which must be free, or one made of the wish."""
+    """Returns a name for a new stage: `name`, which must be free, or one derived from `wish`."""
     taken = set(state.uses.stages) | {parameter.name for parameter in state.graph.program.parameters}
     if name is not None:
         if not is_stage_path(name):
@@ -183,7 +189,7 @@ def new_stage_name(state: State, name: str | None, wish: str) -> str:
 
 
 def copy_stage(stage: Stage, name: str, sites: dict[Node, Site]) -> Stage:
-    """The same stage under another name and with variables of its own; `sites` learns the lines of its expressions."""
+    """Returns a clone of a stage under another name with variables of its own; adds the source sites of its expressions to `sites`."""
     variables: dict[Node, Node] = {axis.var: fresh(axis.var.name) for axis in stage.all_axes}
     if stage.reduction is not None:
         for var in (*stage.reduction.left, *stage.reduction.right):
@@ -194,14 +200,16 @@ def copy_stage(stage: Stage, name: str, sites: dict[Node, Site]) -> Stage:
 
 
 def own_form(name: str, axes: tuple[Axis, ...], bodies: tuple[Expr, ...]) -> Generate:
-    """The key of a new stage. Equal nodes are one node, and a copy must not be taken for what it copies: so no body is in it."""
+    """Returns the form of a new stage. It contains no body, since equal nodes are one node, and a copy must differ from its original."""
     return Generate(axes, tuple(fresh(name, body.dtype) for body in bodies))
 
 
 def identity_stage(
     reader: Stage, loads: tuple[Load, ...], name: str, arrays: tuple[Array, ...], graph: StageGraph
 ) -> Stage:
-    """A stage that copies arrays of one shape, with an axis for each dimension, called as in the reader where that is plain."""
+    """Returns a stage that copies arrays of one shape, with an axis for each dimension, named as in the reader where its indices are plain
+    axes.
+    """
     array = loads[0].array
     names = dimension_names(reader, loads)
     shape = tuple(by_name(extent, graph.counts) for extent in array.shape)
@@ -212,7 +220,7 @@ def identity_stage(
 
 
 def dimension_names(reader: Stage, loads: tuple[Load, ...]) -> tuple[str, ...]:
-    """The names of an array's dimensions: the reader's axes when it is read at plain ones, those at one constant by position; else y, x."""
+    """Returns names for an array's dimensions: the reader's axes where every index is one; "d0", "d1", … at one constant; else z, y, x."""
     by_var = {axis.var: axis.name for axis in reader.all_axes}
     columns = [{index.canonical(i) for i in column} for column in zip(*(load.indices for load in loads), strict=True)]
     names = []
@@ -227,7 +235,7 @@ def dimension_names(reader: Stage, loads: tuple[Load, ...]) -> tuple[str, ...]:
 
 
 def lay_out(copy: Stage, plan: StagePlan, reader: StagePlan, layout: tuple[str, ...]) -> StagePlan:
-    """The copy's plan with the reader's splits that the layout names, its loops in the order of storage."""
+    """Returns the copy's plan with the reader's splits that the layout names, and its loops in the order of storage."""
     relations = []
     live = {axis.name for axis in copy.axes}
     for relation in reader.relations:
@@ -240,12 +248,12 @@ def lay_out(copy: Stage, plan: StagePlan, reader: StagePlan, layout: tuple[str, 
 
 
 def insert_before(graph: StageGraph, reader: str, new: Stage, changed: Stage) -> StageGraph:
-    """The graph with `new` standing before `reader`, which becomes `changed`."""
+    """Returns the graph with stage `new` before `reader`, which `changed` replaces."""
     return with_stages(graph, reader, (new, changed))
 
 
 def with_stages(graph: StageGraph, name: str, others: tuple[Stage, ...]) -> StageGraph:
-    """The graph with other stages in the place of one."""
+    """Returns the graph with one stage replaced by others, also inside array loops and conditionals."""
 
     def rewrite(stages: tuple[AnyStage, ...]) -> tuple[AnyStage, ...]:
         found: list[AnyStage] = []
@@ -264,7 +272,7 @@ def with_stages(graph: StageGraph, name: str, others: tuple[Stage, ...]) -> Stag
 
 
 def with_graph(state: State, graph: StageGraph, plan: StagePlan) -> State:
-    """The state over a graph with another stage, which has that plan."""
+    """Returns the state over a graph with one more or changed stage, whose plan is `plan`."""
     uses = find_uses(graph)
     plans = {**state.plans, plan.stage: plan}
     ordered = {name: plans[name] for name in uses.stages if name in plans}
@@ -272,7 +280,7 @@ def with_graph(state: State, graph: StageGraph, plan: StagePlan) -> State:
 
 
 def _components(array: Array, producer: AnyStage | None) -> tuple[Array, ...]:
-    """The results of one shape that a copy holds: all that a stage makes, but for the count of a filter."""
+    """Returns the results that a copy holds: all of a stage that have one shape, so without the count of a filter."""
     if not isinstance(array, Result) or not isinstance(producer, Stage):
         return (array,)
     arrays = tuple(Result(array.form, k) for k in range(len(producer.bodies)))
@@ -282,7 +290,7 @@ def _components(array: Array, producer: AnyStage | None) -> tuple[Array, ...]:
 
 
 def _results(old: Node, copy: Stage) -> dict[Node, Node]:
-    """The substitution by which readers of an array, or of a form's results, read a copy."""
+    """Returns the substitution by which readers of an array, or of all results of a form, read a copy."""
     if isinstance(old, Parameter | Constant | Result):
         return {old: Result(copy.form, 0)}
     return {Result(old, k): Result(copy.form, k) for k in range(len(copy.bodies))}

@@ -1,4 +1,4 @@
-"""Directives that leave the loops as they are: align, partition_boundaries, stream_stores, prefetch, store."""
+"""Directives that leave the loop order as it is: align, partition_boundaries, stream_stores, prefetch, store."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ class HintDirectives(Recorder):
     __slots__ = ()
 
     def align(self: Self, axis: Name, multiple: Number) -> Self:
-        """Starts the loops of an axis at a multiple, wherever the stage is computed; a little more may be computed than is read.
+        """Starts the loops of an axis at a multiple, wherever the stage is computed; up to `multiple` − 1 elements more than needed may be
+        computed.
 
-        axis: one of the stage's own. multiple: of it, x % multiple and x // multiple are constants, but for the round, once the axis is
-        unrolled by it.
+        axis: a pure axis of the stage. multiple: an integer from 2; once the axis is unrolled by it, x % multiple is a constant, and x //
+        multiple is one but for the iteration's offset.
 
         before   for x in 3..9: out[x] = a[x // 2] if x % 2 == 0 else b[x // 2]
         after    for xo in 1..5: out[2*xo] = a[xo]; out[2*xo + 1] = b[xo]           .align("x", 2).unroll("x", 2)
@@ -33,13 +34,13 @@ class HintDirectives(Recorder):
         >>> blur.schedule()["rows"].align("x", 4).unroll("x", 4).plan.aligned
         (('x', 4),)
 
-        Refuses reduction axes, axes that the stage goes through as a whole, stages that share loops or slide, which start where others
-        have ended, and a second answer for one axis.
+        Refuses reduction axes, axes that the stage runs over as a whole, stages that share loops or slide, whose start is fixed otherwise,
+        and a second `align` for one axis.
         """
         return self._record("align", axis=axis, multiple=multiple)
 
     def partition_boundaries(self: Self, *axes: Name) -> Self:
-        """Gives the indices near the ends of an axis loops of their own; in the interior nothing is clamped and nothing branches.
+        """Gives the indices near the ends of an axis loops of their own (index-set splitting); the interior has no clamps and no branches.
 
         axes: axes of the stage (or loops made of them); all its pure axes unless given.
 
@@ -50,12 +51,12 @@ class HintDirectives(Recorder):
         >>> blur.schedule()["cols"].partition_boundaries("y").plan.partition
         ('y',)
 
-        Refuses an inlined stage and a second answer for one axis.
+        Refuses an inlined stage and a second time for one axis.
         """
         return self._record("partition_boundaries", axes=axes)
 
     def stream_stores(self: Self, above: Number | None = None) -> Self:
-        """Stores results past the caches (non-temporal), where rows can be aligned at run time.
+        """Stores results past the caches (non-temporal stores), where rows can be aligned at run time.
 
         above: bytes; smaller results, by the sizes of a call, are stored as usual. None: all are streamed.
 
@@ -65,14 +66,14 @@ class HintDirectives(Recorder):
         >>> blur.schedule()["cols"].stream_stores(above=32 << 20).plan.stream_stores
         33554432
 
-        Refuses an inlined stage, one computed inside a loop of its reader, and a second time.
+        Refuses GPUs, an inlined stage, one computed inside a loop of its reader, and a second time.
         """
         return self._record("stream_stores", above=above)
 
     def prefetch(self: Self, array: Name, axis: Name, ahead: Number) -> Self:
-        """Touches what the stage reads of an array some iterations of a loop before it is read.
+        """Prefetches the elements that the stage reads of an array, some iterations of a loop before they are read.
 
-        array: a parameter or a stage that this stage reads. axis: a loop of this stage. ahead: iterations.
+        array: a parameter or a stage that this stage reads. axis: a loop of this stage. ahead: iterations, at least 1.
 
         before   for y: out[y] = f(a[y])
         after    for y: prefetch a[y + 2];  out[y] = f(a[y])
@@ -80,7 +81,7 @@ class HintDirectives(Recorder):
         >>> blur.schedule()["rows"].prefetch("img", "y", 2).plan.prefetches
         (Prefetch(array='img', loop='y', ahead=2),)
 
-        Refuses an array that is not read, and a second prefetch of one array at one loop.
+        Refuses GPUs, an array that is not read, and a second prefetch of one array at one loop.
         """
         return self._record("prefetch", array=array, axis=axis, ahead=ahead)
 
@@ -91,13 +92,13 @@ class HintDirectives(Recorder):
         pad: Number | None = None,
         buffers: Number | None = None,
     ) -> Self:
-        """Says how the stage's own result is kept.
+        """Decides how the stage's own result is stored.
 
-        layout: storage dimensions, outermost first; each an axis, or the two halves of a split axis, wherever they stand:
-        ("jo", "r", "ji") are panels. scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, and
-        "local", one for each thread. pad: elements added to the length of a row. buffers: of a copy in shared memory, the iterations of the
-        loop that it is made in whose copies are there beside one another: those of the next ones are on their way while threads compute
-        (2: double-buffered). Where rows do not begin at multiples of 4 bytes, threads wait for what they copy, and it is early all the same.
+        layout: storage dimensions, outermost first; each an axis, or the two halves of a split axis, wherever they stand: ("jo", "r", "ji")
+        are panels. scope: "heap", "stack" or "register"; on a GPU "shared", one for the threads of a block, or "local", one for each
+        thread. pad: elements added to the length of a row. buffers: of a copy in shared memory, the number of iterations of its loop whose
+        copies exist at a time; the copies of later iterations are on their way while threads compute (2: double-buffered). Where rows do
+        not begin at multiples of 4 bytes, copies are made as early, but threads wait for them.
 
         before   c: f32[n, m]
         after    c: f32[ceildiv(m, 8), n, 8]            .split("j", 8).store(layout=("jo", "i", "ji"))
@@ -108,9 +109,8 @@ class HintDirectives(Recorder):
         before   for ro: {a_copy = a[.., ro..ro + 8];  … a_copy …}
         after    a_copy[0] = a[.., 0..8];  for ro: {wait;  a_copy[next] = a[.., ro + 8..];  … a_copy[this] …}       .store(buffers=2)
 
-        Refuses an inlined stage, layouts that do not hold every axis once, layouts of outputs, and a second answer; several buffers on
-        targets without asynchronous copies (CUDA has them from sm_80 on), of what is computed, and at loops that blocks do not go
-        through in order.
+        Refuses an inlined stage, outputs, layouts that do not hold every axis once, and a second decision; several buffers on targets
+        without asynchronous copies (CUDA has them from sm_80 on), of stages that compute, and at loops that blocks do not run in order.
         """
         return self._record("store", layout=layout, scope=scope, pad=pad, buffers=buffers)
 
@@ -122,11 +122,11 @@ def apply_align(state: State, stage: str, axis: str, multiple: int) -> State:
     positive(multiple, "`multiple`", 2, MOST_MULTIPLE)
     free = [each.name for each in whole.axes if each not in whole.whole_axes]
     if axis in dict(plan.aligned):
-        raise Refusal(f'axis "{axis}" is aligned already', "say it once")
+        raise Refusal(f'axis "{axis}" is aligned already', "remove one of the two directives")
     if axis not in free:
         if axis not in (each.name for each in whole.all_axes):
             raise Refusal(f'the stage has no axis "{axis}" of its own', nearest(axis, free), axes=listed(free))
-        raise Refusal(f'the stage goes through "{axis}" as a whole', axes=listed(free))
+        raise Refusal(f'the stage runs over the whole axis "{axis}", which cannot be aligned', axes=listed(free))
     return put(state, replace(plan, aligned=(*plan.aligned, (axis, multiple))), "hints")
 
 
@@ -144,7 +144,9 @@ def apply_partition_boundaries(state: State, stage: str, axes: tuple[str, ...] =
             chosen += axes_of(plan, axis)
     for axis in chosen:
         if axis in plan.partition:
-            raise Refusal(f'axis "{axis}" is already partitioned', "say it once", axes=listed(pure))
+            raise Refusal(
+                f'axis "{axis}" is already partitioned', "remove one of the two directives", axes=listed(pure)
+            )
         if axis not in pure:
             raise Refusal(f'"{axis}" is a reduction axis', axes=listed(pure))
     partition = (*plan.partition, *dict.fromkeys(chosen))
@@ -155,13 +157,13 @@ def apply_partition_boundaries(state: State, stage: str, axes: tuple[str, ...] =
 def apply_stream_stores(state: State, stage: str, above: int | None = None) -> State:
     no_loops_when_inlined(state, stage)
     if state.gpu is not None:
-        raise Refusal("a GPU has no stores that go past its caches", "leave it out")
+        raise Refusal("a GPU has no stores that bypass its caches", "leave `stream_stores` out")
     plan = state.plan(stage)
     if plan.stream_stores is not None:
-        raise Refusal("its stores are streamed already", "say it once")
+        raise Refusal("the stores of this stage are streamed already", "remove one of the two directives")
     if isinstance(plan.compute, At):
         raise Refusal(
-            f'it is computed inside loop "{plan.compute.loop}" of "{plan.compute.stage}", which reads it at once'
+            f'"{stage}" is computed inside loop "{plan.compute.loop}" of "{plan.compute.stage}", which reads the values at once'
         )
     least = 0 if above is None else positive(above, "`above`", 0)
     return put(state, replace(plan, stream_stores=least), "stream")
@@ -171,7 +173,7 @@ def apply_stream_stores(state: State, stage: str, above: int | None = None) -> S
 def apply_prefetch(state: State, stage: str, array: str, axis: str, ahead: int) -> State:
     no_loops_when_inlined(state, stage)
     if state.gpu is not None:
-        raise Refusal("a GPU fetches nothing ahead: other threads run while some wait for memory", "leave it out")
+        raise Refusal("a GPU has no prefetches: other threads run while some wait for memory", "leave `prefetch` out")
     positive(ahead, "`ahead`")
     read = arrays_read(state, stage)
     if array not in read:
@@ -179,7 +181,7 @@ def apply_prefetch(state: State, stage: str, array: str, axis: str, ahead: int) 
     loop_of(state, stage, axis)
     plan = state.plan(stage)
     if any(p.array == array and p.loop == axis for p in plan.prefetches):
-        raise Refusal("it is prefetched there already", "say it once")
+        raise Refusal(f'"{array}" is prefetched at this axis already', "remove one of the two directives")
     return put(state, replace(plan, prefetches=(*plan.prefetches, Prefetch(array, axis, ahead))), "hints")
 
 
@@ -194,14 +196,15 @@ def apply_store(
 ) -> State:
     no_loops_when_inlined(state, stage)
     if layout is None and scope is None and pad is None and buffers is None:
-        raise Refusal("nothing is said", 'store(scope="stack")')
+        raise Refusal("the directive has no arguments", 'store(scope="stack")')
     for question, value in (("layout", layout), ("scope", scope), ("pad", pad), ("buffers", buffers)):
         if value is not None and (stage, question) in state.asked:
-            raise Refusal(f"its {question} has been said", "say it once")
+            raise Refusal(f"the schedule already sets the {question} of this stage", "remove one of the two directives")
     whole, plan = state.stage(stage), state.plan(stage)
     if stage in state.uses.outputs:
         raise Refusal(
-            f'"{stage}" is an output: the caller decides how it is stored', f's["{stage}"].cache(…) copies inputs'
+            f'"{stage}" is an output: the caller decides how it is stored',
+            f's["{stage}"].cache(…), if an input is to be stored otherwise',
         )
     if layout is not None:
         check_layout(whole, plan, layout)
@@ -217,7 +220,7 @@ def apply_store(
 
 
 def check_layout(stage: Stage, plan: StagePlan, layout: tuple[str, ...]) -> None:
-    """Refuses a layout unless each pure axis is in it once: itself, or both halves of each of its splits."""
+    """Refuses a layout unless it holds each pure axis once: itself, or both halves of each of its splits."""
     wanted = [axis.name for axis in stage.axes]
     for relation in plan.relations:
         if isinstance(relation, Split) and relation.parent in wanted and relation.parent not in layout:

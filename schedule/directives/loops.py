@@ -1,7 +1,7 @@
-"""Directives that make loops of axes: split, fuse, reorder, tile.
+"""Directives that transform loops: split, fuse, reorder, tile.
 
-Splitting is strip-mining: the outer loop steps over the axis by the factor, the inner one runs over one strip, so any extent goes
-with any factor. Loops may stand in any order: an inner loop outside its outer one counts offsets in a strip.
+A split is strip-mining: the outer loop advances along the axis by the factor, the inner one runs over that many indices, so any extent goes
+with any factor. Loops may be in any order: an inner loop outside its outer one counts offsets within a tile.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from raido.schedule.strategies.table import strategies_of
 
 
 class LoopDirectives(Recorder):
-    """Directives that make loops of axes."""
+    """Directives that transform loops."""
 
     __slots__ = ()
 
     def split(self: Self, axis: Name, factor: Number, names: Names | None = None) -> Self:
-        """Makes two loops of one: an outer one over strips and an inner one over the `factor` indices of a strip.
+        """Splits a loop into an outer loop, which advances by `factor`, and an inner loop over `factor` indices (strip-mining).
 
-        axis: a loop of the stage. factor: indices in a strip, at least 1; the extent need not be a multiple of it.
-        names: of the outer and the inner loop; "yo" and "yi" for axis "y" unless given.
+        axis: a loop of the stage. factor: iterations of the inner loop, at least 1; the extent need not be a multiple of it. names: of the
+        outer and the inner loop; "yo" and "yi" for axis "y" unless given.
 
         before   for y in 0..h
         after    for yo in 0..h step 32:
@@ -44,15 +44,15 @@ class LoopDirectives(Recorder):
         >>> blur.schedule()["cols"].split("y", 32).axes
         ('yo', 'yi', 'x')
 
-        Refuses when the stage is inlined, another stage is placed at the loop, the loop already has a kind (parallel, vector,
-        unrolled), or a name is taken.
+        Refuses when the stage is inlined, another stage is placed at the loop, the loop already has a kind (parallel, vector, unrolled), or
+        a name is taken.
         """
         return self._record("split", axis=axis, factor=factor, names=names)
 
     def fuse(self: Self, a: Name, b: Name, name: Name | None = None) -> Self:
-        """Makes one loop of two neighbours; it runs over all pairs, `b` fastest.
+        """Fuses two perfectly nested loops into one over all pairs of their indices, `b` fastest.
 
-        a, b: loops, `b` directly inside `a`. name: "ab" unless given.
+        a, b: loops, `b` directly inside `a`. name: of the fused loop; "ab" unless given.
 
         before   for y in 0..h:
                    for x in 0..w
@@ -61,13 +61,13 @@ class LoopDirectives(Recorder):
         >>> blur.schedule()["cols"].fuse("y", "x").axes
         ('yx',)
 
-        Refuses when they are not neighbours, one is a pure and the other a reduction axis, another stage is placed at one of
-        them, or one already has a kind.
+        Refuses when `b` is not directly inside `a`, one is a pure and the other a reduction axis, another stage is placed at one of them,
+        or one already has a kind.
         """
         return self._record("fuse", a=a, b=b, name=name)
 
     def reorder(self: Self, *axes: Name) -> Self:
-        """Puts loops in this order, outermost first. Loops that are not named keep their places.
+        """Reorders loops as listed, outermost first. Loops that are not listed keep their places.
 
         before   for i: for j: for r            .reorder("r", "i")
         after    for r: for j: for i
@@ -75,15 +75,15 @@ class LoopDirectives(Recorder):
         >>> sgemm.schedule()["c"].reorder("r", "i").axes
         ('r', 'j', 'i')
 
-        Refuses when the loops are another stage's (`compute_with`), or reduction axes would change their order under an operator
+        Refuses when the loops are shared with another stage (`compute_with`), or reduction axes would change their order under an operator
         that is not commutative.
         """
         return self._record("reorder", axes=axes)
 
     def tile(self: Self, /, **sizes: Number) -> Self:
-        """Splits several axes and puts the strips outside: `tile(y=32, x=128)` leaves yo, xo, yi, xi.
+        """Splits several axes and reorders the outer loops outside the inner ones: `tile(y=32, x=128)` leaves yo, xo, yi, xi.
 
-        sizes: for each axis the indices of a tile.
+        sizes: the indices of a tile along each axis.
 
         before   for y in 0..h: for x in 0..w
         after    for yo: for xo: for yi in yo..min(yo + 32, h): for xi in xo..min(xo + 128, w)
@@ -123,7 +123,9 @@ def apply_fuse(state: State, stage: str, a: str, b: str, name: str | None = None
             axes=order,
         )
     if is_reduction(whole, plan, a) != is_reduction(whole, plan, b):
-        raise Refusal("one is a reduction axis and the other is not", "fuse pure axes with pure ones")
+        raise Refusal(
+            f'one of "{a}" and "{b}" is a reduction axis and the other is not', "fuse pure axes with pure ones"
+        )
     into = name or a + b
     if into in known_names(whole, plan):
         raise Refusal(f'the name "{into}" is taken', f'fuse("{a}", "{b}", name="…")')
@@ -163,17 +165,17 @@ def apply_tile(state: State, stage: str, /, **sizes: int) -> State:
 
 
 def no_loops_when_inlined(state: State, stage: str) -> None:
-    """Refuses loop directives on an inlined stage."""
+    """Refuses loop directives for an inlined stage."""
     state.stage(stage)
     if is_inlined(state, stage):
         raise Refusal(
             f'"{stage}" is inlined: it has no loops, it is computed where it is read',
-            "leave out .inline(), or say compute_at",
+            "leave `inline` out, or use compute_at",
         )
 
 
 def refuse_shared(state: State, stage: str, loops: list[str]) -> None:
-    """Refuses to change loops that another stage shares, on either side."""
+    """Refuses to change loops that the stage shares with its leader or with stages fused into them (`compute_with`)."""
     plan = state.plan(stage)
     if plan.compute_with and any(position(plan, loop) < shared_count(state, stage) for loop in loops):
         other = plan.compute_with.stage
@@ -182,11 +184,15 @@ def refuse_shared(state: State, stage: str, loops: list[str]) -> None:
         if each.compute_with and each.compute_with.stage == stage:
             last = position(plan, each.compute_with.loop)
             if any(position(plan, loop) <= last for loop in loops):
-                raise Refusal(f'"{each.stage}" shares these loops (compute_with)', "say this before the compute_with")
+                raise Refusal(
+                    f'"{each.stage}" shares these loops (compute_with)', "give this directive before compute_with"
+                )
 
 
 def free_loop(state: State, stage: str, axis: str, verb: str) -> LoopPlan:
-    """A loop that may still be taken apart."""
+    """Returns a loop that may be split or fused; refuses one with a kind, a prefetch, or another stage placed at it. `verb` is for the
+    message.
+    """
     no_loops_when_inlined(state, stage)
     loop = loop_of(state, stage, axis)
     placed = placed_at(state, stage, axis)
@@ -195,32 +201,35 @@ def free_loop(state: State, stage: str, axis: str, verb: str) -> LoopPlan:
         if shares is not None and shares.stage == stage:
             raise Refusal(
                 f'"{placed[0]}" shares "{axis}" (compute_with), which can no longer be {verb}',
-                f'all loops of "{stage}" first, then s["{placed[0]}"].compute_with("{stage}", …)',
+                f'all loop directives of "{stage}" first, then s["{placed[0]}"].compute_with("{stage}", …)',
             )
         raise Refusal(
             f'"{placed[0]}" is placed at "{axis}", which can no longer be {verb}',
-            f'say this before placing "{placed[0]}"',
+            f'give this directive before placing "{placed[0]}"',
         )
     if any(prefetch.loop == axis for prefetch in state.plan(stage).prefetches):
-        raise Refusal(f'something is prefetched along "{axis}"', "say this before the prefetch")
+        raise Refusal(
+            f'an array is prefetched along "{axis}", which can no longer be {verb}',
+            "give this directive before the prefetch",
+        )
     refuse_shared(state, stage, [axis])
     if loop.kind != "serial":
         kind = kind_words(loop)
         raise Refusal(
-            f'"{axis}" is already {kind}', f"say this before {'binding it' if loop.level else f'making it {kind}'}"
+            f'"{axis}" is already {kind}', f"give this directive before the loop is {'bound' if loop.level else kind}"
         )
     return loop
 
 
 def kind_words(loop: LoopPlan) -> str:
-    """The kind of a loop as an adjective."""
+    """Returns the kind of a loop as an adjective, such as "vectorized"."""
     if loop.level:
         return f'bound to "{loop.level}"'
     return {"vector": "vectorized", "unroll": "unrolled", "matrix": "tensorized"}.get(loop.kind, loop.kind)
 
 
 def new_names(stage: Stage, plan: StagePlan, axis: str, names: tuple[str, str] | None) -> tuple[str, str]:
-    """The names of the two loops of a split, which must be free."""
+    """Returns the names of the two loops of a split; refuses names that are taken or no identifiers."""
     if names is not None and (
         not isinstance(names, tuple) or len(names) != 2 or not all(isinstance(n, str) for n in names)
     ):
@@ -229,20 +238,24 @@ def new_names(stage: Stage, plan: StagePlan, axis: str, names: tuple[str, str] |
     taken = known_names(stage, plan)
     for name in (outer, inner):
         if name in taken or outer == inner or not name.isidentifier():
-            raise Refusal(f'the name "{name}" is taken or is no name', 'give others: names=("outer", "inner")')
+            raise Refusal(
+                f'the name "{name}" is taken or is not an identifier', 'choose two free names: names=("outer", "inner")'
+            )
     return outer, inner
 
 
 def check_fold_order(stage: Stage, before: StagePlan, after: StagePlan) -> None:
-    """Refuses another order of folding unless the operator is commutative."""
+    """Refuses to reorder the loops of a fold unless its operator is commutative."""
     if stage.reduction is None or stage.reduction.commutative:
         return
     old = [loop.name for loop in before.loops if is_reduction(stage, before, loop.name)]
     new = [loop.name for loop in after.loops if is_reduction(stage, after, loop.name)]
     if old != new and strategies_of(stage):
-        raise Refusal(f"its steps run in the order {listed(old)}", f'reorder("{old[0]}", …, "{old[-1]}")')
+        raise Refusal(
+            f"the iterations of this stage must run in the order {listed(old)}", f'reorder("{old[0]}", …, "{old[-1]}")'
+        )
     if old != new:
         raise Refusal(
             f"values are folded in the order {listed(old)}, and the operator is not commutative",
-            "commutative=True on the reduction, if it is",
+            "commutative=True on the reduction, if its operator is commutative",
         )

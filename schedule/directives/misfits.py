@@ -1,4 +1,4 @@
-"""Directives whose arguments do not fit their parameters: the error, with the form that was meant."""
+"""Errors for directives whose arguments do not fit their parameters, with the form that was probably meant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from raido.algo.trace.locations import user_site
 from raido.algo.trace.wrong_arguments import misfit_of
 from raido.schedule.refusal import Refusal, refused
 
-FROM_HALIDE = {  # Halide's directives as raido's; None for what there is nothing like
+FROM_HALIDE = {  # raido's directive for each of Halide's; None where there is none
     "async_": None,
     "bound": None,
     "compute_inline": "inline()",
@@ -30,14 +30,14 @@ FROM_HALIDE = {  # Halide's directives as raido's; None for what there is nothin
 
 
 class WrongArguments(ScheduleError, TypeError):
-    """A directive was given arguments that it does not take, or too few."""
+    """The error for unknown, surplus or missing arguments of a directive; also a `TypeError`."""
 
 
 def wrong_directive(
     method: Callable[..., Any], arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> ScheduleError | None:
-    """The error for a directive whose arguments do not fit; None where they fit."""
-    from raido.schedule.directives.recorder import deed  # which imports this module
+    """Returns the error for a call of a directive whose arguments do not fit; None where they fit."""
+    from raido.schedule.directives.recorder import deed  # a cyclic import
 
     misfit = misfit_of(method, arguments, options)
     if misfit is None:
@@ -57,11 +57,11 @@ def _text(value: Any) -> str:
 
 
 def _meant_split(given: Sequence[Any], axes: Sequence[str]) -> str | None:
-    """Halide's `split(x, xo, xi, factor)` as raido's."""
+    """Returns raido's `split` for Halide's `split(x, xo, xi, factor)`; None for other arguments."""
     match given:
         case [str(axis), str(outer), str(inner), factor, *_]:
             return f'split("{axis}", {factor}, names=("{outer}", "{inner}"))'
-        case [str(axis), int(factor)]:  # split(y=32)
+        case [str(axis), int(factor)]:  # also `split(y=32)`
             return f'split("{axis}", {factor})'
         case [str(axis)]:
             return f'split("{axis}", 8)'
@@ -69,7 +69,7 @@ def _meant_split(given: Sequence[Any], axes: Sequence[str]) -> str | None:
 
 
 def _meant_tile(given: Sequence[Any], axes: Sequence[str]) -> str:
-    """Halide's `tile(x, y, xo, yo, xi, yi, 32, 16)`, and sizes alone, as raido's `tile(y=16, x=32)`."""
+    """Returns raido's `tile(y=16, x=32)` for Halide's `tile(x, y, xo, yo, xi, yi, 32, 16)`, and for sizes alone."""
     sizes = [value for value in given if not isinstance(value, str)]
     named = [value for value in given if isinstance(value, str)][: len(sizes)] or axes[-len(sizes) :]
     factors = dict(zip(named, sizes, strict=False)) if sizes else dict.fromkeys(axes, 32)
@@ -78,7 +78,7 @@ def _meant_tile(given: Sequence[Any], axes: Sequence[str]) -> str:
 
 
 def _meant_fuse(given: Sequence[Any], axes: Sequence[str]) -> str | None:
-    """A list of axes as two arguments."""
+    """Returns raido's `fuse("a", "b")` for a list of two axes; None for other arguments."""
     match given:
         case [[str(a), str(b), *_] | (str(a), str(b), *_)]:
             return f'fuse("{a}", "{b}")'

@@ -1,4 +1,4 @@
-"""Directives that say where a stage is computed and kept: inline, root, compute_at, store_at."""
+"""Directives that decide where a stage is computed and stored: inline, root, compute_at, store_at (Halide's compute and store levels)."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from raido.schedule.strategies.table import check_reads_of_steps, check_scan_pla
 
 
 class PlacementDirectives(Recorder):
-    """Directives that say where a stage is computed and kept."""
+    """Directives that decide where a stage is computed and stored."""
 
     __slots__ = ()
 
     def inline(self: Self) -> Self:
-        """Computes the stage where it is read, each time it is read; it takes no memory and has no loops.
+        """Computes the stage in each expression that reads it; it takes no memory and has no loops.
 
         before   for y, x: rows[y, x] = img[y, x] + 1
                  for y, x: cols[y, x] = rows[y, x] * 2
@@ -45,13 +45,13 @@ class PlacementDirectives(Recorder):
         >>> blur.schedule()["rows"].inline().plan.compute
         Inline()
 
-        Refuses outputs, reductions, stages read by a loop over whole arrays or at checked positions, stages with loop directives,
-        and stages at which another is placed.
+        Refuses outputs, reductions, stages read by a loop over whole arrays or at checked indices, stages with loop directives, and stages
+        at which another is placed.
         """
         return self._record("inline")
 
     def root(self: Self) -> Self:
-        """Computes the whole stage before the stages that read it; on a stage inside a mapped function this distributes the map.
+        """Computes the whole stage before the stages that read it; for a stage inside a mapped function this distributes the map.
 
         before   for i: {for k: row[k] = …;  out[i] = sum(row)}
         after    for i, k: row[i, k] = …;    for i: out[i] = sum(row[i, :])
@@ -64,9 +64,10 @@ class PlacementDirectives(Recorder):
         return self._record("root")
 
     def compute_at(self: Self, stage: Name, axis: Name) -> Self:
-        """Computes, in each iteration of a loop of a stage that reads it, the region that the iteration needs.
+        """Computes, in each iteration of a loop of a consumer, the region of the stage that the iteration needs (bounds inference, as in
+        Halide).
 
-        stage: one that reads this stage, itself or through others placed inside that loop. axis: a loop of that stage.
+        stage: a stage that reads this one, itself or through others placed inside that loop. axis: a loop of that stage.
 
         before   for y, x: rows[y, x] = …
                  for yo: for yi: for x: cols[y, x] = rows[y - 1, x] + rows[y + 1, x]
@@ -82,10 +83,10 @@ class PlacementDirectives(Recorder):
         return self._record("compute_at", stage=stage, axis=axis)
 
     def store_at(self: Self, stage: Name, axis: Name | None = None) -> Self:
-        """Keeps what `compute_at` computes from iteration to iteration of the loops in between (sliding): each iteration computes only what
-        is new, in a folded buffer.
+        """Keeps the region of `compute_at` over the iterations of outer loops (Halide's sliding window): each iteration computes only the
+        elements that are new, in a folded buffer.
 
-        stage, axis: a loop outside the one that the stage is computed at; no axis: outside all loops.
+        stage, axis: a loop outside the one at which the stage is computed; no axis: outside all loops.
 
         before   for yo: for yi: {rows for y - 1..y + 1};  cols …
         after    for yo: rows: 3 rows;  for yi: {rows for y + 1 only};  cols …          .store_at("cols", "yo")
@@ -105,23 +106,30 @@ def apply_inline(state: State, stage: str) -> State:
     if stage in state.uses.outputs:
         raise Refusal(f'"{stage}" is an output: it must be stored', f's["{stage}"].root()')
     if whole.reduction is not None:
-        raise Refusal("it is a reduction, which would run again at every read", "compute_at, where it is read")
+        raise Refusal(
+            f'"{stage}" is a reduction, which would run again at every read',
+            "compute_at a loop of the stage that reads it",
+        )
     refuse_control_readers(state, stage)
     reader = checked_reader(state, stage)
     if reader is not None:
         raise Refusal(
-            f'"{reader}" reads it at positions that are checked when it runs, and what is out of range has no value to compute',
+            f'"{reader}" reads "{stage}" at indices that are checked at run time, and an inlined stage has no value at an index out of range',
             f's["{stage}"].root(), or compute_at',
         )
     if has_loops_said(state, stage):
         raise Refusal(
-            "loop directives were given to it, and an inlined stage has no loops", "leave them out, or use compute_at"
+            f'"{stage}" has loop directives, and an inlined stage has no loops',
+            "leave the loop directives out, or use compute_at",
         )
     for question in ("store", "layout", "stream", "hints"):
         if (stage, question) in state.asked:
-            raise Refusal("something was said about how it is stored, and an inlined stage is not stored")
+            raise Refusal(f'"{stage}" has directives for its storage or its loops, and an inlined stage has neither')
     for other in state.guests.get(stage, ()):
-        raise Refusal(f'"{other.stage}" is placed at a loop of it', f'place "{other.stage}" elsewhere')
+        raise Refusal(
+            f'"{other.stage}" is placed at a loop of "{stage}", and an inlined stage has no loops',
+            f'place "{other.stage}" elsewhere',
+        )
     return put(state, replace(plan, compute=Inline()), "placement")
 
 
@@ -135,7 +143,9 @@ def apply_compute_at(state: State, producer: str, stage: str, axis: str) -> Stat
     plan = unplaced(state, producer)
     at = place_at(state, producer, stage, axis)
     if producer in state.uses.outputs:
-        raise Refusal(f'"{producer}" is an output: all of it is needed', f's["{producer}"].root(), or compute_with')
+        raise Refusal(
+            f'"{producer}" is an output, so the whole array is needed', f's["{producer}"].root(), or compute_with'
+        )
     refuse_control_readers(state, producer)
     check_encloses_readers(state, producer, at)
     check_bounded(state, producer)
@@ -148,11 +158,11 @@ def apply_store_at(state: State, producer: str, stage: str, axis: str | None = N
     plan = state.plan(producer)
     if not isinstance(plan.compute, At):
         raise Refusal(
-            f'"{producer}" is not computed inside a loop, so there is nothing to keep from iteration to iteration',
+            f'"{producer}" is not computed inside a loop, so no values can be kept from iteration to iteration',
             "compute_at first",
         )
     if plan.store is not None:
-        raise Refusal("where it is stored has been said", "say it once")
+        raise Refusal(f'the schedule already decides where "{producer}" is stored', "remove one of the two directives")
     if axis is None:
         store: At | Root = Root()
         resolve(state.uses.stages, stage)
@@ -162,18 +172,20 @@ def apply_store_at(state: State, producer: str, stage: str, axis: str | None = N
 
 
 def unplaced(state: State, stage: str) -> StagePlan:
-    """The plan of a stage of which nobody has said where it is computed."""
+    """Returns the plan of a stage without a placement; refuses a stage that has one."""
     plan = state.plan(stage)
     if (stage, "placement") in state.asked:
         where = {Inline: "inlined", Root: "at root"}.get(type(plan.compute))
         at = plan.compute_with or plan.compute
         where = where if plan.compute_with is None and where else f'at loop "{at.loop}" of "{at.stage}"'  # type: ignore[union-attr]
-        raise Refusal(f"where it is computed has been said: {where}", "say it once")
+        raise Refusal(
+            f'the schedule already decides where "{stage}" is computed: {where}', "remove one of the two directives"
+        )
     return plan
 
 
 def place_at(state: State, producer: str, stage: str, axis: str) -> At:
-    """A loop of another stage, checked to be there and to be its own."""
+    """Returns a loop of another stage as a placement; refuses inlined stages, loops that a leader owns, and cyclic placements."""
     target = resolve(state.uses.stages, stage)
     if target == producer:
         raise Refusal("a stage cannot be placed inside itself", stages=listed(readers_of(state, producer)))
@@ -185,21 +197,19 @@ def place_at(state: State, producer: str, stage: str, axis: str) -> At:
     plan = state.plan(target)
     if plan.compute_with and position(plan, axis) < shared_count(state, target):
         owner = plan.compute_with
-        raise Refusal(
-            f'"{axis}" of "{target}" is a loop that it shares with "{owner.stage}"', f'name the loop of "{owner.stage}"'
-        )
+        raise Refusal(f'"{target}" shares loop "{axis}" with "{owner.stage}"', f'name the loop of "{owner.stage}"')
     return At(target, axis)
 
 
 def refuse_control_readers(state: State, stage: str) -> None:
-    """Refuses to put a stage inside the iterations of a whole-array loop that reads it."""
+    """Refuses to place a stage that an array loop or a conditional reads."""
     for reader in readers_of(state, stage):
         if isinstance(state.uses.stages[reader], ControlStage):
-            raise Refusal(f'the loop "{reader}" reads it, in every iteration', f's["{stage}"].root()')
+            raise Refusal(f'the loop "{reader}" reads "{stage}" in every iteration', f's["{stage}"].root()')
 
 
 def checked_reader(state: State, stage: str) -> str | None:
-    """A stage that reads this one at positions that may be out of range, if there is one."""
+    """Returns a stage that reads this one at checked indices, which may be out of range; None without one."""
     loads = (
         (reader, load)
         for reader in state.uses.readers[stage]
@@ -209,15 +219,17 @@ def checked_reader(state: State, stage: str) -> str | None:
 
 
 def check_encloses_readers(state: State, producer: str, at: At) -> None:
-    """Refuses a loop that some reader is outside of."""
+    """Refuses a loop that does not enclose every reader of a stage."""
     readers = readers_of(state, producer)
     if not readers:
         raise Refusal(f'nothing reads "{producer}"', f's["{producer}"].root()')
     if state.uses.scope[producer] != state.uses.scope[at.stage]:
-        raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays', stages=listed(readers))
+        raise Refusal(
+            f'"{at.stage}" and "{producer}" are not in the same loop over whole arrays', stages=listed(readers)
+        )
     if reaches(state, producer, at.stage):
         reverse = legal_places(state, at.stage) if at.stage not in state.uses.outputs else ""
-        remedy = f's["{at.stage}"].compute_at(…) at one of its own places: {reverse}' if reverse else None
+        remedy = f's["{at.stage}"].compute_at(…) at one of its legal loops: {reverse}' if reverse else None
         raise Refusal(
             f'"{at.stage}" runs before "{producer}", which needs it', remedy, places=legal_places(state, producer)
         )
@@ -229,12 +241,12 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
             why = f'"{at.stage}" does not read "{producer}"; {quoted(readers)} {"does" if len(readers) == 1 else "do"}'
         else:
             why = (
-                f'"{reader}" reads it too, outside that loop'
+                f'"{reader}" reads "{producer}" too, outside that loop'
                 if at.stage in readers
-                else f'"{reader}" reads it, outside that loop'
+                else f'"{reader}" reads "{producer}", outside that loop'
             )
         remedy = (
-            f'place "{reader}" inside the same loop first, or s["{reader}"].inline() it'
+            f'place "{reader}" inside the same loop first, or s["{reader}"].inline()'
             if reader not in state.uses.outputs
             else None
         )
@@ -244,7 +256,7 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
 
 
 def check_not_after_reduction(state: State, producer: str, at: At) -> None:
-    """Refuses a loop inside the reduction when the reader needs the producer before or after the reduction."""
+    """Refuses a loop inside the reader's reduction where the reader reads the stage before or after the reduction."""
     target, plan = state.stage(at.stage), state.plan(at.stage)
     if target.reduction is None:
         return
@@ -254,20 +266,20 @@ def check_not_after_reduction(state: State, producer: str, at: At) -> None:
     check_reads_of_steps(state, producer, at)
     if producer in stages_read(state, epilogue_loads(target)):
         why, remedy = (
-            f'"{at.stage}" reads it outside its reduction loops too',
+            f'"{at.stage}" reads "{producer}" outside its reduction loops too',
             f'a loop outside "{plan.loops[first].name}"',
         )
         raise Refusal(why, remedy)
 
 
 def check_bounded(state: State, producer: str) -> None:
-    """Refuses to place a stage whose readers gather from it: the region is the whole array, however small the iteration."""
+    """Refuses to place a stage at a loop when a reader gathers from it: the region of every iteration is the whole array."""
     for reader in state.uses.readers.get(producer, ()):
         loads = state.uses.loads.get(reader, {}).get(producer, ())
         for load in loads:
             if load.indices and not any(is_bounded(load, k) for k in range(len(load.indices))):
                 raise Refusal(
-                    f'"{reader}" reads it at computed positions, so every iteration needs the whole array',
+                    f'"{reader}" reads "{producer}" at computed indices, so every iteration needs the whole array',
                     f's["{producer}"].root()',
                 )
 
@@ -278,7 +290,7 @@ def is_bounded(load: Load, dimension: int) -> bool:
 
 
 def legal_places(state: State, producer: str) -> str:
-    """The loops that enclose every reader, in words."""
+    """Returns the loops that enclose every reader, as text for a message."""
     readers = readers_of(state, producer)
     around: list[tuple[str, str]] | None = None
     for reader in readers:
@@ -292,5 +304,5 @@ def legal_places(state: State, producer: str) -> str:
 
 
 def quoted(names: Iterable[object]) -> str:
-    """Names in quotes."""
+    """Returns names in quotes, separated by commas."""
     return ", ".join(f'"{name}"' for name in names)

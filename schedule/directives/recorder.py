@@ -1,7 +1,7 @@
-"""The base of the directive families: the table of rules, and the class their methods record through.
+"""The base of the directive families: the table of rules, and the class through which the methods record steps.
 
-A directive is two things side by side in one file of this package: a method with the user's docstring, which records a step, and a
-rule, `(state, stage, **arguments) -> state`, which checks and rewrites, and which replay finds in `RULES` by name.
+A directive is two things side by side in one file of this package: a method with the user's docstring, which records a step, and a rule,
+`(state, stage, **arguments) -> state`, which checks and rewrites, and which replay finds in `RULES` by name.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Self = TypeVar("Self", bound="Recorder")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A directive as replay sees it.
+    """A directive's rule and its parameters, as replay needs them.
 
-    `spread`: the argument that is written as positional ones. `positional`: optional arguments that read well without their name.
-    `keywords`: any keyword is taken.
+    `apply` is the rule; `phrase` completes "cannot …" in messages. `spread`: the argument written as positional ones (`*axes`).
+    `positional`: optional arguments that are written without their name. `keywords`: whether any keyword is accepted.
     """
 
     name: str
@@ -46,17 +46,17 @@ RULES: dict[str, Rule] = {}
 
 
 def deed(directive: str) -> str:
-    """The words for what a directive does to a stage: "parallelize" for `parallel`."""
+    """Returns the verb of a directive for messages: "parallelize" for `parallel`."""
     first, second, *_ = RULES[directive].phrase.split()
     if second in ("axis", "axes"):
         return first
-    return directive if first == directive or second == "stage" else f"say .{directive}(…) of"
+    return directive if first == directive or second == "stage" else f"apply .{directive}(…) to"
 
 
 def rule(
     phrase: str, spread: str = "", positional: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., State]], Callable[..., State]]:
-    """Enters a function into `RULES` under its name; `phrase` completes "cannot …", with {stage} and the arguments."""
+    """Decorates a rule to enter it into `RULES` under its name; `phrase` completes "cannot …", with {stage} and the arguments."""
 
     def enter(function: Callable[..., State]) -> Callable[..., State]:
         name = function.__name__.removeprefix("apply_")
@@ -78,7 +78,7 @@ def rule(
 
 
 class Recorder:
-    """A view of one stage that records directives; see `raido.schedule.schedule.StageView`."""
+    """The base of views of one stage, whose methods record directives; see `raido.schedule.schedule.StageView`."""
 
     __slots__ = ()
 
@@ -90,7 +90,7 @@ class Recorder:
 
 
 def positive(value: object, what: str, least: int = 1, most: int | None = None) -> int:
-    """`value` if it is an int in range, else a refusal."""
+    """Returns `value`; refuses it unless it is an int of at least `least` and at most `most`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise Refusal(f"{what} is a whole number, not {value!r}")
     if abs(value) > LARGEST_SIZE:
@@ -101,14 +101,14 @@ def positive(value: object, what: str, least: int = 1, most: int | None = None) 
 
 
 def truth(value: object, what: str) -> bool:
-    """`value` if it is True or False, else a refusal."""
+    """Returns `value`; refuses it unless it is True or False."""
     if not isinstance(value, bool):
         raise Refusal(f"{what} is True or False, not {value!r}")
     return value
 
 
 def one_of(value: object, what: str, options: tuple[str, ...]) -> str:
-    """`value` if it is one of the options, else a refusal."""
+    """Returns `value`; refuses it unless it is one of the options."""
     if value not in options:
         quoted = ", ".join(f'"{option}"' for option in options)
         raise Refusal(f"{what} is one of {quoted}, not {value!r}")

@@ -1,4 +1,4 @@
-"""`compute_with`: two stages in one set of loops."""
+"""`compute_with`: loop fusion. A stage is computed in the loops of another stage, its leader."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from raido.schedule.strategies.table import strategy_name
 
 
 class SharingDirectives(Recorder):
-    """Directives that share loops."""
+    """Directives that fuse loops."""
 
     __slots__ = ()
 
     def compute_with(self: Self, stage: Name, axis: Name) -> Self:
-        """Computes this stage in the loops of another, from the outermost down to `axis`.
+        """Computes this stage in the loops of another (the leader), from the outermost down to `axis` (loop fusion).
 
-        stage: a sibling (neither needs the other), or a stage that this one reads only where the same iteration produced it; the value
-        is then handed over in a register. axis: a loop of that stage, the innermost one of a scan. The leading axes of both are
-        matched in order, must have equal extents, and take over the other's splits and order. So all loops of the other stage are
-        said first, then `compute_with`, then loops of this stage inside the shared ones.
+        stage: a sibling (neither reads the other), or a stage that this one reads only where the same iteration produces it; the value is
+        then passed in a register. axis: a loop of that stage, the innermost one of a scan. The leading axes of both are matched in order,
+        must have equal extents, and take over the leader's splits and order. So the order of directives is: all loops of the leader, then
+        `compute_with`, then loops of this stage inside the shared ones.
 
         before   for x: y[x] = …
                  for r: sum += y[r]
@@ -54,26 +54,28 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
         raise Refusal(f'"{at.stage}" shares the loops of "{owner.stage}" itself', f'compute_with("{owner.stage}", …)')
     if has_loops_said(state, guest):
         raise Refusal(
-            f'"{guest}" has loop directives of its own, and it takes over those of "{at.stage}"',
-            f'all loops of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …) with no loops of "{guest}" before it, '
-            "then those inside the shared ones",
+            f'"{guest}" has loop directives of its own, and a fused stage takes over those of its leader "{at.stage}"',
+            f'all loop directives of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …) with no loops of "{guest}" before it, '
+            "then directives for the loops inside the shared ones",
         )
     if state.guests.get(guest):
         placed = state.guests[guest][0].stage
         raise Refusal(
             f'"{placed}" is placed at a loop of "{guest}"',
-            f'all loops of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …), then place "{placed}", '
+            f'all loop directives of "{at.stage}" first, then s["{guest}"].compute_with("{at.stage}", …), then place "{placed}", '
             f'at "{at.stage}" where the loop is shared',
         )
     if state.uses.scope[guest] != state.uses.scope[at.stage]:
-        raise Refusal(f'"{at.stage}" is not in the same loop over whole arrays')
+        raise Refusal(f'"{at.stage}" and "{guest}" are not in the same loop over whole arrays')
     if part_of_control(state, guest) != part_of_control(state, at.stage):
         raise Refusal(f'"{at.stage}" runs in another part of "{state.uses.scope[guest]}"')
     if reaches(state, at.stage, guest):
         raise Refusal(f'"{at.stage}" reads "{guest}"', f's["{guest}"].compute_at("{at.stage}", "{axis}")')
     for owner in (guest, at.stage):
         if strategy_name(state, owner) not in ("", "rows") and not is_pass_of_scan(state, guest, at):
-            raise Refusal(f'the strategy of "{owner}" owns its loops', f's["{guest}"].root()')
+            raise Refusal(
+                f'the strategy of "{owner}" decides its loops, so no other stage can share them', f's["{guest}"].root()'
+            )
     host, host_plan = state.stage(at.stage), state.plan(at.stage)
     shared = [loop.name for loop in host_plan.loops[: position(host_plan, axis) + 1]]
     matched = match_axes(state.stage(guest), host, host_plan, shared)
@@ -90,21 +92,25 @@ def apply_compute_with(state: State, guest: str, stage: str, axis: str) -> State
 
 
 def is_pass_of_scan(state: State, guest: str, at: At) -> bool:
-    """Whether a stage that folds nothing would run in the innermost loop of a scan, in the pass that stores its results."""
+    """Whether a stage without a fold would run in the innermost loop of a scan, in the pass that stores its results."""
     host, plan = state.stage(at.stage), state.plan(at.stage)
     plain = state.stage(guest).reduction is None and strategy_name(state, guest) in ("", "rows")
     return host.scan is not None and plain and state.gpu is None and at.loop == plan.loops[-1].name
 
 
 def part_of_control(state: State, name: str) -> str:
-    """Which part of the loop or conditional around it a stage belongs to: setup, body or orelse; "" at the top."""
+    """Returns the part of the array loop or conditional around it that a stage belongs to: "setup", "body" or "orelse"; "" at the top
+    level.
+    """
     control = state.uses.stages.get(state.uses.scope[name])
     parts = ("setup", "body", "orelse") if isinstance(control, ControlStage) else ()
     return next((part for part in parts if any(s.name == name for s in getattr(control, part))), "")
 
 
 def match_axes(guest: Stage, host: Stage, host_plan: StagePlan, shared: list[str]) -> dict[str, str]:
-    """The guest's axis for each axis of the host that the shared loops come from; leading axes in order."""
+    """Maps each axis of the leader that the shared loops come from to the fused stage's axis, leading axes in order. Refuses unequal
+    extents.
+    """
     facts = Facts()
     needed = {own for loop in shared for own in axes_of(host_plan, loop)}
     matched: dict[str, str] = {}
@@ -127,7 +133,7 @@ def match_axes(guest: Stage, host: Stage, host_plan: StagePlan, shared: list[str
 
 
 def adopt(plan: StagePlan, host: StagePlan, matched: dict[str, str], shared: list[str]) -> StagePlan:
-    """The guest's plan with the host's splits and order on the matched axes: shared loops first, then its other ones."""
+    """Returns the fused stage's plan with the leader's splits and order on the matched axes, shared loops first, then its other ones."""
     names = dict(matched)
     relations: list[Split | Fuse] = []
     taken = {loop.name for loop in plan.loops}
@@ -166,7 +172,7 @@ def adopt(plan: StagePlan, host: StagePlan, matched: dict[str, str], shared: lis
 
 
 def loops_after(names: list[str], relations: Iterable[Split | Fuse]) -> list[str]:
-    """The loops that axes have become, axis by axis, outer halves first."""
+    """Returns the loops that axes have become after splits and fusions, axis by axis, outer halves first."""
     for relation in relations:
         if isinstance(relation, Split) and relation.parent in names:
             at = names.index(relation.parent)
@@ -177,7 +183,7 @@ def loops_after(names: list[str], relations: Iterable[Split | Fuse]) -> list[str
 
 
 def follow_hosts(state: State) -> State:
-    """Gives shared loops the kinds that their owners have in the end."""
+    """Returns the state in which shared loops have the final kinds of their leaders' loops."""
     for plan in state.plans.values():
         if plan.compute_with is None:
             continue

@@ -1,4 +1,4 @@
-"""`strategy`: what loop directives cannot say. Maps and stencils leave nothing over for it; scans and updates do, and symmetric reductions."""
+"""`strategy`: decisions that loop directives cannot express, for scans, filters, sorts, updates, segmented and symmetric reductions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LARGEST = {
 
 
 class StrategyDirectives(Recorder):
-    """Directives for what loops cannot say."""
+    """Directives for decisions that loops cannot express."""
 
     __slots__ = ()
 
@@ -74,22 +74,22 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
     found = strategies_of(whole)
     if not found and whole.reduction is not None:
         raise Refusal(
-            "a reduction needs none: vectorizing or parallelizing a reduction axis makes partials",
+            "a reduction has no strategies: a vectorized or parallel reduction axis already makes partial results",
             f'parallel("{whole.reduction_axes[0].name}") or vectorize("{whole.reduction_axes[-1].name}")',
             strategies="none",
         )
     if not found:
-        raise Refusal("loop directives say everything about it", strategies="none")
+        raise Refusal("the stage has no strategies: loop directives alone decide its loops", strategies="none")
     if name not in found:
-        raise Refusal(f'there is no strategy "{name}" for it', strategies=listed(found))
+        raise Refusal(f'the stage has no strategy "{name}"', strategies=listed(found))
     if (stage, "strategy") in state.asked:
-        raise Refusal("its strategy has been said", "say it once")
+        raise Refusal("the schedule already names a strategy for this stage", "remove one of the two directives")
     if whole.sort is not None and name in BY_BLOCKS and state.gpu is None:
-        raise Refusal("its blocks are those of a GPU", 'strategy("radix")')
+        raise Refusal("the strategy sorts in the blocks of a GPU, and the schedule is for a CPU", 'strategy("radix")')
     if name == "chain" and state.gpu is not None and not state.gpu.ordered:
         others = [each for each in found if each in PHASES]
         raise Refusal(
-            "its blocks wait for one another, and nothing promises that the device runs those that are waited for",
+            "each block of a chain waits for the one before, and the device does not guarantee that the earlier one makes progress",
             f'strategy("{others[0]}")',
         )
     if name == "chain" and state.gpu is not None and whole.sort is None:
@@ -98,7 +98,7 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
     allowed = found[name].numbers
     for number, value in chosen.items():
         if number not in allowed:
-            raise Refusal(f'"{name}" has no number "{number}"', numbers=listed(allowed) or "none")
+            raise Refusal(f'strategy "{name}" has no parameter "{number}"', parameters=listed(allowed) or "none")
         if isinstance(allowed[number], bool):
             truth(value, f"`{number}`")
         elif not (isinstance(value, str) and number == "chunks"):
@@ -116,13 +116,16 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
 
 
 def by_runs(state: State, stage: str) -> State:
-    """The state in which a scan is made of the ends of its runs, and the stages that mark them, and nothing else, are no more."""
+    """Returns the state in which a scan is made of the ends of its runs; stages that only mark the runs are removed."""
     whole = state.stage(stage)
     runs = runs_of(whole)
     if runs is None:  # they are
         return state
     if state.gpu is not None:
-        raise Refusal("runs are gone through one after the other, by one thread a block", 'strategy("three_phase")')
+        raise Refusal(
+            'strategy "runs" is serial within a block: one thread goes through all runs of the block',
+            'strategy("three_phase")',
+        )
 
     def is_read_by(name: str, reader: str) -> bool:
         said = any(each == name for each, _ in state.asked)
@@ -130,7 +133,7 @@ def by_runs(state: State, stage: str) -> State:
 
     marks = state.uses.names[runs.marks]
     if not is_read_by(marks, stage):
-        raise Refusal(f'"{marks}", which would not be made, is read by others, or directives were given to it')
+        raise Refusal(f'strategy "runs" removes "{marks}", which other stages read or which has directives of its own')
     graph = with_stages(state.graph, stage, (without_marks(whole, runs, state.stage(marks)),))
     for name in (marks, *(each for each in state.uses.stages if is_read_by(each, marks))):
         if name != state.uses.names[runs.ends.form]:
@@ -139,12 +142,16 @@ def by_runs(state: State, stage: str) -> State:
 
 
 def gather(state: State, stage: str) -> State:
-    """An update that sets a box as a map: its loops are new ones, over the elements of the result."""
+    """Returns the state in which an update that sets a box is a map; its loops are new, over the elements of the result."""
     whole = state.stage(stage)
     if (stage, "loops") in state.asked or any(
         at.stage == stage for plan in state.plans.values() for at in places(plan)
     ):
-        raise Refusal("its loops become those over the elements of its result", "say the strategy before them")
+        raise Refusal(
+            'strategy "gather" replaces the loops of this stage by loops over the elements of its result, and directives for the old loops '
+            "came before",
+            'strategy("gather") first, then directives for the new loops',
+        )
     box, sites = box_of(whole), dict(state.graph.sites)
     assert box is not None
     changed = gathered(whole, box, sites)
@@ -154,27 +161,31 @@ def gather(state: State, stage: str) -> State:
 
 
 def check_chain_of_blocks(stage: Stage, other: str) -> None:
-    """Refuses what blocks of a GPU cannot hand on: rows, and values of an operator that they cannot apply to what they look back at."""
+    """Refuses `chain` on a GPU for rows, and for operators that blocks cannot apply to the values that they look back at."""
     assert stage.reduction is not None
     if len(stage.axes) > 1:
         row = next(axis.name for axis in stage.axes if axis not in stage.reduction_axes)
         raise Refusal(
-            f'elements are rows along "{row}", and blocks of a GPU hand single values on', f'strategy("{other}")'
+            f'the elements are rows along "{row}", and blocks of a GPU pass only single values to each other',
+            f'strategy("{other}")',
         )
     if stage.scan is not None and not is_arithmetic(*stage.reduction.combine):
         raise Refusal(
-            f'the operator of "{stage.name}" branches, loops, reads or may fail, and blocks apply it to what they look back at',
+            f'the operator of "{stage.name}" branches, loops, reads arrays or may fault, and each block applies it to earlier blocks',
             f'strategy("{other}")',
         )
 
 
 def in_blocks(state: State, stage: str, name: str, block: int) -> State:
-    """The scanned axis split into blocks, which threads take: one after the other, in order, for a chain."""
+    """Returns the state with the scanned axis split into parallel blocks; a chain takes them in order."""
     positive(block, "`block`", 1, MOST_IN_BLOCK)
     axis = state.stage(stage).reduction_axes[0].name
     plan: StagePlan = state.plan(stage)
     if axis not in (loop.name for loop in plan.loops) or loop_of(state, stage, axis).kind != "serial":
-        raise Refusal(f'loop directives were given to "{axis}", which the strategy splits', "say the strategy first")
+        raise Refusal(
+            f'the strategy splits "{axis}", which already has loop directives',
+            "name the strategy before the loop directives",
+        )
     after = apply_split(state, stage, axis, block)
     outer = loop_of(after, stage, axis + "o")
     blocks = with_loop(after.plan(stage), replace(outer, kind="parallel", dynamic=name == "chain"))

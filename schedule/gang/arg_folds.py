@@ -1,4 +1,5 @@
-"""Arg folds, `argmax` and `argmin`: folds of an element and its place, as `rd.argmax` writes them, of which two passes make cheaper ones."""
+"""Recognition of arg folds, `argmax` and `argmin`: folds of an element and its index, as `rd.argmax` writes
+them, which two passes make cheaper."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ EXTREMES = {"gt": "maximum", "lt": "minimum"}
 
 
 def arg_fold(fold: Fold) -> tuple[str, tuple[Expr, ...]] | None:
-    """The comparison by which a fold picks the first extreme, "gt" or "lt", and the element and the place that a step brings."""
+    """The comparison by which a fold picks the first extreme, "gt" or "lt", and the element and the index of a
+    step; None for other folds."""
     if len(fold.buffers) != 2 or fold.buffers[1].dtype is not i64:
         return None
     for better in EXTREMES:
@@ -50,7 +52,7 @@ def _same(dtype: DType, x: Expr, y: Expr) -> Expr:
 
 
 def _is_lowest(neutral: Sequence[NestExpr], better: str) -> bool:
-    """Whether an extreme may begin with the neutral element of the pick."""
+    """Whether the fold's neutral element is the identity of the extreme."""
     first = neutral[0]
     if not isinstance(first, Const) or first.dtype is bool_:
         return False
@@ -62,7 +64,7 @@ def _is_lowest(neutral: Sequence[NestExpr], better: str) -> bool:
 
 
 def _value(fold: Fold) -> tuple[Expr, ...] | None:
-    """The element and the index that a step of the fold takes in."""
+    """The element and the index that a step of the fold takes in; None if the step is no selection."""
     if not all(
         isinstance(s, Op) and s.name == "select" and s.args[2] is v for s, v in zip(fold.step, fold.left, strict=True)
     ):

@@ -1,9 +1,9 @@
 """The body of a vector loop, for gangs of lanes instead of one index.
 
-`GangBody` translates statement by statement, control flow here, the rest in the classes that it is built on: steps of reductions
-(`GangSteps`), names and stores (`GangStores`), values (`GangValues`). `gangs` gangs run side by side: a varying value is a tuple with
-one vector for each, a uniform one stays the scalar it was and is computed once. Lanes that are off (`mask`) read and write no memory,
-and keep their private state. (Pharr & Mark, ispc, 2012.)
+`GangBody` translates statement by statement, control flow here, the rest in its base classes: steps of reductions (`GangSteps`),
+names and stores (`GangStores`), values (`GangValues`). `gangs` gangs are interleaved: a varying value is a tuple with one vector for
+each, a uniform one stays a scalar and is computed once. Lanes that are off (`mask`) read and write no memory, and keep their private
+state. (Pharr & Mark, ispc, 2012.)
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from raido.schedule.nest.nodes import (
 from raido.schedule.nest.values import Buffer, LaneFold, LaneShuffle, NestExpr, Read, Splat, VectorRead
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-_CHEAP = 24
+_CHEAP = 24  # operations of a divergent side that runs without a test
 
 
 class GangBody(GangSteps):
-    """One translation of a loop body: for `gangs` gangs of `lanes` lanes that start at `base`."""
+    """One translation of a loop body, for `gangs` gangs of `lanes` lanes that start at `base`."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class GangBody(GangSteps):
                 self.turned.pop(read, None)
 
     def _turn(self, square: Square) -> None:
-        """Reads of neighbouring columns: rows are read, and turned."""
+        """Reads neighbouring columns of a register block as rows, and transposes these."""
         read = square.reads[0]
         motions = [self.motion(i) for i in read.indices]
         flat = self._flat_motion(read.buffer, read.indices)
@@ -209,12 +209,12 @@ class GangBody(GangSteps):
             self._side(s.orelse, no)
 
     def _side(self, block: Block, mask: Vectors) -> None:
-        """One side of a divergent branch: skipped when no lane takes it, unless running it is as cheap as asking."""
+        """Emits one side of a divergent branch: skipped when no lane takes it, unless running it is as cheap as the test."""
         body = self._nested(block, mask)
         self.out.append(body if self._is_cheap(block) else If(any_lane(mask), body))
 
     def _is_cheap(self, block: Block) -> bool:
-        """Whether a side may run with no lane on: only private memory, and little work."""
+        """Whether a side may run with no lane on: it uses private memory alone, and has at most `_CHEAP` operations."""
         work = 0
         for s in statements_within(block):
             if isinstance(s, Block):
@@ -234,7 +234,7 @@ class GangBody(GangSteps):
         return work <= _CHEAP
 
     def _while(self, s: While, earlier: Sequence[Statement], later: Sequence[Statement]) -> None:
-        """A loop between other statements of its block."""
+        """Emits a loop; `earlier` and `later` are the other statements of its block."""
         if not self.info.varies(s.condition):
             setup = self._nested(s.setup, self.mask)
             self.out.append(While(setup, s.condition, self._nested(s.body, self.mask)))
@@ -265,7 +265,7 @@ class GangBody(GangSteps):
         self.out.append(While(setup, condition, Block((*body.statements, *steps))))
 
     def _carry_mask(self) -> tuple[Buffer, ...]:
-        """Memory for the lanes that run, a buffer for each gang: those on here."""
+        """Allocates a register for each gang with the mask of the lanes that run, initially those on here."""
         serial = -next(self.serials)
         running = tuple(
             Buffer(self._gang_name("running", g), bool_, (), "register", serial, (), self.lanes, None)
@@ -277,7 +277,8 @@ class GangBody(GangSteps):
         return running
 
     def _count(self, counters: Sequence[Counter], parts: Sequence[NestExpr]) -> tuple[list[NestExpr], list[Statement]]:
-        """Scalar copies of the counters that these parts of a condition compare: the parts in their terms, and their steps."""
+        """Emits scalar copies of the uniform induction variables that these parts of a condition compare; returns the parts in terms of the
+        copies, and the statements that increment them."""
         tests, steps = list(parts), []
         for counter in counters:
             if not any(name in topological(part) for part in parts for name in counter.names):

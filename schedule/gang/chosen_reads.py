@@ -1,9 +1,9 @@
-"""Lanes that a choice takes only where their index lies in the array need no boundary rule: they are read there, under the choice's mask.
+"""Reads that a selection takes only where their index is in range need no boundary operation: they are predicated by the selection's mask.
 
-a[clamp(x - r)] if 0 <= x - r and x - r < n else 0     becomes     a[x - r] where 0 <= x - r and x - r < n
+    a[clamp(x - r)] if 0 <= x - r and x - r < n else 0     becomes     a[x - r] where 0 <= x - r and x - r < n
 
-A clamp along lanes is a vector and two elements, each under a mask of its own, and two choices; a padded array, a stencil with a constant
-around its array and a convolution read through one, and choose.
+A clamp along lanes is a vector and two elements, each under a mask of its own, and two selections. Padded arrays, stencils with a constant
+boundary and convolutions through these have such selections.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOTHING_KNOWN = Facts()
 
 
 def read_where_chosen(nest: Nest) -> Nest:
-    """The nest with reads in the lanes of vector loops under the choices that take them."""
+    """The nest with reads in vector loops predicated by the selections that take them."""
     names: dict[Expr, Expr] = {
         s.var: s.value  # type: ignore[misc]
         for s in statements_within(nest.body)
@@ -45,7 +45,7 @@ def read_where_chosen(nest: Nest) -> Nest:
 
 
 def _chooses(loop: For) -> bool:
-    """Whether a vector loop has choices between values in its lanes."""
+    """Whether a vector loop has selections."""
     nodes = topological(*(e for s in statements_within(loop) for e in expressions_of(s)))
     return any(isinstance(node, Op) and node.name == "select" for node in nodes)
 
@@ -67,7 +67,7 @@ def _choice(e: Node, lane: Var, names: Mapping[Expr, Expr]) -> Node:
 
 
 def _clamped_along(read: Read, lane: Var) -> dict[int, tuple[Expr, Expr]]:
-    """The dimensions along which the lanes of a read are clamped: the indices that are, and the sizes."""
+    """The dimensions along which the lanes of a read are clamped, with the unclamped index and the size of each."""
     found = {}
     for d, (index, size) in enumerate(zip(read.indices, read.buffer.shape, strict=True)):
         if lane in free_variables(index) and (clamped := clamped_index(index, size)) is not None:
@@ -76,7 +76,7 @@ def _clamped_along(read: Read, lane: Var) -> dict[int, tuple[Expr, Expr]]:
 
 
 def _under(read: Read, predicate: Expr, bounds: Iterable[Expr], lane: Var, names: Mapping[Expr, Expr]) -> Read | None:
-    """The read where the predicate holds, without clamps, if its lanes are known to lie in the array there."""
+    """The read predicated by the selection's condition, without clamps, if its lanes are provably in range there; else None."""
     indices, clamped = list(read.indices), _clamped_along(read, lane)
     for d, (index, size) in clamped.items():
         if not all(_is_among(each, bounds) for each in (index, ix.sub(ix.sub(size, 1), index))):
@@ -90,13 +90,13 @@ def _under(read: Read, predicate: Expr, bounds: Iterable[Expr], lane: Var, names
 
 
 def _is_among(e: Expr, bounds: Iterable[Expr]) -> bool:
-    """Whether an index is one of some that are at least 0, or a constant larger."""
+    """Whether an index exceeds one of these nonnegative indices by a nonnegative constant."""
     distances = (ix.difference(e, bound) for bound in bounds)
     return any(distance is not None and distance >= 0 for distance in distances)
 
 
 def _says_nonempty(predicate: Expr, sizes: Iterable[Expr]) -> bool:
-    """Whether a comparison says that a dimension of one of these sizes has elements: whatever lies in it says so."""
+    """Whether a comparison holds exactly where a dimension of one of these sizes is not empty, which an index in range implies."""
     alone = isinstance(predicate, Op) and predicate.name in ("lt", "le", "gt", "ge")
     bounds = list(assumed(predicate, True, _NOTHING_KNOWN)) if alone else []
     return bool(bounds) and any(

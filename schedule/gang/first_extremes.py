@@ -1,16 +1,18 @@
-"""Arg folds in lanes, `argmax` and `argmin`, as two folds of one value each: the extreme of a block, then where it stands first.
+"""Vectorised arg folds, `argmax` and `argmin`, as two folds of one value each: the extreme of a block, then the first index where it
+stands.
 
     before   for r in low..high by vector: (m, k) = pick((m, k), (a[r], r))
+
     after    for block in low..high step B:
                best = max over r in block..min(block + B, high), by vector, of a[r]
                if (best, block) may be picked against (m, k):
                  found = min over the same r, by vector, of r - block where a[r] is best
                  (m, k) = pick((m, k), (a[block + found], block + found))
 
-An index in each lane takes as many lanes of 64 bits as there are elements, and a step of the pair several operations; an extreme alone
-is one or few operations on lanes as narrow as the elements. Few blocks have a new extreme: of n blocks in random order about log n. Where
-each one has, as in increasing data, it is read a second time, from the cache. What is picked does not change, nor do its bits: the element
-is read again where it was found.
+An index in each lane takes 64-bit lanes for every element, and a step of the pair several operations; an extreme alone is one
+or few operations on lanes as narrow as the elements. Few blocks have a new extreme: of n blocks in random order about log n.
+Where each one has, as in increasing data, it is read a second time, from the cache. The result is the same to the bit: the
+element is read again where it was found.
 """
 
 from __future__ import annotations
@@ -27,19 +29,19 @@ from raido.schedule.nest.effects import is_scan
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, If, Let, Nest, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
-BLOCK = 4096  # elements: 64 registers of bytes, beside which combining lanes is little; they fit a first-level cache, places 16 bits
-FEWEST = 64  # elements of a row of known length: of fewer, most of the work is combining lanes
-NOWHERE = (1 << 15) - 1
-PLACES = {16: i16, 32: i32, 64: i64}  # as wide as elements, whose comparisons then choose places as they are
+BLOCK = 4096  # elements: 64 registers of bytes, so combining lanes is amortised; they fit a first-level cache, indices 16 bits
+FEWEST = 64  # elements of a row of constant length: below, most of the work is combining lanes
+NOWHERE = (1 << 15) - 1  # the greatest i16, beyond every index in a block
+PLACES = {16: i16, 32: i32, 64: i64}  # as wide as elements, so that masks of comparisons need no conversion
 
 
 def find_extremes_first(nest: Nest) -> Nest:
-    """The nest with every arg fold over lanes in two steps."""
+    """The nest with every vectorised arg fold in two steps."""
     return replace_vector_loops(nest, lambda loop: _in_blocks(loop, better) if (better := _matched(loop)) else loop)
 
 
 def _matched(loop: For) -> str:
-    """The comparison by which a loop in lanes picks the first extreme, "gt" or "lt"; "" for all other loops."""
+    """The comparison by which a vector loop picks the first extreme, "gt" or "lt"; "" for all other loops."""
     *names, fold = loop.body.statements or (None,)
     if loop.kind != "vector" or loop.step != 1 or not isinstance(fold, Fold) or is_scan(fold) or len(fold.buffers) != 2:
         return ""
@@ -64,7 +66,7 @@ def _in_blocks(loop: For, better: str) -> Statement:
 
 
 def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statement, ...]:
-    """The fold over one block, which has an element: a loop of none begins no block, and one of a known number has some."""
+    """The fold over one block, which is not empty: a loop without iterations begins no block."""
     fold = loop.body.statements[-1]
     assert isinstance(fold, Fold)
     found_fold = arg_fold(fold)
@@ -85,7 +87,7 @@ def _one_block(loop: For, better: str, first: Expr, end: Expr) -> tuple[Statemen
         return _fold_of(loop, first, end, found, place, nowhere, "minimum")
 
     search: Statement = find(Op("eq", bool_, (value[0], extreme)))
-    if dtype.is_float:  # asked once: a condition of all lanes is no mask to begin with
+    if dtype.is_float:  # tested once, outside the loop
         lost = find(Op("isnan", bool_, (value[0],)))
         search = If(Op("isnan", bool_, (extreme,)), Block((lost,)), Block((search,)))
     at = fresh("at")
@@ -114,7 +116,7 @@ def _wide(place: NestExpr) -> Op:
 
 
 def _fold_of(loop: For, first: Expr, end: Expr, buffer: Buffer, value: NestExpr, neutral: NestExpr, which: str) -> For:
-    """The loop in lanes that folds a value of each iteration into one register."""
+    """The vector loop that folds a value of each iteration into one register."""
     var, left, right = fresh(loop.var.name), fresh("left", buffer.dtype), fresh("right", buffer.dtype)
     names: dict[Expr, Expr] = {loop.var: var}
     statements: list[Statement] = []

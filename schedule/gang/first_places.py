@@ -1,15 +1,16 @@
-"""Arg folds, `argmax` and `argmin`, whose steps come in order of their places: down the columns of an array, or in each element's own loop.
+"""Arg folds, `argmax` and `argmin`, whose steps come in the order of their indices: down the columns of an array, or in a loop per element.
 
-    before   m[x], k[x] = lowest, 2⁶³ − 1                          place k[x] is i64
+    before   m[x], k[x] = lowest, 2⁶³ − 1                          index k[x] is i64
              for r in low..high: for x by vector:
                m[x], k[x] = (a[r, x], r) if a[r, x] > m[x] or a[r, x] == m[x] and r < k[x]
-    after    m[x], k[x] = lowest, 0                                as narrow as elements, if low and high are few apart
+
+    after    m[x], k[x] = lowest, 0                                as narrow as elements, if high − low is small
              for r in low..high: for x by vector:
                m[x], k[x] = (a[r, x], r - low) if a[r, x] > m[x]
-             of k[x] is read: low + k[x], or 2⁶³ − 1 where no r is in low..high
+             reads of k[x] become: low + k[x], or 2⁶³ − 1 where no r is in low..high
 
-Every place is greater than those before it, so that of equals the first one stands there already; where all are as low as the start, that
-is the first of all. Places in lanes of 64 bits would leave half of the lanes of the elements, or less.
+Every index is greater than those before it, so of equal elements the first is held already; if all equal the initial value, the result is
+the first index. Indices in 64-bit lanes would leave half as many lanes as the elements have, or fewer.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
 
 NOWHERE = const(i64, (1 << 63) - 1)
-PLACES = ((8, u8, 1 << 8), (16, i16, 1 << 15), (32, i32, 1 << 31), (64, i64, 1 << 63))  # bits, type, how many it holds
+PLACES = ((8, u8, 1 << 8), (16, i16, 1 << 15), (32, i32, 1 << 31), (64, i64, 1 << 63))  # bits, dtype, values from 0
 
 
 @dataclass(frozen=True)
 class InOrder:
-    """An arg fold whose places grow: the fold, its value, the place of its first step, and the bounds of the loop over all steps.
+    """An arg fold whose indices grow: the fold, its element and index, the index of its first step, and the
+    bounds of the loop over all steps.
 
-    `statement`: the number, in the block that allocates, of the statement that folds.
+    statement: the position, in the block that allocates the buffers, of the statement with the fold.
     """
 
     fold: Fold
@@ -52,14 +54,14 @@ class InOrder:
 
 
 def keep_first_places(nest: Nest) -> Nest:
-    """The nest whose arg folds compare no places where these come in order."""
+    """The nest with arg folds that compare no indices where these come in order."""
     if not any(isinstance(s, Fold) and len(s.buffers) == 2 for s in statements_within(nest.body)):
         return nest
     return replace(nest, body=_inside(nest.body))
 
 
 def _inside(s: Any) -> Any:
-    """A statement, or a block, in which such folds are rewritten."""
+    """Rewrites such folds in a statement or block."""
     if not isinstance(s, Block):
         return with_blocks(s, _inside)
     block = Block(tuple(_inside(each) for each in s.statements))
@@ -71,7 +73,7 @@ def _inside(s: Any) -> Any:
 
 
 def _found(block: Block, places: Buffer) -> InOrder | None:
-    """The fold into such places, if it is the only one, starts before and is read afterwards."""
+    """The fold into the index buffer `places`, if it is the only one, is initialised before it and read only afterwards; else None."""
     own = [
         (k, path)
         for k, s in enumerate(block.statements)
@@ -102,7 +104,7 @@ def _found(block: Block, places: Buffer) -> InOrder | None:
 
 
 def _paths(s: Statement, around: tuple[Statement, ...] = ()) -> list[tuple[Statement, ...]]:
-    """The folds inside a statement, each behind the statements that it stands in, blocks aside."""
+    """The folds inside a statement, each preceded by its enclosing statements other than blocks."""
     if isinstance(s, Fold):
         return [(*around, s)]
     if isinstance(s, Block):
@@ -116,7 +118,7 @@ def _variables(expressions: Sequence[NestExpr]) -> set[Node]:
 
 
 def _in_order(steps: Sequence[Any], place: Expr) -> bool:
-    """Whether a place grows from each iteration of these loops to the next: each loop goes through one step of the loop around it."""
+    """Whether an index grows from each iteration of these loops to the next: each inner loop runs over one step of the loop around it."""
     terms = ix.linear(place)[1]
     if terms.get(steps[-1].var, 0) <= 0 or any(
         each.var in _variables(tuple(terms)) - {steps[-1].var} for each in steps
@@ -133,7 +135,7 @@ def _in_order(steps: Sequence[Any], place: Expr) -> bool:
 
 
 def _starts(block: Block, k: int, buffers: Sequence[Buffer], values: Sequence[Expr]) -> bool:
-    """Whether buffers get these constants before statement `k`, are read after it alone, and nothing else changes or mentions them."""
+    """Whether buffers are set to these constants before statement `k`, read after it alone, and not otherwise accessed."""
     for number, outer in enumerate(block.statements):
         for s in statements_within(outer):
             touched = buffers_read(expressions_of(s))
@@ -148,13 +150,13 @@ def _starts(block: Block, k: int, buffers: Sequence[Buffer], values: Sequence[Ex
 
 
 def _fields(s: Any) -> list[Any]:
-    """The values of the fields of a statement, those in tuples one by one."""
+    """The values of the fields of a statement, with tuples flattened."""
     parts = (getattr(s, name) for name in fields_of(type(s)))
     return [part for each in parts for part in (each if isinstance(each, tuple) else (each,))]
 
 
 def _type_of(element: DType, found: InOrder) -> DType:
-    """The type of places, counted from the first: as wide as elements where that holds them, else the next that does."""
+    """The dtype of indices relative to the first: as wide as elements if that holds them, else the next wider one that does."""
     lengths = [ix.difference(end, found.low) for end in ix.members_of(found.high)]
     count = min((n for n in lengths if n is not None), default=None)
     step = ix.sub(found.value[1], found.first)
@@ -165,7 +167,7 @@ def _type_of(element: DType, found: InOrder) -> DType:
 
 
 def _rewritten(block: Block, places: Buffer, found: InOrder) -> Block:
-    """The block with places counted from the first one."""
+    """The block with indices relative to the first one."""
     fold = found.fold
     narrow = _type_of(fold.buffers[0].dtype, found)
     kept = Buffer(places.name, narrow, places.shape, places.scope, new_serial(), (), 1, None)
@@ -187,7 +189,7 @@ def _rewritten(block: Block, places: Buffer, found: InOrder) -> Block:
     steps = Op("lt", bool_, (found.low, found.high))
 
     def change(e: Any) -> Any:
-        """Places as they were, where they are read."""
+        """The absolute index, where it is read."""
         if not isinstance(e, Read) or e.buffer is not places:
             return e
         own = Read(kept, e.indices, e.predicate)
@@ -209,7 +211,7 @@ def _rewritten(block: Block, places: Buffer, found: InOrder) -> Block:
 
 
 def _ahead(dtype: DType, better: str, held: Expr, new: Expr) -> Expr:
-    """Whether a new element comes before the one that is held, which it does not equal; the first NaN comes before all numbers."""
+    """Whether a new element comes before the one held, given that later equals do not; the first NaN comes before all numbers."""
     if not dtype.is_float:
         return Op(better, bool_, (new, held))
     behind = Op("le" if better == "gt" else "ge", bool_, (new, held))

@@ -1,8 +1,8 @@
-"""Reductions over a vectorised axis: a partial result for each lane of each gang, and how they become one.
+"""Reductions over a vectorised axis: a partial result for each lane of each gang, and their combination.
 
-The partials live around the outermost statement in which the accumulator is only folded into, so that they cross serial loops
-over other parts of the reduction. They start as the neutral element. In the end the gangs are combined pairwise, then the lanes (lane
-k with lane k + n/2, and so on), and the result enters the accumulator: a fixed tree, whatever the number of threads.
+The partial results live around the outermost statement in which the accumulator is only folded into, so that they persist through serial
+loops over other parts of the reduction. They start as the neutral element. In the end the gangs are combined pairwise, then the lanes (lane
+k with lane k + n/2, and so on), and the result is folded into the accumulator: a fixed tree, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Statement, S
 from raido.schedule.nest.values import Buffer, Extract, LaneFold, NestExpr, Read, Splat, VectorVar
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within
 
-_LARGEST = 64
+_LARGEST = 64  # elements of a buffer, each with a partial result of its own
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """A fold by lanes inside some statement: its steps all agree on everything but the values."""
+    """A fold by lanes inside some statement, whose steps all agree on everything but the values."""
 
     fold: Fold
     lanes: int
@@ -42,7 +42,8 @@ def find_reductions(
     describe: Callable[[For], tuple[Variability, int, int]],
     active: set[Buffer],
 ) -> list[Reduction]:
-    """The reductions by lanes inside `statement` whose partials can live around it. `describe`: variability, lanes, gangs of a loop."""
+    """The reductions by lanes inside `statement` whose partial results can live around it. describe: the
+    variability, lanes and gangs of a loop."""
     if isinstance(statement, For) and statement.kind == "parallel":
         return []
     found: dict[tuple[Buffer, ...], list[tuple[Fold, int, int]]] = {}
@@ -82,7 +83,7 @@ def find_reductions(
 
 
 def _agree(folds: list[tuple[Fold, int, int]], bound: set[Node]) -> bool:
-    """Whether folds written with different operand variables are by the same operator."""
+    """Whether folds written with different operand variables have the same operator."""
     first, lanes, _ = folds[0]
     if not (free_variables_of(*first.combine, *first.neutral) - set(first.left) - set(first.right)).isdisjoint(bound):
         return False
@@ -95,12 +96,12 @@ def _agree(folds: list[tuple[Fold, int, int]], bound: set[Node]) -> bool:
 
 
 def free_variables_of(*expressions: NestExpr) -> set[Var]:
-    """Variables in any of the expressions."""
+    """The variables in any of the expressions."""
     return set().union(*(free_variables(e) for e in expressions))
 
 
 def _vector_loops(statement: Statement) -> Iterator[For]:
-    """Vector loops that partials around `statement` may serve: not those behind a loop over threads."""
+    """The vector loops that partial results around `statement` may serve: none inside a parallel loop."""
     if isinstance(statement, For) and statement.kind == "vector":
         yield statement
         return
@@ -114,7 +115,7 @@ def _vector_loops(statement: Statement) -> Iterator[For]:
 
 
 def _touched_otherwise(statement: Statement) -> set[Buffer]:
-    """Buffers that something other than a fold reads or writes, or that loops over threads change."""
+    """Buffers that statements other than folds read or write, or that parallel loops change."""
     found: set[Buffer] = set()
     for s in statements_within(statement):
         if not isinstance(s, Fold) or is_scan(s):
@@ -126,7 +127,7 @@ def _touched_otherwise(statement: Statement) -> set[Buffer]:
 
 
 def _elements(buffer: Buffer) -> list[tuple[Expr, ...]]:
-    """Every index of a small buffer of constant shape; none for others."""
+    """Every index of a buffer of constant shape with at most `_LARGEST` elements; [] for others."""
     if buffer.scope not in ("register", "stack"):
         return []
     extents = [ix.constant_value(extent) for extent in buffer.shape]
@@ -142,7 +143,7 @@ def _elements(buffer: Buffer) -> list[tuple[Expr, ...]]:
 
 
 def make_partials(r: Reduction) -> tuple[list[Statement], dict[Buffer, Partial]]:
-    """The allocation and the start of the partials."""
+    """Allocates and initialises the partial results; returns the statements, and the partial results by accumulator."""
     statements: list[Statement] = []
     partials: dict[Buffer, Partial] = {}
     for buffer, neutral in zip(r.fold.buffers, r.fold.neutral, strict=True):
@@ -160,7 +161,7 @@ def make_partials(r: Reduction) -> tuple[list[Statement], dict[Buffer, Partial]]
 
 
 def combine_partials(r: Reduction, partials: dict[Buffer, Partial], serials: Iterator[int]) -> list[Statement]:
-    """The statements after which the accumulators hold everything that the lanes gathered; `serials` make names unique."""
+    """The statements that combine the lanes' partial results into the accumulators; `serials` make names unique."""
     out: list[Statement] = []
     fold = r.fold
 
@@ -175,7 +176,7 @@ def combine_partials(r: Reduction, partials: dict[Buffer, Partial], serials: Ite
         return tuple(name("both", value, lanes) if lanes > 1 else keep(value) for value in values)
 
     def keep(value: NestExpr) -> NestExpr:
-        """A scalar of the tree, in a register: code generators that look through names would see the whole tree unshared."""
+        """Puts a scalar of the tree into a register: code generators that look through names would otherwise duplicate the whole tree."""
         b = Buffer("both", value.dtype, (), "register", -next(serials), (), 1, None)
         out.extend((Alloc(b), Store(b, (), value)))
         return Read(b, (), None)
@@ -204,7 +205,7 @@ def combine_partials(r: Reduction, partials: dict[Buffer, Partial], serials: Ite
 
 
 def _tree(values: list[tuple[NestExpr, ...]], merge: Callable[..., tuple[NestExpr, ...]]) -> list[tuple[NestExpr, ...]]:
-    """Halves: value k with value k + n/2; an odd one out is carried."""
+    """Combines by halves: value k with value k + n/2; an odd one out is carried over."""
     while len(values) > 1:
         half = len(values) // 2
         rest = values[2 * half :]

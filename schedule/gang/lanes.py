@@ -1,7 +1,7 @@
-"""Vectors as expressions: masks, widening of scalar expressions, and how many lanes a loop gets.
+"""Vectors as expressions: masks, widening of scalar expressions, and the number of lanes of a loop.
 
-A mask is None (all lanes on) or a tuple with one vector of booleans for each gang that runs side by side. Masks are named by `Let`
-where they are made (the emitter packs them), so that using one costs nothing.
+A mask is None (all lanes on) or a tuple with one vector of booleans for each interleaved gang. Masks are named by `Let` where they are
+computed (the emitter packs them), so that using one is free.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def both(a: Mask, b: Mask) -> Mask:
 
 
 def lane_mask(mask: Mask, gang: int) -> NestExpr | None:
-    """The mask of one gang, or None."""
+    """The mask of one gang; None if all lanes are on."""
     return None if mask is None else mask[gang]
 
 
@@ -48,12 +48,12 @@ def any_lane(masks: Vectors) -> NestExpr:
 
 
 def choose(mask: NestExpr, yes: NestExpr, no: NestExpr) -> NestExpr:
-    """Lane by lane: `yes` where the mask is on."""
+    """Selects, lane by lane, `yes` where the mask is on, else `no`."""
     return Op("select", yes.dtype, (mask, yes, no))
 
 
 def widen(e: NestExpr, vectors: Mapping[Var, NestExpr], lanes: int) -> NestExpr:
-    """The scalar expression `e` over vectors: some of its variables become vectors, what does not depend on them is splat."""
+    """The scalar expression `e` over vectors: the variables in `vectors` are replaced, and uniform operands are splat."""
     memo: dict[Node, NestExpr] = {**vectors}
     for node in topological(e):
         if node in memo or not isinstance(node, Op):
@@ -67,7 +67,7 @@ def widen(e: NestExpr, vectors: Mapping[Var, NestExpr], lanes: int) -> NestExpr:
 
 
 def shared_parts(roots: Sequence[NestExpr]) -> list[Op]:
-    """Operations directly below one root that another root uses too: worth a name of their own where each root has its own statement."""
+    """Operations directly below one root that another root uses too; each deserves a name, as every root becomes a statement of its own."""
     below = [frozenset(topological(root)) for root in roots]
     found: dict[Op, None] = {}
     for k, root in enumerate(roots):
@@ -78,9 +78,10 @@ def shared_parts(roots: Sequence[NestExpr]) -> list[Op]:
 
 
 def choose_lanes(loop: For, info: Variability, vector_bits: int) -> int:
-    """As asked; or as many elements of the widest type that the lanes compute as fill a register. Index arithmetic does not count.
+    """The number of lanes: as the schedule says, or as many elements of the widest dtype that the lanes compute as fill a register. Index
+    arithmetic does not count.
 
-    One where each would append to an array of its own, as the parts of a sort do: rows are sorted one after the other.
+    It is 1 where each lane would append to an array of its own, as in the parts of a sort: rows are sorted one after the other.
     """
     if any(isinstance(s, Append) and s.position in info.private for s in statements_within(loop.body)):
         return 1
@@ -99,7 +100,7 @@ def choose_lanes(loop: For, info: Variability, vector_bits: int) -> int:
 
 
 def _value_nodes(roots: tuple[NestExpr, ...]) -> list[Op | Read]:
-    """Operations and reads whose results are data: not those that only make the index of a read."""
+    """Operations and reads whose results are data, without those that compute only the index of a read."""
     found: dict[Op | Read, None] = {}
     stack = list(roots)
     while stack:

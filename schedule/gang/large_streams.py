@@ -1,13 +1,14 @@
-"""Rows of unknown length whose results may be stored past the caches, as two loops: one for results that are large enough, one for others.
+"""Loop versioning of rows of unknown length whose stores may bypass the caches: one version for large results, one for others.
 
     before   for x in 0..m by vector: out[y, x] = … (stream above B bytes)
+
     after    if 4 * n * m > B:  for x in 0..m by vector: out[y, x] = … (stream above B bytes)
              else:              for x in 0..m by vector: out[y, x] = …
 
-A loop that streams looks at each row, where it begins in its line of the cache, and runs from end to end; without, the last gang of a row
-may be moved back, and short rows pay for nothing. Whether results are large is one question for all rows. Chunks of a long row are long
-themselves, and stay as they are; so do rows of elements with long bodies: beside these a look at the line takes little, and their code
-would take twice as long to compile.
+A loop with streamed stores tests for each row where it begins in its cache line, and runs from end to end; without them, the last
+gang of a row may be moved back, and short rows cost nothing extra. Whether results are large is one test for all rows. Chunks of a
+long row are long themselves, and stay unchanged; so do rows with long bodies, where the test takes relatively little and a second
+version would double the compile time.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from raido.schedule.nest.rows import kept_in_caches
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 
-SHORT = 8  # operations, loads among them, that make an element
+SHORT = 8  # operations and loads for each element
 
 
 def part_large_streams(nest: Nest) -> Nest:
-    """The nest with rows that are streamed only where results are large as two loops."""
+    """The nest with two versions of rows whose stores are streamed only where results are large."""
     return replace_vector_loops(nest, _parted)
 
 
@@ -40,7 +41,8 @@ def _parted(loop: For) -> Statement:
 
 
 def _is_large(loop: For) -> Op | None:
-    """Whether the largest result of a loop is streamed, as an expression; None where that is no question of sizes, or of no long loop."""
+    """The condition that the largest result of a loop is streamed; None where its sizes are constant, or the
+    loop is a chunk or has a long body."""
     low, high = ix.as_index(loop.low), ix.as_index(loop.high)
     if any(ix.difference(member, low) is not None for member in ix.members_of(high)):
         return None
@@ -63,7 +65,7 @@ def _is_large(loop: For) -> Op | None:
 
 
 def _bytes(buffer: Buffer) -> Expr | None:
-    """Bytes of a buffer in memory; None where they are known, or rows are apart."""
+    """The size of a buffer in bytes; None where it is constant, or the buffer has strides."""
     if buffer.strides:
         return None
     size: Expr = ix.as_index(buffer.dtype.itemsize)

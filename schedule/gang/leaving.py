@@ -1,8 +1,8 @@
-"""Divergent while loops: what lanes that have left need not keep, and what lanes that still run agree on.
+"""Divergent while loops: liveness of the state of lanes that have left, and uniform induction variables.
 
-A lane that has left stays off, because the loop carries a mask. So state that nobody reads after the loop need not be kept for it: the
-next iteration computes it in all lanes, without selecting. And state that starts the same in all lanes and grows by the same step is, in
-every lane that still runs, one scalar: a test of it against a bound (`steps < 256`) is made once for all gangs.
+A lane that has left stays off, because the loop carries a mask. So state that is dead after the loop need not be preserved for it: the next
+iteration computes it in all lanes, without selecting. And state that starts the same in all lanes and grows by the same constant is one
+scalar in every lane that still runs: a comparison of it with a bound (`steps < 256`) is evaluated once for all gangs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """State that begins as `start` and is `step` more after every iteration; `names` stand for its value during an iteration."""
+    """A uniform induction variable: state that begins as `start` and grows by `step` in every iteration; `names` are expressions of its
+    value during an iteration."""
 
     buffer: Buffer
     start: NestExpr
@@ -31,13 +32,13 @@ class Counter:
 
 
 def forgotten(earlier: Sequence[Statement], later: Sequence[Statement], info: Variability) -> set[Buffer]:
-    """Registers of the lanes, made in the same block as a loop, that no statement after it mentions."""
+    """Registers of the lanes that are dead after the loop: allocated in its block, and mentioned by no later statement."""
     made = {s.buffer for s in earlier if isinstance(s, Alloc) and s.buffer.scope == "register"}
     return (made & info.buffers) - touched(*later)
 
 
 def find_counters(loop: While, earlier: Sequence[Statement], info: Variability) -> tuple[Counter, ...]:
-    """The loop's counters, of scalar state made in the same block."""
+    """The loop's uniform induction variables, among scalar state allocated in its block."""
     found = []
     for made in earlier:
         if isinstance(made, Alloc) and not made.buffer.shape and made.buffer.scope == "register":
@@ -74,7 +75,7 @@ def _counter(buffer: Buffer, loop: While, earlier: Sequence[Statement], info: Va
 def split_condition(
     condition: NestExpr, counters: Sequence[Counter], info: Variability
 ) -> tuple[list[NestExpr], list[NestExpr]]:
-    """The parts joined by `and`: those for each lane, and those that compare only counters and what all lanes agree on."""
+    """The conjuncts of a condition: those to evaluate in each lane, and those that compare only uniform values and induction variables."""
     each: list[NestExpr] = []
     common: list[NestExpr] = []
     names = {name for counter in counters for name in counter.names}

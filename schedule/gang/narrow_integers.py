@@ -1,14 +1,15 @@
-"""Integers in lanes, computed in 16 or 32 bits where no more bits of them are used: twice or four times as many lanes.
+"""Integers in lanes, computed in 16 or 32 bits where no more bits are used: two or four times as many lanes.
 
     before   out[x] = u8((i32(a[x]) * 77 + i32(b[x]) * 150 + 128) >> 8)
+
     after    out[x] = u8((u16(a[x]) * 77 + u16(b[x]) * 150 + 128) >> 8)
 
-Sums, differences, products and bitwise operations have low bits that come of low bits alone, whatever the width; so has a shift to the
-right by a constant, of as many more as it shifts: of `u8(x >> 8)` any 16 bits of x will do. Other shifts, quotients by constants,
-extremes and `abs` want their operands whole: these must be proven to fit (`nest/integer_ranges.py`).
+The low bits of sums, differences, products and bitwise operations depend on low bits alone, whatever the width; those of a right shift by a
+constant on as many more as it shifts: of `u8(x >> 8)` any 16 bits of x suffice. Other shifts, quotients by constants, extremes and `abs`
+need their operands exactly: these must be proven to fit (`nest/integer_ranges.py`).
 
-(LLVM 20 makes 8191 of the i64 −1 in `u16(3 * i64(b[x]) >> 19)` in vectors without AVX-512, for b of 16 bits: it shifts the upper half of
-a product of 16 bits on as if it had no sign. In 32 bits it does not.)
+(LLVM 20 makes 8191 of the i64 −1 in `u16(3 * i64(b[x]) >> 19)` in vectors without AVX-512, for b of 16 bits: it shifts the upper half of a
+product of 16 bits on as if it had no sign. In 32 bits it does not.)
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ WHOLE = ("shr", "floordiv", "floormod", "minimum", "maximum", "abs")
 
 
 def narrow_integers(nest: Nest) -> Nest:
-    """The nest whose vector loops compute no more bits than they use."""
+    """The nest with the integers of vector loops computed in as few bits as are used."""
     return replace_vector_loops(nest, _narrowed_loop)
 
 
@@ -58,7 +59,7 @@ def _narrowed_loop(loop: For) -> For:
 
 
 def _narrows(e: Node) -> bool:
-    """Whether an expression is a cast of an integer to a narrower one, or a comparison of wide ones."""
+    """Whether an expression casts an integer wider than 16 bits to a narrower one, or compares integers wider than 16 bits."""
     if not isinstance(e, Op) or e.name not in ("cast", *COMPARISONS):
         return False
     if e.name == "cast":
@@ -71,7 +72,7 @@ def _has_blocks(s: Statement) -> bool:
 
 
 def _without_unused(block: Block) -> Block:
-    """The block without names that nothing uses any more."""
+    """The block without names that are no longer used."""
     used: set[Node] = set()
     for s in statements_within(block):
         used.update(node for node in topological(*expressions_of(s)) if isinstance(node, Var))
@@ -84,8 +85,8 @@ def _without_unused(block: Block) -> Block:
 
 
 class Narrowing(IntegerRanges):
-    """Expressions of a loop's lanes in 16 bits. names: the values of names, where they may be evaluated again. inside: the names that the
-    loop gives a value in each lane, of which lanes would have to be made narrow; all others are numbers that lanes share."""
+    """Rewrites expressions of a loop's lanes in 16 or 32 bits. names: the values of names that may be evaluated again. inside: the names
+    that the loop binds in each lane, which would have to be narrowed themselves; all others are uniform."""
 
     def __init__(self, names: Mapping[Node, Expr], inside: Collection[Node]) -> None:
         super().__init__(names)
@@ -93,7 +94,7 @@ class Narrowing(IntegerRanges):
         self.made: dict[tuple[Node, DType, int], Expr | None] = {}
 
     def change(self, e: Node) -> Node:
-        """A cast of an integer to a narrower one, with what it casts in as few bits as can be, and so a comparison; all else as it is."""
+        """A cast to a narrower integer with its operand in as few bits as possible, likewise a comparison; other expressions unchanged."""
         if not isinstance(e, Op) or not _narrows(e):
             return e
         if e.name in COMPARISONS:
@@ -109,7 +110,7 @@ class Narrowing(IntegerRanges):
         return e
 
     def _comparison(self, e: Op) -> Op:
-        """A comparison of integers in the narrowest type that holds both."""
+        """A comparison of integers in the narrowest dtype that holds both."""
         ranges = [self.range_of(a) for a in e.args]
         for bits in (16, 32):
             dtype = type_of(ranges, bits) if bits < e.args[0].dtype.bits else None
@@ -119,8 +120,7 @@ class Narrowing(IntegerRanges):
         return e
 
     def narrow(self, e: Expr, dtype: DType, used: int) -> Expr | None:
-        """A number of that type whose low bits, as many as are used, are those of an integer; None where they are not to be had of so many
-        bits alone."""
+        """A value of that dtype that agrees with an integer in the low `used` bits; None where it cannot be computed in that width."""
         key = e, dtype, used
         if key not in self.made:
             self.made[key] = self._narrow(e, dtype, used)

@@ -1,7 +1,7 @@
-"""Names of values in the bodies of register tiles, right before what needs them first.
+"""Sinking: names of values in the bodies of register tiles, bound right before their first use.
 
-A body that several iterations were jammed into names all that they read, and all that they make of it, before it adds any of it to its sums.
-Registers hold the sums, and have little room beside them: in this order each of those values waits in memory for its turn.
+A body of several jammed iterations (unroll-and-jam) names all its loads and intermediate values before it adds any to its sums. Registers
+hold the sums, and have little room beside them: in that order each of those values would be spilled until its use.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from raido.schedule.nest.walk import blocks_of, expressions_of, map_block, with_
 
 
 def name_near_uses(block: Block) -> Block:
-    """The block, and those inside it, with what is read, and what sums alone need, named where it is used first."""
+    """The block, and those inside it, with loads, and values that only sums use, named right before their first use."""
     block = map_block(block, lambda s: with_blocks(s, name_near_uses))
     flat = _without_blocks(block.statements)
     return Block(tuple(_in_order(flat))) if _updates_registers(flat) else block
 
 
 def _without_blocks(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements of blocks in place of those that end nothing's life: no memory's, and no name's that others have, too."""
+    """The statements with blocks flattened, unless that would extend a buffer's lifetime or merge names bound twice."""
     flat: list[Statement] = []
     for s in statements:
         flat += _without_blocks(s.statements) if isinstance(s, Block) else [s]
@@ -37,7 +37,7 @@ def _without_blocks(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def _updates_registers(statements: Sequence[Statement]) -> bool:
-    """Whether statements change sums in registers, after they have named something."""
+    """Whether statements update sums in registers, and bind names."""
     stores = [s for s in statements if isinstance(s, Store) and s.buffer.scope == "register"]
     return any(isinstance(s, Let) for s in statements) and any(s.buffer in buffers_read([s.value]) for s in stores)
 

@@ -3,8 +3,8 @@ programs, 1997).
 
     for r in 0..8: sum[x +: 16] = sum[x +: 16] + a[r, x +: 16] where on
 
-Each iteration loads what the one before has stored. LLVM keeps such sums in registers, but not where loads and stores are masked, and a
-masked load waits until the masked store before it has left the core. So they are loaded before the loop and stored after it.
+Each iteration loads the sums that the one before has stored. LLVM keeps such sums in registers, but not where loads and stores are masked,
+and a masked load waits until the masked store before it has left the core. So they are loaded before the loop and stored after it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from raido.schedule.nest.values import Buffer, NestExpr
 from raido.schedule.nest.walk import statements_within
 
 Place: TypeAlias = tuple[tuple[Buffer, ...], tuple[NestExpr, ...]]
-"""The buffers of a fold, and the indices in them."""
+"""The accumulators of a fold: their buffers, and the indices into them."""
 
 
 class Promoted(NamedTuple):
-    """Sums that a loop has in registers: of each buffer one for each gang, and the mask under which they were loaded."""
+    """The registers that hold promoted sums in a loop, for each buffer one for each gang, and the mask under which they were loaded."""
 
     registers: tuple[tuple[Buffer, ...], ...]
     mask: Mask
 
 
 def sums_to_promote(loop: For) -> list[Fold]:
-    """The folds of a loop into elements that its iterations share, and nothing else in it reads or writes; one for each element."""
+    """The folds of a loop into elements at loop-invariant indices that nothing else in it reads or writes; one for each element."""
     bound = bound_within(loop)
     places: dict[Buffer, set[tuple[NestExpr, ...] | None]] = {}
     folds: dict[tuple[Buffer, ...], Fold] = {}

@@ -1,7 +1,7 @@
-"""Row-major addresses through quotients and remainders: what regrouped axes amount to in memory.
+"""Row-major addresses through quotients and remainders: the linear form of regrouped axes in memory.
 
-An array of shape [m, c] that is read as one axis `f` has the indices `f // c` and `f % c`, neither of which moves by a constant step from
-lane to lane; its address `(f // c)·c + f % c` is `f`. With every remainder written as `f − c·(f // c)`, and quotients of quotients and of
+An array of shape [m, c] that is read as one axis `f` has the indices `f // c` and `f % c`, neither of which has a constant stride from lane
+to lane; its address `(f // c)·c + f % c` is `f`. With every remainder written as `f − c·(f // c)`, and quotients of quotients and of
 remainders as those of `f`, quotients that only regroup axes cancel: for floored division of any integers by positive constants.
 """
 
@@ -18,14 +18,14 @@ Linear = tuple[int, dict[Expr, int]]
 
 
 class Meanings:
-    """The values of names that addresses may be looked for in, and the linear form of each."""
+    """The definitions of names that occur in addresses, and the linear form of each."""
 
     def __init__(self) -> None:
         self._values: dict[Expr, NestExpr] = {}
         self._linear: dict[Expr, Linear] = {}
 
     def add(self, name: Expr, value: NestExpr) -> None:
-        """Gives the value of a name."""
+        """Records the definition of a name."""
         self._values[name] = value
         self._linear[name] = self._sum(value)
 
@@ -37,7 +37,7 @@ class Meanings:
         return total
 
     def divided(self, e: NestExpr, count: int) -> Expr | None:
-        """f of an index that is f // count, or, moved by whole ones, (f + d·count) // count."""
+        """f of an index f // count, or f + d·count of an index f // count + d; None for other indices."""
         constant, terms = self._sum(e)
         (atom, times), *others = terms.items() or ((None, 0),)
         if others or times != 1 or not isinstance(atom, Op) or atom.name != "floordiv" or _divisor(atom) != count:
@@ -45,7 +45,8 @@ class Meanings:
         return ix.add(atom.args[0], constant * count)
 
     def replace(self, e: NestExpr, known: dict[NestExpr, NestExpr]) -> NestExpr:
-        """The expression with other values for some of its parts; `known` holds these, and remembers those of names on the way."""
+        """The expression with some subexpressions replaced, also in the definitions of its names; `known` holds the
+        replacements, and caches results."""
         if e not in known:
             value = self._values.get(e) if isinstance(e, Var) else None  # type: ignore[arg-type]
             if value is None and not isinstance(e, Op):
@@ -73,7 +74,7 @@ class Meanings:
         return 0, {e: 1}
 
     def _quotient(self, e: NestExpr, divisor: int) -> Linear:
-        """⌊e / divisor⌋."""
+        """The linear form of ⌊e / divisor⌋."""
         while isinstance(e, Var) and e in self._values:
             e = self._values[e]
         inner = _divisor(e)
@@ -86,13 +87,13 @@ class Meanings:
 
 
 def is_multiple_throughout(e: Expr, count: int) -> bool:
-    """Whether an index is a multiple of a number, as its terms show, or those of all that it is the least or the greatest of."""
+    """Whether an index is provably a multiple of a number; a minimum or maximum if all its operands are."""
     if isinstance(e, Op) and e.name in ("minimum", "maximum"):
         return all(is_multiple_throughout(each, count) for each in e.args)
     return ix.is_multiple(e, count)
 
 
 def _divisor(e: NestExpr) -> int:
-    """The positive constant that a quotient or remainder divides by; 0 for other expressions."""
+    """The positive constant divisor of a quotient or remainder; 0 for other expressions."""
     value = ix.constant_value(e.args[1]) if isinstance(e, Op) and e.name in ("floordiv", "mod") else None
     return max(value or 0, 0)

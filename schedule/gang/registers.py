@@ -1,8 +1,8 @@
-"""Register buffers from outside vector loops whose elements become vectors.
+"""Outer register buffers whose elements become vectors in vector loops.
 
-They are tried first: what turns out to be used otherwise goes to memory, and the translation starts again (`NotRegisters`). A loop under
-a mask at an edge may leave anything in lanes that are off as long as nobody looks at them: as long as all loops that use a buffer have
-the same lanes off. Where others do, stores keep what those lanes have, and the translation starts again as well (`LanesSeen`).
+Promotion is optimistic: a buffer that turns out to be used otherwise goes to memory, and the translation starts again (`NotRegisters`). A
+loop under a mask at an edge may leave anything in lanes that are off, as long as they are never read: as long as all loops that use a
+buffer have the same lanes off. Where that fails, stores preserve those lanes, and the translation starts again as well (`LanesSeen`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from raido.schedule.nest.nodes import Alloc, For, Let, Statement
 from raido.schedule.nest.values import Buffer, VectorVar
 
 Span: TypeAlias = "tuple[Expr, Expr] | None"
-"""How many lanes from the first one on are on, and the element that the first one has; None where all or others are."""
+"""The active lanes, if they are a prefix: their number, and the element of lane 0; None if all lanes are active, or no prefix."""
 
 
 class NotRegisters(Exception):
-    """A register buffer is used in a way that only memory serves."""
+    """A register buffer is used in a way that requires memory."""
 
     def __init__(self, buffer: Buffer) -> None:
         super().__init__(buffer.name)
@@ -35,8 +35,8 @@ class LanesSeen(NotRegisters):
 
 @dataclass
 class Registers:
-    """Along which dimension buffers are vectors, and of how many lanes; those that are in `memory`; those whose lanes `keep` what they
-    have where they are off. `bound`: in which order names and buffers were."""
+    """The register buffers that became vectors: the dimension and the buffer of vectors of each (`split`); buffers in `memory`; buffers
+    whose stores `keep` lanes that are off. bound: the order in which names and buffers were bound."""
 
     memory: set[Buffer] = field(default_factory=set)
     keep: set[Buffer] = field(default_factory=set)
@@ -47,7 +47,8 @@ class Registers:
     _whole: dict[tuple[Buffer, Span], bool] = field(default_factory=dict)
 
     def vectors(self, buffer: Buffer, dimension: int, lanes: int) -> Buffer:
-        """The buffer of vectors that stands for `buffer`, or NotRegisters. Lanes behind the last element are in no loop but off."""
+        """The buffer of vectors that replaces `buffer`; raises NotRegisters if the dimension has no constant extent, or was split
+        otherwise. Lanes behind the last element are off in every loop."""
         extent = ix.constant_value(buffer.shape[dimension])
         if extent is None:
             raise NotRegisters(buffer)
@@ -59,14 +60,14 @@ class Registers:
         return made
 
     def bind(self, s: Statement) -> None:
-        """Notes that a statement outside of vector loops binds a name, or makes a buffer."""
+        """Records the order in which a statement outside of vector loops binds a name, or allocates a buffer."""
         if isinstance(s, (For, Let)):
             self.bound[s.var] = len(self.bound)
         elif isinstance(s, Alloc):
             self.bound[s.buffer] = len(self.bound)
 
     def look(self, buffer: Buffer, span: Span) -> None:
-        """Notes that these lanes are looked at."""
+        """Records a read of these lanes."""
         self.spans.setdefault(buffer, set()).add(None if self.is_whole(buffer, span) else span)
 
     def is_whole(self, buffer: Buffer, span: Span) -> bool:
@@ -81,8 +82,8 @@ class Registers:
         return self._whole[buffer, span]
 
     def may_leave(self, buffer: Buffer, span: Span) -> bool:
-        """Whether the lanes that are off here may lose what they have: until others are seen to look at them. The span must be one while the
-        buffer lives."""
+        """Whether a store may overwrite lanes that are off, which holds until other lanes are found to be read. The span must be the same
+        while the buffer lives."""
         if self.is_whole(buffer, span):
             return True
         if span is None or buffer in self.keep or buffer not in self.bound:
@@ -94,7 +95,7 @@ class Registers:
         return True
 
     def check(self) -> None:
-        """LanesSeen, if lanes that were left to themselves are looked at."""
+        """Raises LanesSeen if lanes that a store did not preserve are read."""
         for buffer in self.left:
             if len(self.spans[buffer]) > 1:
                 raise LanesSeen(buffer)

@@ -1,7 +1,7 @@
-"""A scan over the lanes of gangs: shifts of 1, 2, 4, … lanes, then what came before the gang on the left.
+"""A scan over the lanes of gangs: shifts of 1, 2, 4, … lanes, then the value before the gang on the left.
 
-Each gang's own prefixes take log2(lanes) steps that wait for nothing, so that gangs side by side overlap; from gang to gang goes one
-scalar, combined once. The operator is applied in order, so it need not commute. (Hillis & Steele, Data parallel algorithms, 1986.)
+Each gang's own prefixes take log2(lanes) steps that depend on no other gang, so interleaved gangs overlap; one scalar goes from gang to
+gang, combined once. The operator is applied in order, so it need not commute. (Hillis & Steele, Data parallel algorithms, 1986.)
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Values = tuple["NestExpr", ...]
 
 
 class ScanLanes:
-    """One step of a scan for whole gangs; statements go to `out`."""
+    """One step of a scan for whole gangs; statements are appended to `out`."""
 
     def __init__(self, step: Fold, lanes: int, serials: Iterator[int], out: list[Statement]) -> None:
         self.step, self.lanes, self.serials, self.out = step, lanes, serials, out
 
     def gangs(self, values: Sequence[Values]) -> list[Values]:
-        """For each gang's values (one vector for each buffer), the vectors of the step's names; the buffers end up with the total."""
+        """For each gang's values (one vector for each buffer), the vectors of the step's names; the buffers are set to the total."""
         s = self.step
         scanned = [self._prefixes(each) for each in values]
         carry: Values = tuple(self._scalar("carry", Read(b, s.indices, None)) for b in s.buffers)
@@ -53,7 +53,7 @@ class ScanLanes:
         return tuple(self._vector("moved", LaneShift(v, distance, f)) for v, f in zip(values, fill, strict=True))
 
     def _from_lane(self, lane: int, yes: Values, no: Values) -> Values:
-        """`yes` from that lane on, `no` before it."""
+        """`yes` from lane `lane` on, `no` before it."""
         on = Op("ge", bool_, (Ramp(const(i64, 0), 1, self.lanes), Splat(const(i64, lane), self.lanes)))
         return tuple(self._vector("prefix", choose(on, a, b)) for a, b in zip(yes, no, strict=True))
 

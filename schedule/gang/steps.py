@@ -1,4 +1,4 @@
-"""Steps of reductions, scans and filters for a gang: lanes have partial results of their own, or take their turns."""
+"""Steps of reductions, scans and filters for a gang: each lane has partial results of its own, or lanes run one after the other."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GangSteps(GangStores):
             self._fold_each_lane(s)
 
     def _steps(self, s: Fold, held: list[Vectors]) -> list[Vectors]:
-        """The new values, given what the buffers hold."""
+        """The new values of a fold's buffers, given the values that they hold."""
         for left, value in zip(s.left, held, strict=True):
             self.vectors[left] = value
         self.vectors.update({v: self._name("value", self.vector(e)) for v, e in zip(s.right, s.values, strict=False)})
@@ -75,7 +75,7 @@ class GangSteps(GangStores):
         self.vectors.update((*zip(s.before, held, strict=False), *zip(s.after, steps, strict=False)))
 
     def _fold_partials(self, s: Fold) -> None:
-        """Each lane folds into its own partial result."""
+        """Folds each lane's value into its own partial result."""
         places = []
         for b in s.buffers:
             partial = self.partials[b]
@@ -87,7 +87,7 @@ class GangSteps(GangStores):
                 self.out.append(Store(buffer, indices, value))
 
     def _promote(self, loop: For) -> dict[Place, Promoted]:
-        """Loads the sums under a mask that all iterations of a loop add to, before it."""
+        """Loads, before a loop, the sums under a mask that all its iterations add to."""
         made: dict[Place, Promoted] = {}
         for fold in sums_to_promote(loop) if self.mask is not None else ():
             kept = [b for b in fold.buffers if b.scope == "register" and b not in self.registers.memory]
@@ -111,14 +111,14 @@ class GangSteps(GangStores):
         return made
 
     def _store_promoted(self, promoted: Mapping[Place, Promoted]) -> None:
-        """Stores those sums, behind the loop."""
+        """Stores promoted sums behind the loop."""
         for (buffers, indices), made in promoted.items():
             del self.promoted[buffers, indices]
             for buffer, registers in zip(buffers, made.registers, strict=True):
                 self._store_outside(buffer, indices, tuple(Read(r, (), None) for r in registers), made.mask)
 
     def _fold_promoted(self, s: Fold, promoted: Promoted) -> None:
-        """A step of a fold whose sums are in registers; lanes that were off before the loop may have anything."""
+        """Emits a step of a fold whose sums are in registers; lanes that were off before the loop may hold anything."""
         held: list[Vectors] = [tuple(Read(r, (), None) for r in registers) for registers in promoted.registers]
         held = [self._name("held", values) for values in held] if is_scan(s) else held
         steps = self._steps(s, held)
@@ -129,7 +129,7 @@ class GangSteps(GangStores):
         self.vectors.update((*zip(s.before, held, strict=False), *zip(s.after, steps, strict=False)))
 
     def _fold_each_lane(self, s: Fold) -> None:
-        """One lane after the other folds into shared memory: for places that only the data knows."""
+        """Folds one lane after the other into shared memory, for data-dependent indices."""
         self._keep_in_memory(s.buffers)
         for on, memo in self._each_lane((*s.step, *s.indices), set(s.left)):
             steps = tuple(replace_parts(e, memo) for e in s.step)
@@ -137,7 +137,7 @@ class GangSteps(GangStores):
             self._in_lane(on, Fold(s.buffers, indices, steps, s.left, s.right, s.combine, s.neutral, s.monoid))
 
     def _atomic(self, s: AtomicUpdate) -> None:
-        """One lane after the other, whatever varies: lanes may meet in one element."""
+        """Updates one lane after the other, even where only some operands vary, because lanes may update the same element."""
         self._keep_in_memory((s.buffer,))
         for on, memo in self._each_lane((*s.indices, s.value, s.combine), {s.left, s.right}):
             value, combine = (replace_parts(e, memo) for e in (s.value, s.combine))
@@ -145,7 +145,7 @@ class GangSteps(GangStores):
             self._in_lane(on, AtomicUpdate(s.buffer, indices, value, s.left, s.right, combine, s.monoid))
 
     def _append(self, s: Append) -> None:
-        """The lanes that are kept move to the front of a vector, which is stored as far as they reach, or whole; gang after gang."""
+        """Compresses the kept lanes to the front of a vector, which is stored up to the last of them, or whole, gang after gang."""
         if s.position in self.info.private:
             raise TypeError("lanes cannot each have a place of their own in one array")
         on = self._name("on", self._on(s.predicate) or self.vector(s.predicate))
@@ -162,7 +162,7 @@ class GangSteps(GangStores):
             self.out.append(Store(s.position, (), Op("add", i64, (place, count))))
 
     def _scan_lanes(self, s: Fold) -> None:
-        """Lanes are scanned in order, gang after gang; what the buffers hold comes in on the left."""
+        """Scans lanes in order, gang after gang, with the values of the buffers on the left."""
         if self.mask is not None:
             raise TypeError("a scan over lanes under a mask")
         values = [self._name("value", self.vector(e)) for e in s.values]
@@ -173,7 +173,8 @@ class GangSteps(GangStores):
     def _each_lane(
         self, roots: Sequence[NestExpr], bound: set[Var]
     ) -> Iterator[tuple[NestExpr | None, dict[NestExpr, NestExpr]]]:
-        """For every lane of every gang: whether it is on, and what the varying parts of the expressions are in it."""
+        """For every lane of every gang: the condition that it is on (None: always), and the values of the
+        expressions' varying parts in it."""
         parts: dict[NestExpr, Vectors] = {}
         for root in roots:
             self._name_parts(root, bound, parts)
@@ -183,7 +184,7 @@ class GangSteps(GangStores):
                 yield on, {part: Extract(vectors[g], lane) for part, vectors in parts.items()}
 
     def _in_lane(self, on: NestExpr | None, s: Statement) -> None:
-        """A statement for one lane, if it is on."""
+        """Appends a statement for one lane, behind the test that it is on."""
         self.out.append(s if on is None else If(on, Block((s,))))
 
     def _name_parts(self, root: NestExpr, bound: set[Var], parts: dict[NestExpr, Vectors]) -> None:
@@ -200,7 +201,7 @@ class GangSteps(GangStores):
 
 
 def replace_parts(e: NestExpr, memo: Mapping[NestExpr, NestExpr]) -> NestExpr:
-    """The expression with some of its parts replaced."""
+    """The expression with some of its subexpressions replaced."""
     if e in memo:
         return memo[e]
     return rebuild(e, lambda child: child if isinstance(child, Buffer) else replace_parts(child, memo))

@@ -1,7 +1,7 @@
-"""The writes of a gang: names for vectors, and stores, into its lanes' own memory or the memory that all share.
+"""The writes of a gang: names for vectors, and stores into private memory of its lanes or into memory that all lanes share.
 
-Private buffers that vary become one buffer of vectors for each gang; a store under the mask that the buffer was allocated under needs
-no selection, since no lane that is off will look.
+Private buffers that vary become one buffer of vectors for each gang; a store under the mask under which the buffer was allocated needs no
+selection, because no lane that is off reads it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Ramp, Read, Splat, Vect
 
 
 class GangStores(GangValues):
-    """Appends to `out`, the statements of the present block; `partials` are the lanes' own results of reductions."""
+    """Appends to `out`, the statements of the current block; `partials`: the partial results of reductions by lane."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class GangStores(GangValues):
         self.out: list[Statement] = []
 
     def _name(self, name: str, values: Vectors) -> Vectors:
-        """Names vectors in the present block."""
+        """Names vectors, one for each gang, in the current block."""
         named = []
         for g, value in enumerate(values):
             if isinstance(value, (VectorVar, Splat, Ramp)) and not reads_memory(value):
@@ -65,7 +65,7 @@ class GangStores(GangValues):
         return name if self.gangs == 1 else f"{name}_{gang}"
 
     def _freeze(self, name: str, motion: Motion) -> Motion:
-        """The motion with what it reads from memory read now, since memory may change before the motion is used."""
+        """The motion with its reads of memory evaluated now, because memory may change before the motion is used."""
         first, *others = motion[0]
         if not any(reads_memory(e) for e in motion[0]):
             return motion
@@ -108,7 +108,7 @@ class GangStores(GangValues):
     def _store_private(
         self, buffer: Buffer, indices: Sequence[NestExpr], values: Vectors, predicate: NestExpr | None = None
     ) -> None:
-        """Stores into the lanes' own memory; lanes that are off keep what they have."""
+        """Stores into private memory of the lanes; lanes that are off keep their value."""
         copies = self.copies[buffer]
         if self.info.varies(*indices):
             on, vectors = self._on(predicate), self._lane_indices(indices)

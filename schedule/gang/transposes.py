@@ -1,8 +1,8 @@
-"""Reads of a matrix across its rows, made from whole rows: lanes run down a column, and neighbouring columns are read side by side.
+"""Reads of a matrix down its columns as transposed register blocks: lanes run down a column, and neighbouring columns are read together.
 
-Where a block reads `a[x, c]`, `a[x, c + 1]`, … for as many columns as `x` has lanes, no lane needs to fetch an element of its own:
-row k, from column c on, is one vector, and log2(lanes) rounds of shuffles turn rows into columns. In the first rounds elements stay
-within 128 bits, where shuffles are cheapest. Other reads stay gathers. (Eklundh, A fast computer method for matrix transposing, 1972.)
+Where a block reads `a[x, c]`, `a[x, c + 1]`, … for as many columns as `x` has lanes, no lane needs to gather an element of its own: row k,
+from column c on, is one vector, and log2(lanes) rounds of shuffles transpose rows to columns. In the first rounds elements stay within 128
+bits, where shuffles are cheapest. Other reads stay gathers. (Eklundh, A fast computer method for matrix transposing, 1972.)
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from raido.schedule.nest.nodes import For, Let, Statement
 from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of
 
-SHORT = 128  # bits within which elements are shuffled first
-MOST = 16  # lanes: as many rows are held at once
+SHORT = 128  # bits: shuffles within 128-bit pieces of a register are cheapest, and come first
+MOST = 16  # lanes, as this many rows are held in registers at once
 
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """As many columns as there are lanes: reads that differ in the last index alone, by 0, 1, 2, …; the first statement with one of them."""
+    """A register block: reads that differ in the last index alone, by 0, 1, 2, …, as many as there are lanes; and the position of the first
+    statement with one of them."""
 
     reads: tuple[Read, ...]
     first: int
 
 
 def find_squares(statements: Sequence[Statement], loop: For, lanes: int) -> list[Square]:
-    """The squares that the statements of one block read, nothing of which the loop writes."""
+    """The register blocks that the statements of one block read, of memory that the loop does not write."""
     if not 2 <= lanes <= MOST or lanes & (lanes - 1) or len(statements) < lanes:
         return []
     bound = {s.var for s in statements if isinstance(s, Let)}
@@ -55,7 +56,7 @@ def _may_turn(read: Read, lanes: int) -> bool:
     b = read.buffer
     plain = read.predicate is None and b.lanes == 1 and len(b.shape) > 1 and b.scope != "register"
     rows = not b.strides or ix.constant_value(b.strides[-1]) == 1
-    counted = reads_memory(*read.indices)  # in memory that may change before it is read
+    counted = reads_memory(*read.indices)  # an index read from memory may change before the read
     return plain and rows and not counted and b.dtype is not bool_ and b.dtype.bits * lanes >= SHORT
 
 
@@ -71,10 +72,10 @@ def _squares(places: dict[int, tuple[int, Read]], lanes: int) -> Iterator[Square
 
 
 def rounds_of(lanes: int, bits: int) -> list[list[tuple[int, int, bytes]]]:
-    """Rounds of shuffles that make columns of as many rows: for each new vector two old ones, and the places it takes of them.
+    """Rounds of shuffles that transpose a register block: for each new vector two old ones, and the lanes it takes of them.
 
-    bits: of an element. Rounds merge groups of neighbouring rows. The first interleave elements, then pairs of them, and so on, within
-    `SHORT` bits; the others take every second piece of `SHORT` bits. The last round leaves the columns in order.
+    bits: those of an element. Rounds merge groups of neighbouring rows. The first interleave elements, then pairs of them, and so on,
+    within `SHORT` bits; the others take every second piece of `SHORT` bits. The last round leaves the columns in order.
     """
     short = max(1, min(lanes, SHORT // bits))
     held = [[(row, column) for column in range(lanes)] for row in range(lanes)]
@@ -105,7 +106,7 @@ def _shuffle(made: list[tuple[int, int, bytes]], a: int, b: int, places: bytes) 
 
 
 def _halves(lanes: int, short: int, together: int) -> tuple[bytes, bytes]:
-    """The shuffle masks of the two vectors that two others become, over the lanes of both."""
+    """The shuffle masks of the two vectors that result from two others, over the lanes of both."""
     if together < short:
         halves = []
         for half in (0, short // 2):

@@ -1,9 +1,9 @@
 """Values inside a gang: expressions of one index as vectors over lanes.
 
-A varying value is a tuple with one vector for each of the gangs that run side by side; a uniform one is splat where a vector needs
-it. An index is described by its *motion*: where the first lane stands, and the constant step from lane to lane. By it accesses are
-classified: constant step in memory → `VectorRead` (1: a plain vector), none → scalar, no constant step → `Gather`. Register arrays from
-outside the loop become arrays of vectors where every access is aligned to whole gangs.
+A varying value is a tuple with one vector for each of the interleaved gangs; a uniform one is splat where a vector needs it. An index is
+described by its *motion*: its value in the first lane, and the constant stride from lane to lane. Accesses are classified by it: constant
+stride in memory → `VectorRead` (1: a plain vector), stride 0 → scalar, no constant stride → `Gather`. Outer register arrays become arrays
+of vectors where every access is aligned to whole gangs.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Motion = tuple[tuple[Expr, ...], int]
 
 
 class FlatMotion(NamedTuple):
-    """An access to memory: for each gang the indices of its first lane, and how many elements neighbouring lanes are apart.
+    """An access to memory: for each gang the indices of its first lane, and the stride from lane to lane in elements.
 
-    `across`: axes are regrouped, so lanes may go on from one row into the next.
+    across: axes are regrouped, so lanes may go on from one row into the next.
     """
 
     starts: list[tuple[Expr, ...]]
@@ -51,14 +51,15 @@ class FlatMotion(NamedTuple):
 
 @dataclass(frozen=True)
 class Partial:
-    """The partial results of a fold of lanes into a buffer from outside: a buffer of vectors for each gang; with the same indices, or none."""
+    """The partial results of a fold into an outer buffer: one buffer of vectors for each gang. indexed: whether they have the outer
+    buffer's indices, or none."""
 
     buffers: tuple[Buffer, ...]
     indexed: bool
 
 
 class GangValues:
-    """The lanes of `gangs` gangs that start at `base`, and every value known in them."""
+    """The lanes of `gangs` gangs that start at `base`, and the values known in them."""
 
     def __init__(self, loop: For, info: Variability, lanes: int, gangs: int, base: Expr, registers: Registers) -> None:
         self.loop, self.info, self.lanes, self.gangs, self.base = loop, info, lanes, gangs, base
@@ -81,7 +82,7 @@ class GangValues:
     # --- how an index moves with the lane
 
     def motion(self, e: NestExpr) -> Motion | None:
-        """The value in lane 0 of each gang, and the constant step from lane to lane; None where there is no such constant."""
+        """The value in lane 0 of each gang, and the constant stride from lane to lane; None where there is no constant stride."""
         if not self.info.varies(e):
             return (e,) * self.gangs, 0
         if e in self.motions:
@@ -95,7 +96,7 @@ class GangValues:
         return answer
 
     def _flat_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
-        """How an access with such indices moves in memory; None where there is no constant step."""
+        """The motion in memory of an access with these indices; None where there is no constant stride."""
         motions = [self.motion(i) for i in indices]
         if None in motions:
             return self._regrouped_motion(buffer, indices)
@@ -109,7 +110,8 @@ class GangValues:
         return FlatMotion(starts, total, False)
 
     def _regrouped_motion(self, buffer: Buffer, indices: Sequence[NestExpr]) -> FlatMotion | None:
-        """The same where quotients and remainders in the indices cancel in memory."""
+        """The motion in memory of an access whose indices have quotients and remainders that cancel there; None
+        where it has no constant stride."""
         strides = [ix.constant_value(stride) for stride in strides_of(buffer)]
         moving = {d: stride for d, stride in enumerate(strides) if self.info.varies(indices[d])}
         known = [stride for stride in moving.values() if stride is not None]
@@ -218,7 +220,8 @@ class GangValues:
         return tuple(Gather(b, tuple(v[g] for v in vectors), lane_mask(on, g)) for g, b in enumerate(buffers))
 
     def _spread_in_groups(self, e: Read, on: Mask) -> Vectors | None:
-        """One element of each few neighbours in memory, in all of their lanes: a[f // 4, 3] is a vector, shuffled."""
+        """A read of one element of each few neighbours in memory, shared by as many lanes, as a shuffled vector: a[f //
+        4, 3]. None for other reads."""
         if len(e.indices) < 2 or e.buffer.strides or self.info.varies(*e.indices[:-2], e.indices[-1]):
             return None
         extent, element = ix.constant_value(e.buffer.shape[-1]), ix.constant_value(e.indices[-1])  # type: ignore[arg-type]
@@ -236,7 +239,8 @@ class GangValues:
         return tuple(out)
 
     def _motion_in_groups(self, e: NestExpr, count: int) -> Motion | None:
-        """How f moves of an index f // count that so many neighbouring lanes share: every gang begins, and the loop ends, at a multiple."""
+        """The motion of f for an index f // count that `count` neighbouring lanes share; None unless every gang begins,
+        and the loop ends, at a multiple."""
         along = None if self.lanes % count or self.loop.step > 1 else self.meanings.divided(e, count)
         motion = None if along is None else self.motion(along)
         if along is None or motion is None or motion[1] != 1:
@@ -245,7 +249,7 @@ class GangValues:
         return motion if all(is_multiple_throughout(end, count) for end in ends) else None
 
     def _shared_in_groups(self, e: NestExpr | None, count: int) -> bool:
-        """Whether a condition is the same in so many neighbouring lanes."""
+        """Whether a condition is provably the same in each group of `count` neighbouring lanes."""
         if e is None or not self.info.varies(e):
             return True
         if e.dtype is i64 and self._motion_in_groups(e, count) is not None:
@@ -253,7 +257,7 @@ class GangValues:
         return isinstance(e, Op) and all(self._shared_in_groups(a, count) for a in e.args)
 
     def _clamped(self, buffer: Buffer, indices: Sequence[NestExpr], on: Mask) -> Vectors | None:
-        """Neighbours in memory, of which those beyond either end are the element there: a vector and two elements, in place of a gather."""
+        """A read of consecutive elements clamped at both ends, as a vector and two elements instead of a gather; None for other reads."""
         (d, *others) = [d for d, index in enumerate(indices) if self.info.varies(index)]
         clamped = clamped_index(indices[d], buffer.shape[d])
         if others or clamped is None:
@@ -277,13 +281,14 @@ class GangValues:
         return tuple(value)
 
     def _if_any(self, mask: NestExpr, buffer: Buffer, indices: tuple[NestExpr, ...]) -> NestExpr:
-        """An element in all lanes, read if any lane is on."""
+        """An element splat to all lanes, read if any lane is on."""
         return Splat(Read(buffer, indices, LaneFold("logical_or", mask)), self.lanes)
 
     def _register_place(
         self, buffer: Buffer, indices: Sequence[NestExpr]
     ) -> tuple[Buffer, list[tuple[Expr, ...]]] | None:
-        """The index at which a register buffer from outside holds these lanes as one vector; None for other buffers."""
+        """The vector buffer and, for each gang, the index at which an outer register buffer holds these lanes as one
+        vector; None for other buffers."""
         outside = buffer.scope == "register" and buffer not in self.info.private
         if not outside or buffer in self.registers.memory:
             return None
@@ -314,7 +319,7 @@ class GangValues:
         return made, places
 
     def _span(self, buffer: Buffer, places: Sequence[tuple[Expr, ...]]) -> Span:
-        """The lanes of the loop in a register buffer, if it ends among them."""
+        """The lanes of a register buffer that the loop covers, if it ends among them; else None."""
         return None if self.on is None else (self.on, places[0][self.registers.split[buffer][0]])
 
 

@@ -1,10 +1,9 @@
-"""Variability between the lanes of a vector loop, by fixpoint over data and control.
+"""Variability between the lanes of a vector loop, by fixpoint iteration over data and control (Karrenberg & Hack's vectorisation analysis).
 
-A variable is *varying* when its value follows from the lane; a buffer allocated inside the loop when what is stored in it, or where,
-varies, or when it is stored under divergent control that it does not itself live under (lanes that are off keep what they had).
-Everything else is *uniform*: computed once for all lanes, as a scalar. A serial loop with a uniform start has a uniform counter even
-where its end varies: the lanes that still run agree on it. Buffers from outside are memory; what is read there at a uniform place
-is uniform.
+A variable is *varying* when its value depends on the lane; a buffer allocated inside the loop when a stored value, or its index, varies, or
+when it is stored under divergent control that it does not itself live under (lanes that are off keep their value). Everything else is
+*uniform*: computed once for all lanes, as a scalar. A serial loop with a uniform start has a uniform variable even where its end varies:
+the lanes that still run agree on it. Outer buffers are memory; a read of them at a uniform index is uniform.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from raido.schedule.nest.values import Buffer, Read
 
 
 class Variability:
-    """The answer for one vector loop."""
+    """The varying variables and buffers of one vector loop."""
 
     __slots__ = ("_memo", "_region", "buffers", "private", "variables")
 

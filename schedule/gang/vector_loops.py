@@ -1,4 +1,4 @@
-"""The vector loops of a nest, each replaced by what a pass makes of it, before lanes are formed."""
+"""Rewriting the vector loops of a scalar nest, before gangs are formed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from raido.schedule.nest.walk import map_block, with_blocks
 
 
 def replace_vector_loops(nest: Nest, made: Callable[[For], Statement]) -> Nest:
-    """The nest with `made(loop)` for every vector loop; the same nest where each is the loop itself."""
+    """The nest with `made(loop)` for every vector loop; the same object if none changes."""
 
     def inside(block: Block) -> Block:
         return map_block(block, statement)

@@ -1,18 +1,20 @@
-"""The vectoriser: scalar Nest → gang Nest, for registers of `vector_bits`.
+"""The vectoriser: scalar Nest → gang Nest, for registers of `vector_bits`, by whole-function vectorisation of loop
+bodies (Karrenberg & Hack, 2011).
 
 Every loop of kind "vector" becomes a loop over groups of `lanes × interleave` indices, then its tail:
-  mask    what remains, gang by gang, under `x < high`; gangs that wait for iterations of their own as one group or a half of it, since
-          several of them take little more time than one
-  shift   the last gang moved back to end at `high`; where there are fewer indices than lanes, masked. Only where doing an index
-          twice is harmless: no folds, and nothing read that the loop writes
-  scalar  what remains, one index at a time
-  exact   nothing remains
-  A scan along the loop ends one by one, whatever was asked.
-  default shift where it is harmless and gangs do not wait for iterations of their own, else mask; scalar instead of masks where those
-          are slow
-Constant trip counts are split exactly, without a test; a loop of one group becomes straight code. `GangBody` translates bodies,
-`fold_lanes` places partial results, `Registers` remembers accumulators that became vectors (tried first; what turns out to be used
-otherwise goes to memory, and the translation starts again), `near_uses` names what a register tile needs where it is needed.
+
+  mask    the remaining indices, gang by gang, under `x < high`; gangs with loops of their own as one group or a half of it, because
+          interleaved gangs take little more time than one
+  shift   the last gang moved back to end at `high`; where there are fewer indices than lanes, masked. Legal only where running an
+          index twice is harmless: no folds, and no read of memory that the loop writes
+  scalar  the remaining indices, one at a time
+  exact   no indices remain
+  default shift where it is harmless and gangs have no loops of their own, else mask; scalar instead of masks where those are slow
+
+A scan along the loop always has a scalar tail. Constant trip counts are split exactly, without a test; a loop of one group becomes
+straight-line code. `GangBody` translates bodies, `fold_lanes` places partial results, `Registers` records accumulators that became vectors
+(optimistically; a buffer that turns out to be used otherwise goes to memory, and the translation starts again), `near_uses` sinks the
+operands of a register tile to their uses.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ _LARGE_BODY = 60
 
 @seldom_collected
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
-    """The nest with every vector loop turned into code for gangs of lanes."""
+    """Returns the nest with every vector loop turned into code for gangs of lanes."""
     nest = read_where_chosen(fold_constants(nest))
     nest = narrow_sums(find_extremes_first(keep_first_places(nest)), vector_bits)
     nest = part_large_streams(narrow_integers(nest))
@@ -91,7 +93,7 @@ def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
 
 
 def _in_memory(buffer: Buffer) -> Buffer:
-    """The same buffer, not in registers."""
+    """The buffer with scope "stack" or "heap" instead of "register"."""
     small = all(ix.constant_value(extent) is not None for extent in buffer.shape)
     scope = "stack" if small else "heap"
     return Buffer(buffer.name, buffer.dtype, buffer.shape, scope, buffer.serial, (), buffer.lanes, None)
@@ -108,7 +110,7 @@ class _Former:
         self._folding: dict[Statement, bool] = {}
 
     def describe(self, loop: For) -> tuple[Variability, int, int]:
-        """The variability of a vector loop, its lanes, and its interleave."""
+        """The variability of a vector loop, its number of lanes, and its interleave."""
         known = self.described.get(id(loop))
         if known is None:
             info = Variability(loop)
@@ -116,7 +118,7 @@ class _Former:
         return known
 
     def has_vector_folds(self, s: Statement) -> bool:
-        """Whether there is a vector loop with folds in a statement."""
+        """Whether a statement contains a vector loop with folds."""
         known = self._folding.get(s)
         if known is None:
             known = isinstance(s, For) and s.kind == "vector" and any(isinstance(f, Fold) for f in statements_within(s))
@@ -125,11 +127,11 @@ class _Former:
         return known
 
     def block(self, block: Block) -> Block:
-        """A block outside of vector loops."""
+        """Translates a block outside of vector loops."""
         return Block(tuple(made for s in block.statements for made in self.statement(s)))
 
     def statement(self, s: Statement) -> list[Statement]:
-        """A statement outside of vector loops, with partial results around it where they belong."""
+        """Translates a statement outside of vector loops, with the partial results of its reductions around it."""
         self.registers.bind(s)
         if isinstance(s, Collect):
             return [self.block(collected_in_order(s))]
@@ -205,14 +207,15 @@ class _Former:
         return [Block((main, Let(done, end), self._rest(loop, done, high, tail, gangs > 1)))]
 
     def _is_ordered(self, low: Expr, high: Expr) -> bool:
-        """Whether a loop provably does not end before it begins, as the last parts of a split part may."""
+        """Whether a loop provably does not end before it begins; the last parts of an axis that is split twice may."""
         facts = Facts()
         for loop in self.around:
             facts = facts.with_range(loop.var, loop.low, ix.sub(loop.high, 1))
         return facts.less_equal(low, high)
 
     def _tail(self, loop: For, info: Variability) -> str:
-        """How the tail runs: "mask", "scalar", or "shift" with, behind a colon, how fewer indices than lanes run.
+        """The kind of the tail: "mask", "scalar", or "shift:mask" and "shift:scalar", whose second word is the
+        tail of fewer indices than lanes.
 
         Masked access to narrow types is slow where masks are not registers of their own: below vectors of 512 bits.
         """
@@ -227,7 +230,8 @@ class _Former:
         return f"shift:{few}" if loop.step == 1 and _may_repeat(loop, info) else few
 
     def _shifted(self, loop: For, low: Expr, high: Expr, tail: str, main: Statement) -> Statement:
-        """Whole groups, the last one moved back; with a large body the same code serves all of them, with a small one it is quicker apart."""
+        """Emits whole groups, the last one moved back: a large body has the same code for all of them, a small one separate
+        code for the last, which is faster."""
         _, lanes, gangs = self.describe(loop)
         large = _work(loop) > _LARGE_BODY
         width = lanes * gangs if large else lanes
@@ -250,7 +254,8 @@ class _Former:
         return If(few, Block((self._rest(loop, low, high, tail.split(":")[1], width > lanes),)), whole)
 
     def _rest(self, loop: For, low: Expr, high: Expr, tail: str, several: bool) -> Statement:
-        """Indices that fill no group, gang by gang under a mask, or one by one; gangs that wait run side by side here, too."""
+        """Emits the indices that fill no group, gang by gang under a mask, or one by one; gangs with loops of
+        their own are interleaved here, too."""
         if tail == "scalar":
             return _scalar_loop(loop, low, self.describe(loop)[0])
         _, lanes, gangs = self.describe(loop)
@@ -262,7 +267,7 @@ class _Former:
         return For(_bound(loop), low, high, lanes * loop.step, masked, "serial", **_names(loop))
 
     def _halved_rest(self, loop: For, low: Expr, high: Expr, gangs: int, least: int) -> Statement:
-        """At most so many gangs under masks: all of them where more than half of them are needed, else half of them, and so on."""
+        """Emits at most `gangs` gangs under masks: all of them where more than half are needed, else half of them, recursively."""
         if gangs == least:
             return If(Op("lt", bool_, (low, high)), self._body(loop, gangs, low, high))
         half = gangs // 2
@@ -270,7 +275,7 @@ class _Former:
         return If(many, self._body(loop, gangs, low, high), Block((self._halved_rest(loop, low, high, half, least),)))
 
     def _constant_count(self, loop: For, low: Expr, high: Expr, count: int) -> list[Statement]:
-        """Whole groups, whole gangs, and the rest; nothing is tested."""
+        """Emits whole groups, whole gangs, and the rest, without tests."""
         info, lanes, gangs = self.describe(loop)
         group = lanes * gangs
         groups, rest = divmod(max(count, 0), group)
@@ -298,7 +303,7 @@ class _Former:
         return out
 
     def _groups(self, loop: For, low: Expr, high: Expr, gangs: int) -> Statement:
-        """The loop over whole groups."""
+        """Emits the loop over whole groups."""
         _, lanes, _ = self.describe(loop)
         var = _bound(loop)
         body = self._body(loop, gangs, var, None)
@@ -310,7 +315,7 @@ class _Former:
 
 
 def _bound(loop: For) -> Var:
-    """The variable that counts the first index of each group."""
+    """The variable of the first index of each group."""
     return Var(loop.var.name, i64, -loop.var.serial)
 
 
@@ -319,7 +324,7 @@ def _names(loop: For) -> dict[str, Any]:
 
 
 def _scalar_loop(loop: For, low: Expr, info: Variability) -> For:
-    """The remainder, one index at a time; unrolled if it uses arrays in registers."""
+    """The remaining indices, one at a time; unrolled if the body uses arrays in registers."""
     body = _serial(loop.body)
     assert isinstance(body, Block)
     kind = "unroll" if _uses_registers(loop, info) else "serial"
@@ -337,7 +342,8 @@ def _serial(s: Statement) -> Statement:
 
 
 def _may_repeat(loop: For, info: Variability) -> bool:
-    """Whether doing an index twice changes nothing: no folds outside, and nothing read that is written."""
+    """Whether running an index twice is harmless: no folds into outer buffers, no streamed stores, and no read of
+    memory that the loop writes."""
     read: set[Buffer] = set()
     for s in statements_within(loop.body):
         if not all(u.buffer in info.private for u in updates(s)):
@@ -349,7 +355,7 @@ def _may_repeat(loop: For, info: Variability) -> bool:
 
 
 def _scans(loop: For, info: Variability) -> bool:
-    """Whether the loop runs over a scanned axis: what follows the last whole gang then goes one by one."""
+    """Whether the loop runs over a scanned axis: the indices behind the last whole gang then run one by one."""
     return any(
         is_scan(s) and not info.varies(*s.indices) and info.private.isdisjoint(s.buffers)
         for s in statements_within(loop.body)
@@ -357,19 +363,20 @@ def _scans(loop: For, info: Variability) -> bool:
 
 
 def _waits(loop: For) -> bool:
-    """Whether each lane has a loop of its own, whose iterations wait for one another: a group of gangs then takes little more time than one."""
+    """Whether each lane has a loop of its own, whose iterations depend on one another: a group of gangs then
+    takes little more time than one."""
     return any(
         isinstance(s, While) or (isinstance(s, For) and s.kind == "serial") for s in statements_within(loop.body)
     )
 
 
 def _work(loop: For) -> int:
-    """Roughly how much code the body is."""
+    """The number of expression nodes in the body, a measure of its code size."""
     return sum(len(topological(*expressions_of(s))) for s in statements_within(loop.body))
 
 
 def _narrowest(loop: For, info: Variability) -> int:
-    """Bytes of the narrowest type that lanes read or write in memory that they share."""
+    """The size in bytes of the narrowest dtype that lanes read or write in shared memory, at most 8."""
     widths = [8]
     for s in statements_within(loop.body):
         if isinstance(s, Store) and s.buffer not in info.private:
@@ -380,12 +387,12 @@ def _narrowest(loop: For, info: Variability) -> int:
 
 
 def _uses_registers(loop: For, info: Variability) -> bool:
-    """Whether the body uses arrays in registers from outside, whose indices must become constants."""
+    """Whether the body uses outer arrays in registers, whose indices must become constants."""
     return any(b.scope == "register" and b.shape and b not in info.private for b in touched(loop.body))
 
 
 def _register_along(loop: For, info: Variability, memory: set[Buffer]) -> Buffer | None:
-    """An array in registers from outside, none of those in memory, whose elements are the loop's lanes."""
+    """An outer array in registers (not in `memory`) whose elements are the loop's lanes; None if there is none."""
     for s in statements_within(loop.body):
         reads = [e for e in topological(*expressions_of(s)) if isinstance(e, Read)]
         for access in (*writes(s), *reads):
@@ -397,7 +404,7 @@ def _register_along(loop: For, info: Variability, memory: set[Buffer]) -> Buffer
 
 
 def _extract_scalars(body: Block, registers: Registers) -> Block:
-    """Allocates the vectors that stand for register buffers, and takes single elements out of them where scalar code reads those."""
+    """Allocates the vectors that stand for register buffers, and extracts single elements where scalar code reads them."""
     if not registers.split:
         return body
     every = list(statements_within(body))

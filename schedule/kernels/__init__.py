@@ -1,1 +1,1 @@
-"""Nests cut into kernels, and the host plan around them: plain data, for every device."""
+"""Scalar nests cut into kernels, and the host plan of their launches: plain data, the same for every device."""

@@ -1,4 +1,4 @@
-"""The statements of a block's threads: loops over threads become places of threads, with barriers where one reads what another wrote.
+"""The code of a block's threads: loops over threads become places of threads, with barriers between conflicting accesses.
 
     block.x b in 0..n step 64:                      b = 64*block_x
       tile: f32[64] shared                          tile: f32[64] shared
@@ -6,9 +6,9 @@
       thread.x t in b..b + 64: … tile[63 - t + b]   barrier
                                                     … tile[63 - thread_x]
 
-Outside loops over threads names are everybody's: all threads compute them. Stores are done by the thread whose places along the axes
-that no loop has bound are 0, unless each thread has a copy of the memory (`block_memory.py` says where memory is).
-A barrier stands only where all threads come by; a loop over threads around others that would need one elsewhere runs these serially.
+Outside loops over threads names are common: all threads compute them. Stores are executed by the thread whose places along the axes that no
+loop has bound are 0, unless the memory is replicated in each thread (`block_memory.py`). Barriers stand only where all threads pass; a loop
+over threads around others that would need one elsewhere runs these serially.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from raido.schedule.nest.walk import statements_within
 
 @dataclass(slots=True)
 class ThreadBlock:
-    """The code of the threads of a block, how many they are along each axis, and its arrays in device memory with their slots."""
+    """The code of the threads of a block, the number of threads along each axis, and its arrays in device memory with slots."""
 
     code: Block
     extent: tuple[int, int, int]
@@ -72,7 +72,7 @@ def block_code(
     slot: tuple[Expr, Expr],
     limits: Limits,
 ) -> ThreadBlock:
-    """The code of a block's threads. `slot`: the number of a block among those in flight, and how many these are."""
+    """The code of a block's threads. slot: the number of a block among the blocks in flight, and the number of blocks in flight."""
     lane, count = number_in_block(threads, extent), prod(extent)
     slots = {"block": slot, "thread": (ix.add(ix.mul(slot[0], count), lane), ix.mul(slot[1], count))}
     body = without_single(body, Scope(frozenset(), {}, {}))
@@ -85,7 +85,7 @@ def block_code(
 
 
 def number_in_block(threads: tuple[Var, Var, Var], extent: tuple[int, int, int]) -> Expr:
-    """The number of a thread in its block; those that follow each other along x have numbers that do."""
+    """The number of a thread in its block; it increases by one along x."""
     number: Expr = ix.as_index(0)
     for axis in (2, 1, 0):
         if extent[axis] > 1:
@@ -94,14 +94,15 @@ def number_in_block(threads: tuple[Var, Var, Var], extent: tuple[int, int, int])
 
 
 class _BlockCode(BlockMemory):
-    """One attempt. `turn`: memory of a block that looks back; `number`: what it has drawn, its place in the chain."""
+    """One attempt at a block's code. turn: the shared memory of a block that looks back. number: the variable of the block's
+    ticket, its place in the chain."""
 
     turn: LookBackMemory | None = None
     number: Var | None = None
 
     @property
     def lane(self) -> Expr:
-        """The number of a thread."""
+        """The number of a thread in its block."""
         return number_in_block(self.threads, self.extent)
 
     def code(self) -> list[Statement]:
@@ -114,7 +115,7 @@ class _BlockCode(BlockMemory):
         return [*map(Alloc, self.shared), *code]
 
     def _take_turn_memory(self) -> int:
-        """Memory of blocks that look back, if they do; returns its bytes."""
+        """Allocates the shared memory of look-back, if blocks look back; returns its bytes."""
         carry = next((s for s in statements_within(self.body) if isinstance(s, Carry)), None)
         if carry is None:
             return 0
@@ -123,7 +124,7 @@ class _BlockCode(BlockMemory):
         return sum(self._constant_size(buffer) or 0 for buffer in self.turn.buffers)
 
     def _together(self, statements: Iterable[Statement], scope: Scope) -> list[Statement]:
-        """Statements outside loops over threads (along some axis)."""
+        """Translates statements outside loops over threads (along some axis)."""
         out: list[Statement] = []
         for s in statements:
             out += self._one(s, scope)
@@ -140,7 +141,7 @@ class _BlockCode(BlockMemory):
             yield from self._collect(s, scope)
         elif isinstance(s, (Carry, Ticket)):
             yield from self._in_turn(s, scope)
-        elif isinstance(s, AwaitCopies):  # a thread awaits its own: those of the others are there behind the barrier
+        elif isinstance(s, AwaitCopies):  # a thread awaits its own copies: the barrier waits for those of the others
             assert scope.uniform and not scope.bound
             yield from (s, Barrier())
             self.since = []
@@ -157,7 +158,7 @@ class _BlockCode(BlockMemory):
             yield self._rewritten(s, scope)
 
     def _is_single(self, s: Statement) -> bool:
-        """Whether one thread does a statement for all: none of its parts is for several, and it writes no copies."""
+        """Whether one thread executes a statement for all: no part of it is shared by several, and it writes no replicated memory."""
         if isinstance(s, (Store, AtomicUpdate)):
             return s.buffer not in self.copies
         if isinstance(s, CommitCopies):
@@ -171,7 +172,7 @@ class _BlockCode(BlockMemory):
         yield from self._guarded(code, self.axes - scope.bound)
 
     def _guarded(self, code: Sequence[Statement], axes: Iterable[int]) -> Iterator[Statement]:
-        """Code for the threads whose places along some axes are 0."""
+        """Code for the threads whose places along these axes are 0."""
         condition = self._first(axes)
         if condition is None:
             yield from code
@@ -179,7 +180,7 @@ class _BlockCode(BlockMemory):
             yield If(condition, Block(tuple(code)))
 
     def _first(self, axes: Iterable[int]) -> Expr | None:
-        """The condition that a thread's places along some axes are 0; None where there are no such axes."""
+        """The condition that a thread's places along these axes are 0; None where there are no such axes."""
         condition: Expr | None = None
         for axis in sorted(axes):
             first = Op("eq", bool_, (self.threads[axis], ix.as_index(0)))
@@ -228,7 +229,8 @@ class _BlockCode(BlockMemory):
         )
 
     def _is_everybodys(self, scope: Scope, *expressions: NestExpr) -> bool:
-        """Whether values are the same for all threads: they are outside loops over threads, and there where they are arithmetic on sizes."""
+        """Whether values are provably the same for all threads: outside loops over threads always, inside if they are arithmetic on
+        sizes and common variables."""
         if not scope.bound & self.axes:
             return True
         values = [substitute(e, scope.known) for e in expressions]
@@ -267,7 +269,7 @@ class _BlockCode(BlockMemory):
             yield Block((Let(s.var, low), inside))
 
     def _collect(self, s: Collect, scope: Scope) -> Iterator[Statement]:
-        """Parts that go from thread to thread, where the subgroups of a device can do that; else the first thread combines them."""
+        """Emits the exchange of parts between threads, where the device's subgroups support it; else the first thread combines them."""
         axis = AXES[s.level]
         if axis in scope.bound or axis != 0 or not self._exchanges():
             for each in collected_in_order(s).statements:
@@ -284,7 +286,7 @@ class _BlockCode(BlockMemory):
             yield self._rewritten(each, inner)
 
     def _in_turn(self, s: Carry | Ticket, scope: Scope) -> Iterator[Statement]:
-        """What blocks do in their order. Its last barrier is behind all that was reached before."""
+        """Emits a ticket or a carry between blocks; the barrier with which it ends follows all earlier accesses."""
         assert self.turn is not None and scope.uniform and not scope.bound
         barrier = self._meet(self._reached(s, scope), scope)
         if isinstance(s, Ticket):
@@ -300,11 +302,11 @@ class _BlockCode(BlockMemory):
         self.since = []
 
     def _exchanges(self) -> bool:
-        """Whether the threads of a block form whole subgroups along x."""
+        """Whether the threads of a block form whole subgroups along x, and the device exchanges values in these."""
         return self.limits.exchange > 0 and self.extent[0] % self.limits.exchange == 0
 
     def _end(self, s: For, axis: int) -> NestExpr:
-        """The end of a loop of which each thread has one iteration at most, without what no thread is beyond."""
+        """The end of a loop in which each thread has at most one iteration, without operands of the minimum that no thread exceeds."""
         beyond = self.extent[axis] * s.step
         ends = [e for e in ix.members_of(s.high) if (ix.difference(e, s.low) or 0) < beyond]
         return reduce(ix.minimum, ends) if ends else s.high
@@ -318,14 +320,14 @@ class _BlockCode(BlockMemory):
             self.around.pop()
 
     def _meet(self, reached: Sequence[Access], scope: Scope) -> list[Statement]:
-        """A barrier, if these accesses need one behind those since the last, which they join."""
+        """Emits a barrier, if these accesses conflict with one since the last barrier, and records the accesses."""
         made = self._separated(reached, scope)
         self.since = _union(self.since, reached)
         self.log += reached
         return made
 
     def _separated(self, reached: Sequence[Access], scope: Scope) -> list[Statement]:
-        """A barrier, if these accesses need one behind those since the last."""
+        """Emits a barrier, if these accesses conflict with one since the last barrier."""
         made: list[Statement] = []
         if any(self._conflict(a, b) for a in self.since for b in reached):
             if not scope.uniform:
@@ -344,7 +346,7 @@ class _BlockCode(BlockMemory):
         return not (pinned and owner is not None and a.bound == b.bound == {axis for axis, _ in owner})
 
     def _plain(self, s: Statement, scope: Scope, reached: list[Access], alone: bool) -> list[Statement]:
-        """A statement of one thread, with memory where it is; adds the elements that it reaches."""
+        """Translates a statement of one thread to its memory, and adds its accesses to `reached`."""
         if isinstance(s, Alloc):
             return list(self._alloc(s))
         reached += self._reached(s, scope, alone)
@@ -359,7 +361,7 @@ class _BlockCode(BlockMemory):
             low, high = self._value(s.low, scope), self._value(s.high, scope)
             several = s.kind == "parallel" or (
                 s.kind == "matrix" and not inner.uniform
-            )  # all threads multiply, or none
+            )  # matrix units need all threads of the block
             kind: Any = "serial" if several else s.kind
             threads = s.threads if kind == "matrix" else 0
             return [replace(s, low=low, high=high, body=body, kind=kind, level="", threads=threads)]

@@ -1,9 +1,9 @@
-"""Loops over blocks as places of blocks: the loops outside all others become the axes of a launch, one each.
+"""Loops over blocks as places of blocks: the outermost ones become the axes of a launch, one each.
 
-Such a loop is on its own, but for names and tests of sizes, in the one around it, and its bounds are known before the launch. Loops
-over blocks further inside are serial. The inner half of a split has a constant number of iterations, of which those beyond the end do
-nothing. Where blocks need memory of their own in device memory, there are only so many of them, and each
-runs what a launch of all would run in every so many of them.
+Such a loop is alone, except for names and tests of sizes, in the one around it, and its bounds are known before the launch.
+Loops over blocks further inside are serial. The inner half of a split gets a constant trip count, with tests that skip the
+iterations beyond its end. Where blocks need scratch in device memory, a limited number of them is launched, and each runs every
+so many-th of the blocks of a full launch.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ AXES = {"block.x": 0, "block.y": 1, "block.z": 2}
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Loops over blocks, outermost first, with the names and tests between them, and the body of the last."""
+    """Perfectly nested loops over blocks, outermost first, with the names and tests between them, and the body of the last."""
 
     around: tuple[For | Let | If, ...]
     body: Block
 
     @property
     def loops(self) -> list[For]:
-        """The loops."""
+        """The loops of the chain, outermost first."""
         return [s for s in self.around if isinstance(s, For)]
 
 
 def carry_of(loop: For) -> Carry | None:
-    """What the blocks that a loop makes carry from one to the next."""
+    """The `Carry` between the blocks of a loop; None if there is none, or the loop runs in order for another reason."""
     if not loop.level.startswith("block"):
         return None
     found = _turn_of(loop.body)
@@ -47,8 +47,8 @@ def carry_of(loop: For) -> Carry | None:
 
 
 def _turn_of(block: Block) -> list[Carry]:
-    """The statements that carry a value in a block, once: by a statement of it or of its threads, or by one on each side of a test. None where
-    it is more, or on one side alone."""
+    """The `Carry` statements through which each run of a block passes exactly once: one of its own or of its threads, or one on each side
+    of a test; [] where there are more, or one on one side alone."""
     turns: list[list[Carry]] = []
     for s in block.statements:
         if isinstance(s, Carry):
@@ -92,8 +92,8 @@ def block_chain(loop: For) -> Chain:
 
 
 def _counted(loop: For) -> For | None:
-    """A loop whose bounds depend on others as one of a constant number of iterations, of which the last may do nothing: the inner half of a
-    split has such bounds. None where there is no such number."""
+    """A loop whose bounds depend on outer loops as one with a constant trip count, its last iterations behind a test, as for the inner half
+    of a split; None where the trip count has no constant bound."""
     trips = largest(ix.canonical(ix.sub(loop.high, loop.low)))
     if trips is None:
         return None
@@ -118,7 +118,7 @@ def _leading_names(body: Block) -> tuple[list[Let], Sequence[Statement]]:
 
 
 def placed(chain: Chain, numbers: Sequence[Expr]) -> Block:
-    """The body of a chain, iteration `numbers` of its loops."""
+    """The body of a chain, at iteration `numbers` of its loops."""
     body, k = chain.body, len(numbers)
     for s in reversed(chain.around):
         if isinstance(s, For):
@@ -134,8 +134,7 @@ def placed(chain: Chain, numbers: Sequence[Expr]) -> Block:
 def in_turn(
     chain: Chain, slot: Expr, slots: Expr, trips: Sequence[Expr], ticket: Callable[[Var], Ticket] | None = None
 ) -> Block:
-    """The blocks number `slot`, `slot + slots`, … of all that the loops of a chain make, the last loop fastest; or as many that have a
-    ticket."""
+    """The blocks number `slot`, `slot + slots`, … of all iterations of a chain, the last loop fastest; or as many that draw a ticket."""
     turn, number = fresh("turn"), fresh("number")
     total: Expr = ix.as_index(1)
     for each in trips:

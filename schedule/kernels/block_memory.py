@@ -1,8 +1,9 @@
-"""The memory of a block: each thread's own, copies in all threads, shared, or in device memory with a slot for each block.
+"""The memory of a block's arrays: private to each thread, replicated in all threads, shared, or in device
+memory with a slot for each block.
 
-Memory that only statements outside loops over threads write is a copy of each thread's, if it is small. Memory that each thread reaches
-at its own elements alone is its own, and as small (`owners.py`). What else a block allocates is shared, by both branches of a test
-where it is alike, as far as there is shared memory.
+Memory that is written only outside loops over threads is replicated in each thread, if it is small. Memory of which each thread accesses
+only elements that it owns is private, and only as large as these (`owners.py`). All other memory of a block is shared, with one buffer for
+equal arrays of exclusive branches, as far as there is shared memory.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from raido.schedule.nest.walk import blocks_of, statements_within
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Elements of an array that threads reach: those with places along the axes `bound`; of the others all, or (`alone`) the first. `coming`:
-    an asynchronous copy begins, whose elements nobody reaches before they are awaited."""
+    """An access of threads to elements of an array: of threads with all places along the axes `bound`, and along the others of all threads
+    or (`alone`) the first. coming: an asynchronous copy begins, whose elements are not accessed before they are awaited."""
 
     buffer: Buffer
     write: bool
@@ -52,7 +53,7 @@ class Access:
 
 
 class NeedsSerial(Exception):
-    """A loop over threads in which others have to be serial."""
+    """A loop over threads inside which other such loops have to be serial."""
 
     def __init__(self, loop: For) -> None:
         super().__init__()
@@ -60,7 +61,7 @@ class NeedsSerial(Exception):
 
 
 class BlockMemory:
-    """The users of a block's arrays, the memory of each, and statements with them there."""
+    """The accesses to a block's arrays, the memory of each, and statements rewritten to that memory."""
 
     def __init__(
         self,
@@ -79,22 +80,22 @@ class BlockMemory:
             s.var for s in statements_within(body) if isinstance(s, Ticket)
         }  # one number for all threads of a block
         self.unsteady = bound_within(body) - tickets
-        self.changed = written(body)  # who reads other arrays meets nobody
-        self.around: list[For] = []  # loops over threads
-        self.branches: tuple[tuple[If, Block], ...] = ()  # those around
+        self.changed = written(body)  # accesses to other arrays never conflict
+        self.around: list[For] = []  # enclosing loops over threads
+        self.branches: tuple[tuple[If, Block], ...] = ()  # enclosing branches
         self.allocated: dict[Buffer, tuple[frozenset[int], For | None, tuple[tuple[If, Block], ...]]] = {}
-        self.shared: dict[Buffer, list[tuple[tuple[If, Block], ...]]] = {}  # arrays, and the branches that have them
+        self.shared: dict[Buffer, list[tuple[tuple[If, Block], ...]]] = {}  # users, as branches
         self.accesses: dict[Buffer, list[Access]] = {}
         self.copies: set[Buffer] = set()
         self.tiles: dict[Buffer, Owner] = {}
         self.told: dict[tuple[Any, ...], Told] = {}
         self.moved: dict[Buffer, Buffer] = {}
         self.scratch: dict[Buffer, Buffer] = {}
-        self.since: list[Access] = []  # the last barrier
+        self.since: list[Access] = []  # accesses since the last barrier
         self.log: list[Access] = []
 
     def _survey(self, s: Statement, scope: Scope) -> None:
-        """Notes who reaches the elements of each array."""
+        """Records the accesses to the elements of each array."""
         if isinstance(s, Alloc):
             self.allocated[s.buffer] = (scope.bound, self.around[-1] if self.around else None, self.branches)
         for access in self._reached(s, scope):
@@ -118,7 +119,7 @@ class BlockMemory:
             self.branches = outer
 
     def _reached(self, s: Statement, scope: Scope, alone: bool = False) -> list[Access]:
-        """The elements of arrays that change which a statement itself reaches."""
+        """The accesses of a statement itself to arrays that the block writes."""
         found = []
         for kind, accesses in ((False, loads(s)), (True, writes(s))):
             for access in accesses:
@@ -138,7 +139,7 @@ class BlockMemory:
         return owner
 
     def _inside(self, s: For, scope: Scope) -> tuple[Scope, bool]:
-        """The scope in a loop over threads, and whether a thread has more than one iteration of it."""
+        """The scope in a loop over threads, and whether a thread may have more than one iteration of it."""
         axis = AXES[s.level]
         low, high = (substitute(e, scope.known) for e in (s.low, s.high))
         trips = largest(ix.canonical(ix.sub(high, low)))
@@ -167,7 +168,7 @@ class BlockMemory:
         branches: tuple[tuple[If, Block], ...],
         shared: int,
     ) -> int:
-        """Decides where an array is; returns how many bytes of shared memory it takes."""
+        """Decides the memory of an array; returns the bytes of shared memory that it takes."""
         bound &= self.axes
         found = self.accesses.get(buffer, [])
         if buffer.scope != "shared":
@@ -202,21 +203,21 @@ class BlockMemory:
         return 0
 
     def _owner_below(self, access: Access, bound: frozenset[int]) -> Owner | None:
-        """The tiles of an access by the axes that are bound between an array and it; None where one of these does not tell threads apart."""
+        """The tiles of an access along the axes bound between an array's allocation and the access; None unless all these axes have one."""
         if access.owner is None:
             return None
         tiles = tuple((axis, tile) for axis, tile in access.owner if axis not in bound)
         return tiles if {axis for axis, _ in tiles} == access.bound - bound else None
 
     def _own(self, buffer: Buffer) -> None:
-        """Memory of each thread."""
+        """Makes an array private to each thread."""
         if buffer in self.large:
             self._in_slots(buffer, "thread")
         else:
             self.moved[buffer] = thread_memory(buffer)
 
     def _own_tiles(self, buffer: Buffer, owner: Owner) -> None:
-        """A tile of each thread."""
+        """Makes a private tile of an array for each thread."""
         shape = list(buffer.shape)
         for _, tile in tiles_in_order(owner):
             whole = ix.ceildiv(shape[tile.dimension], tile.stride) if tile.stride else ix.as_index(1)
@@ -230,7 +231,7 @@ class BlockMemory:
             self._in_slots(buffer, "thread", tuple(shape))
 
     def _in_slots(self, buffer: Buffer, of: str, shape: tuple[Expr, ...] | None = None) -> None:
-        """Device memory, with a slot for each block or thread."""
+        """Puts an array into device memory, with a slot for each block or thread."""
         whole = list(self.large.get(buffer, buffer.shape))
         for k, extent in enumerate(shape or ()):
             whole[k] = extent if ix.constant_value(extent) is not None else whole[k]
@@ -238,7 +239,7 @@ class BlockMemory:
         self.scratch[buffer] = self.moved[buffer] = made
 
     def _constant_size(self, buffer: Buffer) -> int | None:
-        """The bytes of a buffer, if that is one number."""
+        """The bytes of a buffer if constant, else None."""
         extents = [ix.constant_value(ix.canonical(e)) for e in buffer.shape]
         strides = [ix.constant_value(e) for e in buffer.strides]
         if None in extents or None in strides:
@@ -261,7 +262,7 @@ class BlockMemory:
         return e
 
     def _indices(self, buffer: Buffer, indices: Sequence[NestExpr], scope: Scope) -> tuple[Any, ...]:
-        """The place of an element, in the tile of a thread or the slot where the array is."""
+        """The indices of an element in the array's memory: in the thread's tile, or in the slot of the block or thread."""
         found: list[Any] = list(indices)
         for axis, tile in tiles_in_order(self.tiles.get(buffer, ())):
             index = substitute(found[tile.dimension], scope.known)
@@ -286,5 +287,5 @@ class BlockMemory:
 
 
 def _exclude(a: Sequence[tuple[If, Block]], b: Sequence[tuple[If, Block]]) -> bool:
-    """Whether statements in some branches never run where those in others do."""
+    """Whether statements in the first branches and those in the second never both run."""
     return any(one is other and here is not there for one, here in a for other, there in b)

@@ -1,4 +1,4 @@
-"""Loops over the threads of a block before they become places of threads: how many threads there are, and loops that need none."""
+"""Loops over the threads of a block before they become places of threads: the extent of the block, and loops with a single iteration."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ AXES = {"thread.x": 0, "thread.y": 1, "thread.z": 2}
 
 @dataclass(slots=True)
 class Scope:
-    """The axes that loops have bound, the meaning of names, the ranges of loops, and whether all threads are here (along other axes).
+    """The axes of threads that loops have bound, the definitions of names, the ranges of loops, and whether all
+    threads are here (along other axes).
 
-    most: how many threads take part in the loops that have bound axes. counted: variables of loops in terms of how often they went round.
-    common: variables of loops that all threads go through together.
+    most: the number of threads that take part in the loops that have bound axes. counted: variables of loops in terms of their iteration
+    numbers. common: variables of loops that all threads run together.
     """
 
     bound: frozenset[int]
@@ -47,12 +48,12 @@ class Scope:
     common: frozenset[Var] = frozenset()
 
     def inner(self, **changes: Any) -> Scope:
-        """A scope inside."""
+        """A scope inside, with these fields changed."""
         fields = {"bound": self.bound, "known": dict(self.known), "ranges": self.ranges, "uniform": self.uniform}
         return Scope(**{**fields, "most": self.most, "counted": self.counted, "common": self.common, **changes})
 
     def learn(self, s: Statement) -> None:
-        """Remembers what an index is that a statement names."""
+        """Records the definition of an index that a statement names."""
         if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is i64:
             value = substitute(s.value, self.known)
             if not reads_memory(value):
@@ -69,11 +70,11 @@ class Scope:
         return self.inner(ranges=ranges, counted={**self.counted, loop.var: ix.add(low, ix.mul(times, loop.step))})
 
     def meaning(self, index: NestExpr) -> Expr:
-        """An index in terms of places, sizes, and what is not known of them."""
+        """An index in terms of places of threads, sizes, and opaque terms."""
         return ix.canonical(substitute(index, self.known))
 
     def times(self, index: Expr) -> Expr:
-        """A meaning in terms of how often loops went round."""
+        """An index, as by `meaning`, in terms of the iteration numbers of loops."""
         for _ in self.counted:
             if self.counted.keys().isdisjoint(free_variables(index)):
                 break
@@ -82,8 +83,8 @@ class Scope:
 
 
 def block_extent(body: Block, limits: Limits) -> tuple[int, int, int]:
-    """How many threads a block needs along each axis: as many as its longest loop there has iterations, within a block's limit; whole
-    subgroups along x where threads exchange values."""
+    """The number of threads that a block needs along each axis: the greatest trip count of its loops there, within the limits of a block;
+    whole subgroups along x where threads exchange values."""
     extent = [1, 1, 1]
     _measure(body, {}, {}, extent, limits)
     if limits.exchange and any(isinstance(s, Collect) for s in statements_within(body)):
@@ -112,7 +113,7 @@ def _measure(
 
 
 def without_single(block: Block, scope: Scope) -> Block:
-    """The block with loops over threads that have one iteration at most as what the first thread does, if there is one."""
+    """The block with loops over threads of at most one iteration replaced by that iteration, behind the test that there is one."""
 
     def change(s: Any) -> Any:
         if isinstance(s, Block):
@@ -135,7 +136,7 @@ def without_single(block: Block, scope: Scope) -> Block:
 
 
 def made_serial(block: Block, loop: For) -> Block:
-    """The block with loops over threads inside one of them made serial."""
+    """The block with loops over threads inside `loop` made serial."""
 
     def change(s: Any) -> Any:
         if s is loop:
@@ -146,6 +147,6 @@ def made_serial(block: Block, loop: For) -> Block:
 
 
 def has_shared_loop(s: Statement) -> bool:
-    """Whether a statement is one of several threads, a loop over them or a collection of their parts, or holds one."""
+    """Whether a statement is or contains a loop over threads, or a collection of their parts."""
     inside = statements_within(s)
     return any(isinstance(each, Collect) or (isinstance(each, For) and each.kind == "parallel") for each in inside)

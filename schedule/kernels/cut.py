@@ -1,13 +1,13 @@
-"""A scalar nest cut into kernels: every outermost parallel loop becomes a launch, what lies between them a host plan.
+"""A scalar nest cut into kernels: every outermost parallel loop becomes a launch, the statements between them a host plan.
 
     produce rows:                                 rows = allocate h*w*4
       parallel y in 0..h: …                       launch rows on ceil(h / 64) blocks
     produce total:                        becomes launch total on 1 block
       for y in 0..h: fold sum = …                 free rows
 
-Allocations, loops and branches around parallel loops, copies and swaps are statements of the plan. Serial code between them runs in
-kernels of one thread, as many statements in one as nothing else needs to come between. The host computes what is arithmetic on sizes;
-what else it must know (how long a loop runs, which branch is taken) a kernel leaves in an array of one element, which is read back.
+Allocations, loops and branches around parallel loops, copies and swaps are statements of the plan. Serial code between them runs in kernels
+of one thread, each with as many statements as possible. The host evaluates arithmetic on sizes; other values that it needs (trip counts,
+conditions of branches) a kernel leaves in an array of one element, which is read back.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def cut(nest: Nest, limits: Limits = USUAL) -> DeviceProgram:
 
 
 class _Cutter(Launcher):
-    """The walk over what is the host's of a nest."""
+    """Walks the statements of a nest that belong to the host."""
 
     def program(self) -> DeviceProgram:
-        """The whole of it."""
+        """The device program of the whole nest."""
         nest = self.nest
         for size in nest.sizes:
             self.known.numbers[size] = self.fresh(size.name)
@@ -89,7 +89,8 @@ class _Cutter(Launcher):
         return DeviceArray(self.known.arrays[buffer], buffer)
 
     def _survey(self, block: nodes.Block) -> None:
-        """Notes which statements use each name: those that stay whole, and the others by what the plan asks of them."""
+        """Records which statements use each name: those that become code of one kernel as a whole, of others the
+        expressions that the plan evaluates."""
         for s in block.statements:
             within = (s,) if isinstance(s, nodes.Block) else tuple(blocks_of(s))
             if not within or self._is_code(s) or self._is_launch(s):
@@ -105,17 +106,18 @@ class _Cutter(Launcher):
             self.users.setdefault(node, set()).add(s)
 
     def _is_launch(self, s: nodes.Statement) -> TypeGuard[nodes.For]:
-        """Whether a statement is a loop over threads that is one launch."""
+        """Whether a statement is a parallel loop that becomes one launch."""
         return _is_parallel(s) and self._fits(s)
 
     def _is_code(self, s: nodes.Statement) -> bool:
-        """Whether one thread can run a statement, and the plan has no part in it."""
+        """Whether one thread can run a statement, without statements of the plan inside."""
         if isinstance(s, (nodes.Produce, nodes.Block)):
             return False
         return not any(map(_is_parallel, statements_within(s))) and self._fits(s)
 
     def _fits(self, s: nodes.Statement) -> bool:
-        """Whether a kernel can hold a statement: nothing of the host's in it, and memory of known sizes."""
+        """Whether a kernel can hold a statement: no swaps, views, copies or sizes read by the host inside, and
+        allocations of bounded size only."""
         if isinstance(s, nodes.Alloc):
             return s.buffer.scope != "heap"
         for inner in statements_within(s):
@@ -145,14 +147,14 @@ class _Cutter(Launcher):
         elif isinstance(s, nodes.Let):
             self._let(s)
         elif isinstance(s, nodes.Carry):
-            for each in carried_in_order(s):  # of blocks that no kernel holds
+            for each in carried_in_order(s):  # blocks that are no launch run in order
                 self._statement(each, mine)
         elif isinstance(s, nodes.Store) and any(s.buffer is count for _, count in self.nest.counts):
             pass  # the plan has the number already
         elif self._is_code(s):
             self._wait(s)
             if Uses(s).faults:
-                self.flush()  # what comes next may rely on what was checked
+                self.flush()  # later statements may rely on the check
         elif isinstance(s, nodes.Swap):
             self._flush_before(s)
             self.plan.append(Swap(self.known.arrays[s.left], self.known.arrays[s.right]))
@@ -210,7 +212,7 @@ class _Cutter(Launcher):
         return Loop(counter, divided_up(minus(high, low), s.step), body)
 
     def _endless(self, s: nodes.While) -> None:
-        """A loop that may never end, and what is recorded where it does not."""
+        """Emits a loop that may not terminate, bounded by `limits.steps` iterations, with a fault recorded when the bound is reached."""
         done, steps = self.fresh("iterations"), self.limits.steps
         self.plan.append(Let(done, 0))
         loop = self._while(s, [Let(done, plus(done, 1))])
@@ -239,12 +241,12 @@ class _Cutter(Launcher):
         return While(("min", again, ("==", self.failed, 0)) if self.fails else again, body)
 
     def _block_open(self, block: nodes.Block) -> None:
-        """A block whose names and memory are there for what follows it."""
+        """Emits a block whose names and memory stay in scope for the statements behind it."""
         for s in block.statements:
             self._statement(s, self.frames[-1])
 
     def _looks(self, s: Statement) -> bool:
-        """Whether a statement of the plan finds out whether something has failed."""
+        """Whether a statement of the plan reads back whether a fault is recorded."""
         if isinstance(s, ReadBack):
             return s.name == self.failed
         if isinstance(s, If):
@@ -272,5 +274,5 @@ class _Cutter(Launcher):
 
 
 def _is_parallel(s: nodes.Statement) -> TypeGuard[nodes.For]:
-    """Whether the iterations of a loop may run in any order, or are blocks that look back."""
+    """Whether the iterations of a loop may run in any order, or are blocks chained by decoupled look-back."""
     return isinstance(s, nodes.For) and s.kind == "parallel" and (not goes_in_order(s) or carry_of(s) is not None)

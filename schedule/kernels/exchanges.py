@@ -1,4 +1,4 @@
-"""A collection of parts as what each thread of a block does: values go from thread to thread, and no thread waits for the block.
+"""A collection of parts as the code of each thread of a block: values are exchanged between threads, without barriers.
 
     collect partial[t] over thread.x t in 0..8, halves of 8: left + right
 
@@ -9,8 +9,8 @@ becomes, in every thread:
     other_1 = exchange own_1 of 2 threads on; …
     if thread_x == 0: partial[0] = own_3
 
-Where prefixes are collected, values come from threads before, and every thread stores its own. Threads that stand for no pair compute with
-any values, which nobody takes.
+Where prefixes are collected, values come from earlier threads, and every thread stores its own. Threads without a partner compute with
+arbitrary values, which are discarded.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from raido.schedule.nest.values import Read
 
 
 def exchanged(s: Collect, thread: Var, threads: int, chosen: Expr | None, subgroup: int) -> Iterator[Statement]:
-    """The code of every thread for a collection. `thread`: its place along x, of so many `threads`; `chosen`: the condition that it has a part,
-    if its place along others says so (None: it always does); `subgroup`: how many threads exchange values."""
+    """The code of every thread for a collection. thread: its place along x, of `threads`. chosen: the condition on its places along other
+    axes that it has a part (None: always). subgroup: the number of threads that exchange values."""
     indices = tuple(substitute(i, {s.var: thread}) for i in s.indices)
     all_have = (ix.constant_value(s.count) or 0) >= threads
     here = chosen if all_have else _both(Op("lt", bool_, (thread, s.count)), chosen)
@@ -50,7 +50,7 @@ def exchanged(s: Collect, thread: Var, threads: int, chosen: Expr | None, subgro
 
 
 def _prefixes(s: Collect, thread: Var, own: list[Var], subgroup: int) -> Iterator[Statement]:
-    """The rounds in which each thread takes in what threads before it have; `own` becomes what it then has."""
+    """The steps in which each thread combines its value with that of an earlier thread; `own` is updated to the results."""
     place = Op("mod", thread.dtype, (thread, ix.as_index(s.width)))
     for distance in distances_of(s):
         taken = Op("le", bool_, (ix.as_index(distance), place))
@@ -58,7 +58,7 @@ def _prefixes(s: Collect, thread: Var, own: list[Var], subgroup: int) -> Iterato
 
 
 def _combined(s: Collect, own: list[Var], taken: Expr, distance: int, subgroup: int) -> Iterator[Statement]:
-    """A round in which a thread takes in what another one has, where `taken` holds; `own` becomes what it then has."""
+    """A step in which a thread combines its value with that of another one, where `taken` holds; `own` is updated to the results."""
     others, made = _named("other", s.left), _named("own", s.left)
     yield Exchange(tuple(others), tuple(own), distance, subgroup)
     operands = (*own, *others) if distance > 0 else (*others, *own)

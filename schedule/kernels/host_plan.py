@@ -1,6 +1,6 @@
-"""The host plan: what happens around the launches of kernels, as data that every device API executes.
+"""The host plan: the statements around the launches of kernels, as data that every device API executes.
 
-A statement names arrays of the device, numbers (sizes, and scalars that are read back or given) and arrays of the caller. A number is an
+A statement names arrays of the device, numbers (sizes, and scalars that are given or read back) and arrays of the caller. A number is an
 int, a name, or `(op, left, right)` with op one of + - * // % min max, or a comparison (< <= == !=), which gives 0 or 1.
 """
 
@@ -16,7 +16,7 @@ Number: TypeAlias = "int | str | tuple[str, Number, Number]"
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """Gives a number a value, the first or another one."""
+    """Assigns a number, for the first time or again."""
 
     name: str
     value: Number
@@ -24,7 +24,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """Memory of the device, uninitialised; the array must have none."""
+    """Allocates uninitialised device memory for an array that has none."""
 
     array: str
     nbytes: Number
@@ -46,7 +46,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Waits, and copies an array to the caller's."""
+    """Waits for the device, and copies an array to one of the caller's."""
 
     target: str
     array: str
@@ -55,7 +55,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copies `nbytes` on the device, from `offset` in one array to `at` in another."""
+    """Copies `nbytes` on the device, from byte `offset` of one array to byte `at` of another."""
 
     target: str
     source: str
@@ -66,8 +66,8 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Runs a kernel on blocks along x, y and z. Arguments in the order of its parameters: names of arrays, and numbers; a float is
-    given by its bits. `site`: the number of the line for which it runs (-1: unknown)."""
+    """Launches a kernel on a grid of blocks along x, y and z. Arguments in the order of the kernel's parameters: names of arrays, and
+    numbers; a float is given by its bits. site: the number of the source line for which it runs (−1: unknown)."""
 
     kernel: str
     grid: tuple[Number, Number, Number]
@@ -77,7 +77,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """Waits, and makes the integer at an offset, in bytes, of an array a number."""
+    """Waits for the device, and assigns to a number the integer at a byte offset of an array."""
 
     name: str
     array: str
@@ -87,7 +87,7 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Two arrays exchange their memory."""
+    """Swaps the memory of two arrays."""
 
     first: str
     second: str
@@ -102,7 +102,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Runs with `index` = 0 … count - 1; the count is computed once."""
+    """Runs its body with `index` = 0 … count − 1; the count is evaluated once."""
 
     index: str
     count: Number
@@ -111,7 +111,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """Runs while a condition is not 0, which is computed before each iteration."""
+    """Runs its body while a condition, evaluated before each iteration, is not 0."""
 
     condition: Number
     body: tuple[Statement, ...]

@@ -1,10 +1,10 @@
-"""Memory that the iterations of a loop allocate: their thread's own where it is small, else a slot of an array in device memory.
+"""Memory that the iterations of a loop allocate: private to the thread where it is small, else a slot of an array in device memory.
 
     for x in 0..n by threads:                 for x in 0..n by threads:
       row: f32[w] heap            becomes       row[slot, y] = …            row: f32[slots, w] in device memory
       row[y] = …
 
-Sizes must be known before the launch, or bounded by what is known there.
+Sizes must be known before the launch, or bounded by values known there.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from raido.schedule.nest.walk import blocks_of, map_statements
 
 @dataclass(slots=True)
 class IterationMemory:
-    """The arrays that statements allocate: those that become the thread's own, and those in device memory with their largest shapes.
+    """The arrays that statements allocate: those private to the thread (`own`), and those in device memory with upper
+    bounds of their shapes (`slots`).
 
-    `unbounded`: one whose size is known to nobody before the statements run.
+    unbounded: an array whose size has no bound that is known before the statements run, if there is one.
     """
 
     own: list[Buffer] = field(default_factory=list)
@@ -39,7 +40,7 @@ class IterationMemory:
 
 
 def iteration_memory(statement: Statement, limits: Limits) -> IterationMemory:
-    """Replaces the memory that a statement, or those inside it, allocate."""
+    """Classifies the arrays that a statement, or those inside it, allocate."""
     found = IterationMemory()
     _look(statement, {}, {}, frozenset(bound_within(statement)), limits, found)
     return found
@@ -76,7 +77,7 @@ def _look(
 
 
 def _largest(e: Expr, ranges: Mapping[Var, Interval], inside: frozenset[Node]) -> Expr | None:
-    """The largest value of a size, in terms of what is known outside; None where there is no such bound."""
+    """An upper bound of a size, in terms of values known outside the statements; None where there is none."""
     for _ in range(len(ranges) + 1):
         if inside.isdisjoint(free_variables(e)):
             break
@@ -90,9 +91,8 @@ def _largest(e: Expr, ranges: Mapping[Var, Interval], inside: frozenset[Node]) -
 
 
 def place_memory(block: Block, memory: IterationMemory, slot: Expr, slots: Expr) -> tuple[Block, list[Buffer]]:
-    """Code of a thread with its arrays where they belong, and those in device memory: they have a leading axis, of which the thread uses
-    number `slot` of `slots`.
-    """
+    """The code of a thread with its arrays in their memory; and the buffers in device memory, with a leading axis, of which the thread uses
+    index `slot` of `slots`."""
     own = {buffer: thread_memory(buffer) for buffer in memory.own}
     given = {
         buffer: replaced(buffer, shape=(slots, *shape), strides=(), scope="heap")

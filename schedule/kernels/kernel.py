@@ -1,7 +1,7 @@
-"""The code of a device: kernels as plain data, and a whole program of them.
+"""The code of a device as plain data: kernels, and a whole program of them.
 
-A kernel's body is what one thread does. It is a scalar nest of serial loops, whose statements may mention the thread's place, and
-`Barrier`, at which the threads of a block wait for one another; all of a block's threads come to each, or none does.
+A kernel's body is the code of one thread. It is a scalar nest of serial loops, whose statements may mention the thread's place, and
+`Barrier`, at which the threads of a block wait for one another; either all of a block's threads reach a barrier, or none does.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from raido.schedule.nest.values import Buffer
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Kernel:
-    """Code for a launch on blocks × threads, x first. `blocks` and `threads` are the variables (i64) of a thread's place, which begin at 0;
-    `extent` is how many threads a block has along each.
+    """Code for a launch on blocks × threads, x first.
 
-    `arrays` in device memory and `numbers` are what a launch gives, in this order. Buffers that the body allocates are of scope "shared"
-    (one for the block), "stack" or "register" (one for the thread). `faults`: a launch gives the fault record behind all else, and the
-    kernel does nothing where something is on record at its entry: its body may fail, or what ran before may have failed. `site`: the
-    number of the line of its loops (-1: unknown).
+    `blocks` and `threads` are the variables (i64) of a thread's place, counted from 0; `extent` is the number of threads of a block along
+    each axis. `arrays` in device memory and `numbers` are the arguments of a launch, in this order. Buffers that the body allocates are of
+    scope "shared" (one for each block), "stack" or "register" (one for each thread).
+
+    faults: the last argument of a launch is the fault record, and the kernel does nothing if a fault is recorded at its entry: its body may
+    fault, or a kernel before it may have. site: the number of the source line of its loops (−1: unknown).
     """
 
     name: str
@@ -39,7 +40,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class DeviceArray:
-    """An array on the device, under the name that a plan has for it."""
+    """An array on the device, under its name in a plan."""
 
     name: str
     buffer: Buffer
@@ -49,9 +50,9 @@ class DeviceArray:
 class DeviceProgram:
     """A program for a device: kernels, and the plan that launches them.
 
-    The plan finds `inputs` and `outputs` on the device under their names, those of `constants` too, and `sizes` among its numbers. It
-    leaves `counts`, sizes that data decide, among its numbers, and allocates `results`, outputs that nothing bounds. `fault` names the
-    fault record where any kernel may fail (else ""): all zeros before the plan runs.
+    The plan finds `inputs`, `outputs` and `constants` on the device under their names, and `sizes` among its numbers. It leaves `counts`,
+    data-dependent sizes, among its numbers, and allocates `results`, outputs of unbounded size. `fault` names the fault record, all zeros
+    before the plan runs; "" if no kernel may fault.
     """
 
     name: str

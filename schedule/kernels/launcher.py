@@ -1,4 +1,4 @@
-"""Launches: kernels of the statements of a nest, the numbers and the memory that they need, and their statements of the plan."""
+"""Launches: kernels for statements of a nest, the numbers and the memory that they need, and their statements of the plan."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from raido.schedule.nest.values import Buffer, NestExpr, new_serial
 
 
 class Launcher(PlanWriter):
-    """Makes kernels, one of those that are alike, and launches them."""
+    """Makes kernels, one for all that are equal, and launches them."""
 
     def flush(self) -> None:
-        """Launches a kernel of one thread for the statements that wait, if there are any."""
+        """Launches a kernel of one thread for the pending statements, if there are any."""
         pending, self.pending = self.pending, Pending()
         mine = set(pending.statements)
         body: list[nodes.Statement] = []
@@ -60,7 +60,7 @@ class Launcher(PlanWriter):
             self.site = outer
 
     def _loop(self, s: nodes.For) -> None:
-        """Launches a loop over threads."""
+        """Launches a parallel loop that is bound to no blocks."""
         memory = iteration_memory(s, self.limits)
         self._prepare(s, memory)
         loop, given, count = self._ends(s)
@@ -146,7 +146,7 @@ class Launcher(PlanWriter):
         self._launch(name, made.code, made.scratch, extent, (in_flight, 1, 1), places, given)
 
     def _blocks_in_flight(self, made: ThreadBlock, total: Number, slots: Var) -> Number:
-        """How many blocks run at a time where they have arrays in device memory."""
+        """The number of blocks that run at a time, if they have arrays in device memory."""
         threads = prod(made.extent)
         each: Number = 0
         for buffer in made.scratch:
@@ -158,7 +158,7 @@ class Launcher(PlanWriter):
         return ("min", ("min", total, max(1, self.limits.resident // threads)), fitting)
 
     def _in_parts(self, parts: Sequence[tuple[str, Number]], launch: Callable[[], None]) -> None:
-        """A launch, in loops over parts of axes that may be longer than one launch has them."""
+        """Emits a launch, inside loops over parts of axes that may be longer than a launch allows."""
         outer, self.plan = self.plan, []
         launch()
         body = tuple(self.plan)
@@ -167,7 +167,7 @@ class Launcher(PlanWriter):
         self.plan = [*outer, *body]
 
     def _ends(self, s: nodes.For) -> tuple[nodes.For, dict[Node, Number], Number]:
-        """A loop whose bounds are known before its launch, the numbers that these need, and how many iterations it has."""
+        """A loop whose bounds are evaluated before its launch, the launch arguments that these need, and its trip count."""
         given: dict[Node, Number] = {}
         low, high = self.number(s.low), self.number(s.high)
         ends: list[NestExpr] = []
@@ -188,7 +188,7 @@ class Launcher(PlanWriter):
         places: Places,
         given: Mapping[Node, Number],
     ) -> None:
-        """A launch of a kernel, one that is alike if there is any, and the memory that it needs meanwhile."""
+        """Emits the launch of a kernel, reusing an equal one, and the allocation and release of its scratch memory."""
         arrays = [self.allocate(buffer) for buffer in scratch]
         self.may_have_failed |= Uses(code).faults
         kernel = make_kernel(code, extent, places, self.known, given, self.may_have_failed)
@@ -203,7 +203,7 @@ class Launcher(PlanWriter):
         self._free(arrays)
 
     def _in_flight(self, memory: IterationMemory, count: Number) -> Number:
-        """How many iterations run at a time where each has memory of its own."""
+        """The number of iterations that run at a time, if each has memory of its own."""
         each: Number = 0
         for buffer, shape in memory.slots.items():
             nbytes: Number = buffer.dtype.itemsize
@@ -214,7 +214,7 @@ class Launcher(PlanWriter):
         return ("min", ("min", count, self.limits.resident), fitting)
 
     def _prepare(self, s: nodes.Statement, memory: IterationMemory) -> None:
-        """Makes numbers of all that the shapes of a kernel's arrays mention."""
+        """Defines numbers for the shapes and strides of a kernel's arrays."""
         for buffer in (*Uses(s).buffers, *memory.slots):
             for e in (*memory.slots.get(buffer, buffer.shape), *buffer.strides):
                 self._extent(e)

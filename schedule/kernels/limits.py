@@ -1,4 +1,4 @@
-"""The limits of a device that decide how a nest is cut into kernels: plain numbers, filled in by whoever knows the device."""
+"""The limits of a device that decide how a nest is cut into kernels: plain numbers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from raido.schedule.machine import Gpu
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """threads: those of a block where a schedule leaves that open; most_threads, along: most of them, and most along x, y and z. blocks:
-    most along one axis of a launch. private, shared: most bytes of an array of a thread, of all arrays of a block. resident: threads in
-    flight where each has memory of its own in device memory, and scratch: most bytes of that memory, unless one thread needs more.
-    exchange: threads, neighbours along x, that hand each other values without memory (0: none do). branches: whether a branch costs
-    threads the side alone that they take.
-    steps: most iterations of a loop of the host plan whose end data decides, each of which takes some 20 us.
+    """The limits of a device.
+
+    threads: threads of a block where the schedule leaves that open. most_threads, along: the most threads of a block, and along x, y and z.
+    blocks: the most along one axis of a launch. private: the most bytes of an array private to a thread. shared: the most bytes of all
+    shared arrays of a block. resident: threads in flight where each has scratch in device memory. scratch: the most bytes of that memory,
+    unless one thread needs more. exchange: the number of threads, neighbours along x, that exchange values without memory (0: none).
+    branches: whether a branch costs threads only the side that they take.
+
+    steps: the most iterations of a loop of the host plan whose end is data-dependent, each of which takes some 20 us.
     """
 
     threads: int = 64

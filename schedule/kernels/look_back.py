@@ -1,24 +1,25 @@
-"""What a block of a GPU does to learn what came before it: decoupled look-back (Merrill & Garland 2016), by the threads of its first subgroup.
+"""Decoupled look-back (Merrill & Garland 2016): the code by which a block learns the prefix before it, by the
+threads of its first subgroup.
 
-    earlier = carry before[b], then before[b + 1] = earlier + total          b: the number that the block has drawn
+    earlier = carry before[b], then before[b + 1] = earlier + total          b: the ticket that the block has drawn
 
-becomes, of a subgroup of T threads:
+becomes, in a subgroup of T threads:
 
     totals[b + 1] = total; publish state[b + 1] = 1                          (the first thread)
-    until one of T entries, from b downwards, holds all that came before it: thread t awaits state[b - t], and takes before[b - t] or, where
+    until one of T entries, from b downwards, holds a whole prefix: thread t awaits state[b - t], and reads before[b - t] or, where
       that is not known yet, totals[b - t]
-    earlier = what the nearest such thread has, then what those before it have, from left to right
+    earlier = the value of the nearest such thread, then those of the threads before it, from left to right
     before[b + 1] = earlier + total; publish state[b + 1] = 2                (the first thread)
 
-A value that leaves two bits of a word for its state is published in that word (`in_one_word`): nothing else has to be seen then. Where the
-threads of a block are no whole subgroups its first thread looks back alone, an entry at a time.
+A value that leaves two bits of a word for its state is published in that word (`in_one_word`), so that no other store has to be visible
+with it. Where the threads of a block are no whole subgroups its first thread looks back alone, an entry at a time.
 
-Where the threads of a block hand on a number of elements each (`Carry.inside`), each looks back alone, an entry at a time, and adds up what it
-meets: sums of such numbers are the same in any order.
+Where each thread of a block hands on a count of elements (`Carry.inside`), each looks back alone, an entry at a time, and adds up the
+counts, whose sums are the same in any order.
 
-Blocks draw their numbers, so that those that a block waits for have all begun, and devices promise that what has begun goes on.
-Entries that only some timing makes known change nothing: `before[k]` is what folding on from any earlier one gives, to the bit, as totals are
-never combined with one another. Entry 0 is known before the launch; its state is where numbers are drawn.
+Blocks draw their numbers, so all those that a block waits for have begun, and devices promise that a block that has begun makes progress.
+Results do not depend on timing: `before[k]` is the same, to the bit, from whichever earlier entry the fold goes on, as totals are never
+combined with one another. Entry 0 is known before the launch; numbers are drawn from its state.
 """
 
 from __future__ import annotations
@@ -57,27 +58,27 @@ _FIRST: tuple[Expr, ...] = (ix.as_index(0),)
 
 @dataclass(frozen=True, slots=True)
 class LookBackMemory:
-    """Shared memory of a block: what came before it, and the number that it has drawn."""
+    """The shared memory of a block: the prefix before it, and the number that it has drawn."""
 
     earlier: tuple[Buffer, ...]
     number: Buffer
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """All of it."""
+        """All buffers of this memory."""
         return (*self.earlier, self.number)
 
 
 def memory_of(s: Carry) -> LookBackMemory:
-    """Memory for a block."""
+    """The shared memory of a block for a `Carry`."""
     one = (ix.as_index(1),)
-    shared = s.buffers if s.inside is None else ()  # by what a thread alone asks for
+    shared = s.buffers if s.inside is None else ()  # a thread that looks back alone shares no prefix
     earlier = tuple(Buffer("earlier", b.dtype, one, "shared", new_serial(), (), 1, None) for b in shared)
     return LookBackMemory(earlier, Buffer("number", i64, one, "shared", new_serial(), (), 1, None))
 
 
 def draw_number(s: Ticket, memory: LookBackMemory, lane: Expr) -> Iterator[Statement]:
-    """The code of every thread for the number that its block has."""
+    """The code of every thread that draws and reads its block's number."""
     drawn = fresh("drawn")
     number = Store(memory.number, _FIRST, drawn)
     yield If(_is(lane, 0), Block((Ticket(drawn, s.state, s.count), number)))
@@ -86,8 +87,8 @@ def draw_number(s: Ticket, memory: LookBackMemory, lane: Expr) -> Iterator[State
 
 
 def look_back(s: Carry, memory: LookBackMemory, lane: Expr, threads: int, subgroup: int) -> Iterator[Statement]:
-    """The code of every thread for what its block takes and hands on; all of them come by. `lane`: the number of a thread; `subgroup`: how
-    many threads exchange values, 1 where none do."""
+    """The code of every thread for a block's look-back and its own entry; all threads must pass. lane: the number of a thread. subgroup:
+    the number of threads that exchange values, 1 where none do."""
     writer = _LookBack(s, memory, lane, subgroup)
     code = writer.code()
     yield from code if threads == subgroup else (If(_less(lane, ix.as_index(subgroup)), Block(tuple(code))),)
@@ -96,7 +97,7 @@ def look_back(s: Carry, memory: LookBackMemory, lane: Expr, threads: int, subgro
 
 
 def look_back_alone(s: Carry) -> Iterator[Statement]:
-    """The code of a thread for what it alone takes and hands on."""
+    """The code of a thread for its own look-back and entry."""
     entries, before = _Words(s), s.buffers[0]
     block, after, total, earlier, sum_ = (fresh(name) for name in ("block", "after", "total", "earlier", "sum"))
     running, top, known = _register("running", i64), _register("top", i64), _register("known", bool_)
@@ -125,7 +126,7 @@ def look_back_alone(s: Carry) -> Iterator[Statement]:
 
 
 class _LookBack:
-    """The code of the threads of a subgroup."""
+    """The code of the threads of a subgroup for a look-back."""
 
     def __init__(self, s: Carry, memory: LookBackMemory, lane: Expr, width: int) -> None:
         self.s, self.memory, self.lane, self.width = s, memory, lane, width
@@ -137,7 +138,7 @@ class _LookBack:
         self.running = [_register("running", b.dtype) for b in s.buffers]
 
     def code(self) -> Iterator[Statement]:
-        """All of it."""
+        """The whole look-back: publish the total, search, fold, publish the prefix."""
         s, first = self.s, _is(self.lane, 0)
         block, after = fresh("block"), fresh("after")
         totals = [fresh("total", v.dtype) for v in s.right]
@@ -156,8 +157,8 @@ class _LookBack:
         yield If(first, Block((*handed_on, *self.entries.publish_all(after, sums))))
 
     def _search(self, block: Var) -> Iterator[Statement]:
-        """Looks at entries from `block` downwards until one is found of which all is known: the thread that has seen it is `found`; the first
-        look finds one most of the time."""
+        """Reads entries from `block` downwards until one with a whole prefix is found, by thread number `found`;
+        usually by the first read of T entries."""
         found, top = Read(self.found, (), None), Read(self.top, (), None)
         yield from map(Alloc, (self.top, self.found, self.far, *self.seen))
         yield from self._look(block)
@@ -168,7 +169,7 @@ class _LookBack:
         yield If(nothing, Block((*start, While(Block(()), nothing, further))))
 
     def _look(self, top: Any) -> Iterator[Statement]:
-        """A thread's look at its entry, from one downwards; entry 0 is known, and there are none below."""
+        """A thread's read of its entry, counted down from `top`; entry 0 is known, and there are none below."""
         entry, known = fresh("entry"), _register("known", bool_)
         yield Let(entry, ix.sub(top, self.lane))
         yield Alloc(known)
@@ -192,7 +193,7 @@ class _LookBack:
         yield Store(self.found, (), near)
 
     def _fold(self, block: Var) -> Iterator[Statement]:
-        """What came before the block, from the nearest entry of which all is known on."""
+        """Folds the prefix before the block, from the nearest entry with a whole prefix on."""
         seen, nearest = [Read(b, (), None) for b in self.seen], fresh("near")
         yield Let(nearest, Op("cast", i64, (Read(self.found, (), None),)))  # type: ignore[arg-type]
         yield from map(Alloc, self.running)
@@ -208,7 +209,7 @@ class _LookBack:
         yield If(Read(self.far, (), None), Block((others,)))  # type: ignore[arg-type]
 
     def _of_thread(self, values: Sequence[Read], source: Expr, use: Any) -> Iterator[Statement]:
-        """`use` of the values that a thread of the subgroup has."""
+        """Applies `use` to the values of thread `source` of the subgroup."""
         if self.width == 1:
             yield from use(values)
             return
@@ -231,11 +232,11 @@ class _Arrays:
         yield Publish(self.s.state, after, ix.as_index(1))
 
     def publish_all(self, after: Expr, sums: Sequence[NestExpr]) -> Iterator[Statement]:
-        """The sums are in their buffers."""
+        """Publishes the prefix, whose sums are in their buffers."""
         yield Publish(self.s.state, after, ix.as_index(2))
 
     def take(self, entry: Expr, use: Any) -> Iterator[Statement]:
-        """Awaits an entry; `use` of its values, and whether these are all that came before."""
+        """Awaits an entry, and applies `use` to its values, and whether they are a whole prefix."""
         state = fresh("state")
         yield Await(state, self.s.state, entry)
 
@@ -246,7 +247,7 @@ class _Arrays:
 
 
 class _Words:
-    """Entries as their states: a total with bit 62, or all that came before with bit 63, of which neither is part of a value."""
+    """Entries in the words of their states: a total with bit 62 set, or a whole prefix with bit 63, neither of which is part of a value."""
 
     def __init__(self, s: Carry) -> None:
         self.s, self.dtype = s, s.buffers[0].dtype
@@ -258,7 +259,7 @@ class _Words:
         yield Publish(self.s.state, element_of(self.s, after), self._word(sums[0], -1 << 63), alone=True)
 
     def take(self, entry: Expr, use: Any) -> Iterator[Statement]:
-        """Awaits an entry; `use` of its value, and whether that is all that came before."""
+        """Awaits an entry, and applies `use` to its value, and whether that is a whole prefix."""
         word = fresh("word")
         yield Await(word, self.s.state, element_of(self.s, entry), alone=True)
         yield from use([self._value(word)], _less(word, ix.as_index(0)))
@@ -280,7 +281,7 @@ class _Words:
 
 
 def _taken_in(s: Carry, running: Sequence[Buffer], values: Sequence[NestExpr], everything: Expr) -> Iterator[Statement]:
-    """The running values become those of an entry of which all is known, or take in others, on the right."""
+    """Sets the running values to those of an entry with a whole prefix, or combines them with a total on the right."""
     named = [fresh("value", b.dtype) for b in running]
     yield from (Let(v, value) for v, value in zip(named, values, strict=True))
     whole = Block(tuple(Store(r, (), v) for r, v in zip(running, named, strict=True)))
@@ -288,7 +289,7 @@ def _taken_in(s: Carry, running: Sequence[Buffer], values: Sequence[NestExpr], e
 
 
 def _combined(s: Carry, running: Sequence[Buffer], values: Sequence[NestExpr]) -> Iterator[Statement]:
-    """The running values take in others, on the right."""
+    """Combines the running values with others on the right."""
     left, right = ([fresh(v.name, v.dtype) for v in operands] for operands in (s.left, s.right))
     yield from (Let(v, Read(b, (), None)) for v, b in zip(left, running, strict=True))
     yield from (Let(v, value) for v, value in zip(right, values, strict=True))
@@ -297,7 +298,7 @@ def _combined(s: Carry, running: Sequence[Buffer], values: Sequence[NestExpr]) -
 
 
 def _applied(s: Carry, left: Sequence[NestExpr], right: Sequence[NestExpr]) -> list[Any]:
-    """The operator on these values."""
+    """The operator applied to these values."""
     values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*left, *right), strict=True))
     return [substitute(e, values) for e in s.combine]
 

@@ -1,4 +1,4 @@
-"""A kernel of the code of a thread: what it uses of its surroundings becomes its arrays and numbers, or is computed at its entry."""
+"""A kernel from the code of a thread: names of its surroundings become its arrays and numbers, or are computed at its entry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 @dataclass(slots=True)
 class Known:
-    """Names in scope: arrays of the device and numbers of the plan under theirs, values in memory, and values made of all these alone."""
+    """Names in scope: arrays of the device and numbers of the plan by their names in it, values in memory, and values
+    computed from all these alone."""
 
     arrays: dict[Buffer, str]
     numbers: dict[Node, str]
@@ -26,7 +27,7 @@ class Known:
     pure: dict[Node, NestExpr]
 
     def copy(self) -> Known:
-        """The same, to be added to."""
+        """A copy, to be extended."""
         return Known(dict(self.arrays), dict(self.numbers), dict(self.cells), dict(self.pure))
 
 
@@ -50,9 +51,8 @@ def make_kernel(
     given: Mapping[Node, Number],
     faults: bool,
 ) -> Kernel:
-    """The kernel, without a name. `given`: numbers that belong to the launch alone; `faults`: whether something may have failed when
-    it ends.
-    """
+    """The kernel, without a name. given: numbers that belong to the launch alone. faults: whether a fault may
+    have been recorded when it ends."""
     own = {*places.blocks, *places.threads}
     entry: list[Statement] = []
     while True:
@@ -71,14 +71,14 @@ def _is_number(v: Node, known: Known) -> bool:
 
 
 def _value(v: Node, known: Known) -> NestExpr:
-    """The meaning of a variable that is no number of the plan."""
+    """The definition of a variable that is no number of the plan."""
     if v in known.pure:
         return known.pure[v]
     return Read(known.cells[v], (), None)
 
 
 def kernel_key(kernel: Kernel) -> tuple[Any, ...]:
-    """The key of a kernel, equal for those that do the same with what a launch gives them, in the same order."""
+    """The key of a kernel, equal for kernels that do the same with arguments in the same order."""
     rows = KeyRows()
     rows.statement(kernel.body)
     for node in (*kernel.arrays, *kernel.numbers, *kernel.blocks, *kernel.threads):
@@ -87,5 +87,5 @@ def kernel_key(kernel: Kernel) -> tuple[Any, ...]:
 
 
 def clean_name(name: str) -> str:
-    """The name with what no language has in its names left out."""
+    """The name with characters other than ASCII letters and digits replaced by "_"."""
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name)

@@ -1,8 +1,10 @@
-"""Parallel loops of kernels, whose iterations never all run on one thread: what a loop does where one thread is alone is left out.
+"""Specialises parallel loops of kernels for several threads: the branch of a loop for a single thread is removed.
 
-parallel c in 0..n, alone p:                       parallel c in 0..n:
-  if p: sum from where the last chunk ended          total of the chunk; …
-  else: total of the chunk; …          becomes
+    parallel c in 0..n, alone p:                       parallel c in 0..n:
+      if p: sum from the end of the last chunk           total of the chunk; …
+      else: total of the chunk; …          becomes
+
+Iterations of a launch never all run on one thread.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from raido.schedule.nest.walk import with_blocks
 
 
 def by_many_threads(block: Block, alone: Set[Var] = frozenset()) -> Block:
-    """The statements without what one thread does alone; `alone`: the names of loops around for whether it is."""
+    """The statements without branches for a single thread; `alone`: the variables of enclosing loops that say whether one runs."""
     found: list[Statement] = []
     for s in block.statements:
         if isinstance(s, If) and s.condition in alone:

@@ -1,7 +1,7 @@
-"""Expressions of the host as numbers of a plan: arithmetic on sizes, loop counters and what was read back.
+"""Expressions of the host as numbers of a plan: arithmetic on sizes, loop variables and numbers that were read back.
 
-Sums and products of sizes do not wrap, so a plan's checked arithmetic gives what the nest's gives. Numbers that data made are compared
-and bounded there, but not added up: the plan would refuse where the nest wraps.
+Sums and products of sizes do not wrap, so a plan's checked arithmetic agrees with the nest's. Numbers from data are compared and bounded
+there, but not added up: the plan would refuse where the nest wraps.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _WRAPS = {"add", "sub", "mul", "floordiv", "neg"}
 
 
 def number_of(e: Node, names: Mapping[Node, str], data: frozenset[str] | set[str] = frozenset()) -> Number | None:
-    """The number that an expression of i64 or bool is, given those that variables are; None where a plan has no such arithmetic.
+    """The number for an expression of i64 or bool, given the names of variables; None where a plan has no such arithmetic.
 
-    data: names of numbers that may be any.
+    data: names of numbers that may have any value.
     """
     made: dict[Node, Number | None] = {}
     for node in topological(e):
@@ -70,14 +70,14 @@ def _number(
 
 
 def mentions(number: Number | None, names: frozenset[str] | set[str]) -> bool:
-    """Whether one of some names takes part in a number."""
+    """Whether a number contains one of these names."""
     if isinstance(number, tuple):
         return mentions(number[1], names) or mentions(number[2], names)
     return number in names
 
 
 def times(left: Number, right: Number) -> Number:
-    """A product, of constants as one."""
+    """A product, with constants folded."""
     if isinstance(left, int) and isinstance(right, int):
         return left * right
     if 0 in (left, right):
@@ -88,7 +88,7 @@ def times(left: Number, right: Number) -> Number:
 
 
 def plus(left: Number, right: Number) -> Number:
-    """A sum, of constants as one."""
+    """A sum, with constants folded."""
     if isinstance(left, int) and isinstance(right, int):
         return left + right
     return right if left == 0 else left if right == 0 else ("+", left, right)
@@ -102,12 +102,12 @@ def divided_up(number: Number, by: int) -> Number:
 
 
 def minus(left: Number, right: Number) -> Number:
-    """A difference, of constants as one."""
+    """A difference, with constants folded."""
     if isinstance(left, int) and isinstance(right, int):
         return left - right
     return left if right == 0 else ("-", left, right)
 
 
 def no_less_than(least: int, number: Number) -> Number:
-    """The larger of a number and a constant."""
+    """The maximum of a number and a constant."""
     return max(least, number) if isinstance(number, int) else ("max", number, least)

@@ -1,7 +1,7 @@
-"""Which thread of a block reaches an element of an array: for memory that is each thread's own, and for barriers that nobody needs.
+"""Ownership of array elements by the threads of a block: for private memory, and for barriers that can be left out.
 
-A thread owns tiles of an array: along some dimensions index i belongs to the thread whose place along an axis is (i - base) // width.
-Where a dimension tells places along several axes apart, tiles stand inside one another: inner ones are counted from where an outer one begins.
+A thread owns tiles of an array: along some dimensions index i belongs to the thread whose place along an axis is (i - base) // width. Where
+a dimension distinguishes places along several axes, tiles are nested: inner ones are counted from where an outer one begins.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from raido.algo.graph.rewrite import free_variables
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Indices of one dimension that belong to a thread: `base + width * place`, and as many as `width` from there on.
+    """The indices of one dimension that belong to a thread: `width` consecutive ones from `base + width * place` on.
 
-    Where `stride` is not 0, those every `stride` indices further on belong to the thread, too. `most`: how many threads there are.
+    stride: if not 0, also those at multiples of it further on. most: the number of threads.
     """
 
     dimension: int
@@ -30,19 +30,19 @@ class Tile:
     most: int
 
 
-Owner = tuple[tuple[int, Tile], ...]  # for each axis of the threads, in order, the dimension that tells them apart
+Owner = tuple[tuple[int, Tile], ...]  # for each axis of the threads, in order, the tile that distinguishes its places
 Told = (
     tuple[tuple[int, Tile], ...] | None
-)  # the axes of the threads that an index tells apart, and their tiles; None: it cannot be told
+)  # the axes of the threads whose places an index distinguishes, and their tiles; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The meaning of indices: the axis of each thread variable, how many threads take part along each axis, the ranges of loop variables, and
-    whether an expression has one value as long as the array is there.
+    """The context of indices: the axis of each thread variable, the number of threads that take part along each axis, the ranges of loop
+    variables, and whether an expression has one value during the array's lifetime.
 
-    `known` keeps the tiles found in one block, where `places` and `is_steady` are the same: statements that are unrolled ask for few
-    different ones.
+    known: a cache of the tiles found in one block, where `places` and `is_steady` are the same, because unrolled
+    statements have few different indices.
     """
 
     places: Mapping[Var, int]
@@ -58,7 +58,7 @@ class Surroundings:
 
 
 def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
-    """The owner of the elements at some indices; None where several threads may reach one element, or it cannot be told."""
+    """The owner of the elements at these indices; None where several threads may access one element, or the owner is unknown."""
     found: dict[int, Tile] = {}
     where = (*around.most.items(), *around.ranges.items())
     for dimension, index in enumerate(indices):
@@ -75,12 +75,13 @@ def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
 
 
 def tiles_in_order(owner: Owner) -> list[tuple[int, Tile]]:
-    """The tiles of an owner, each after those that it stands inside."""
+    """The tiles of an owner, each after those that contain it."""
     return sorted(owner, key=lambda item: -item[1].width)
 
 
 def _told(dimension: int, index: Expr, around: Surroundings) -> Told:
-    """The axes of the threads that an index tells apart, and the tiles of each; none where it is the same for all threads."""
+    """The axes of the threads whose places an index distinguishes, with the tiles of each; () where it is the same for all threads,
+    None where that is unknown."""
     bounds = interval_of_all(index, around.ranges)
     mentioned = free_variables(index) if bounds is None else free_variables(bounds[0]) | free_variables(bounds[1])
     if not around.places.keys() & mentioned:
@@ -97,7 +98,7 @@ def _told(dimension: int, index: Expr, around: Surroundings) -> Told:
 
 
 def _inside_one_another(dimension: int, index: Expr, own: Sequence[Var], around: Surroundings) -> Told:
-    """The tiles of several axes: those of the axis with the widest ones, and those of the others inside these."""
+    """The tiles of several axes: those of the axis with the widest ones, and the others nested in these."""
     _, terms = ix.linear(index)
     outer = max(own, key=lambda place: terms.get(place, 0))
     width = terms.get(outer, 0)
@@ -121,7 +122,7 @@ def _inside_one_another(dimension: int, index: Expr, own: Sequence[Var], around:
 
 
 def _side_by_side(dimension: int, bounds: Interval, place: Var, around: Surroundings) -> Tile | None:
-    """A tile of neighbouring indices."""
+    """A tile of consecutive indices."""
     low, high = bounds
     constant, terms = ix.linear(low)
     width = terms[place]
@@ -135,7 +136,7 @@ def _side_by_side(dimension: int, bounds: Interval, place: Var, around: Surround
 
 
 def _strided(dimension: int, index: Expr, place: Var, around: Surroundings) -> Tile | None:
-    """Tiles as far apart as those of all threads that take part are long together."""
+    """Tiles at a stride of the width of all participating threads' tiles."""
     constant, terms = ix.linear(index)
     width = terms.get(place, 0)
     stride = width * around.most.get(around.places[place], 0)
@@ -160,7 +161,7 @@ def _strided(dimension: int, index: Expr, place: Var, around: Surroundings) -> T
 
 
 def merged(owners: Iterable[Owner | None]) -> Owner | None:
-    """The tiles that several owners agree on; None where they do not."""
+    """The tiles that contain those of several owners; None where these are incompatible."""
     found: dict[int, Tile] | None = None
     for owner in owners:
         if owner is None or (found is not None and found.keys() != {axis for axis, _ in owner}):
@@ -177,7 +178,7 @@ def merged(owners: Iterable[Owner | None]) -> Owner | None:
 
 
 def _merged_tiles(a: Tile, b: Tile) -> Tile | None:
-    """The tile that two are parts of: an element at the place of a thread is the first of a strided tile."""
+    """The tile that contains both, or None: a single tile is the first of a strided one's."""
     if (a.dimension, a.width, a.base) != (b.dimension, b.width, b.base):
         return None
     if a.stride == b.stride:
@@ -187,13 +188,13 @@ def _merged_tiles(a: Tile, b: Tile) -> Tile | None:
 
 
 def _at_most(e: Expr, most: int) -> bool:
-    """Whether an expression is at most a constant: one of the parts whose minimum it is."""
+    """Whether an expression is provably at most a constant."""
     bound = largest(e)
     return (bound is not None and bound <= most) or Facts().less_equal(e, most)
 
 
 def largest(e: Expr) -> int | None:
-    """A constant that an expression is never beyond, found among the parts of minima."""
+    """A constant upper bound of an expression, from the operands of minima and maxima; None if there is none."""
     constant, terms = ix.linear(e)
     if not terms:
         return constant

@@ -1,6 +1,6 @@
-"""Lists of a host plan, and what the names of a nest are in them: arrays of the device, numbers, values in memory.
+"""Writing the statement lists of a host plan, and the names of a nest in it: arrays of the device, numbers, values in memory.
 
-What the host must know and arithmetic on sizes does not say, a kernel leaves in an array of one element, which is read back.
+Values that the host needs, other than arithmetic on sizes, a kernel leaves in an array of one element, which is read back.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from raido.schedule.nest.walk import statements_within
 
 @dataclass(slots=True)
 class Pending:
-    """Serial statements on their way into a kernel of one thread; `exported`: names that the host asks for; `site`: the number of the
-    line of the first of them."""
+    """Serial statements collected for the next kernel of one thread; `exported`: names that the host reads; `site`: the number of the first
+    statement's source line."""
 
     statements: list[nodes.Statement] = field(default_factory=list)
     exported: set[Node] = field(default_factory=set)
     site: int = -1
 
     def independent_of(self, s: nodes.Statement, names: dict[Buffer, str]) -> bool:
-        """Whether a statement may run before these, which come before it."""
+        """Whether a statement may move before these, which precede it."""
         if not self.statements:
             return True
         own = [name for each in self.statements for name in binds(each)]
@@ -59,37 +59,37 @@ class Pending:
 
 
 def named(buffers: set[Buffer], names: dict[Buffer, str]) -> set[object]:
-    """Buffers, those that are one array of the device as one."""
+    """The buffers, each replaced by the name of its array on the device if it has one."""
     return {names.get(buffer, buffer) for buffer in buffers}
 
 
 class PlanWriter(ABC):
-    """The plan so far, and the names that are known in it."""
+    """The plan so far, and the names in scope in it."""
 
     def __init__(self, nest: Nest, limits: Limits) -> None:
         self.nest, self.limits = nest, limits
         self.plan: list[Statement] = []
-        self.guarded: list[list[Statement]] = []  # lists that `plan` ends, where nothing has failed
-        self.frames: list[list[str]] = []  # small arrays to be freed, by the loop or branch around
+        self.guarded: list[list[Statement]] = []  # outer parts of the list, each continued if there was no fault
+        self.frames: list[list[str]] = []  # small arrays to free at the end of each enclosing loop or branch
         self.taken: set[str] = set()
         self.known = Known({}, {}, {}, {})
         self.data: set[str] = set()
         self.pending = Pending()
         self.stage, self.site = nest.name, -1
         self.kernels: list[Kernel] = []
-        self.alike: dict[tuple[Any, ...], str] = {}  # names of kernels
+        self.alike: dict[tuple[Any, ...], str] = {}  # names of kernels by `kernel_key`
         self.users: dict[Node, set[nodes.Statement]] = {}
         self.fails = any(map(may_fail, statements_within(nest.body)))
         self.failed = self.fresh("failed") if self.fails else ""
         self.fault = self.fresh("fault") if self.fails else ""
-        self.may_have_failed = False  # by then
+        self.may_have_failed = False  # at the current statement
 
     @abstractmethod
     def flush(self) -> None:
-        """Launches a kernel of one thread for the statements that wait, if there are any."""
+        """Launches a kernel of one thread for the pending statements, if there are any."""
 
     def _wait(self, s: nodes.Statement) -> None:
-        """Leaves a serial statement to the next kernel of one thread."""
+        """Adds a serial statement to the next kernel of one thread."""
         if not self.pending.statements:
             self.pending.site = self.site
         self.pending.statements.append(s)
@@ -97,7 +97,7 @@ class PlanWriter(ABC):
     # --- lists
 
     def _list(self, make: Callable[[], None], first: Sequence[Statement] = ()) -> tuple[Statement, ...]:
-        """A list of the plan: that of the program, of a loop or of a branch; what it names is known in it alone."""
+        """The list of statements that `make` writes, for the program, a loop or a branch; names defined in it are local."""
         outer = self.plan, self.guarded, self.known
         self.plan, self.guarded, self.known = list(first), [], self.known.copy()
         self.frames.append([])
@@ -115,7 +115,7 @@ class PlanWriter(ABC):
         return tuple(made)
 
     def _guard(self) -> None:
-        """The rest of the list runs only where nothing has failed."""
+        """Makes the rest of the list conditional on the absence of faults."""
         self.guarded.append(self.plan)
         self.plan = []
 
@@ -129,7 +129,7 @@ class PlanWriter(ABC):
     # --- names and numbers
 
     def fresh(self, name: str) -> str:
-        """A name that nothing else of the program has."""
+        """A name that is unique in the program."""
         known, k = name or "v", 1
         while known in self.taken:
             k += 1
@@ -145,14 +145,14 @@ class PlanWriter(ABC):
         return name
 
     def _short(self, number: Number) -> Number:
-        """A number by name, if it is more than a name."""
+        """A number as an int or a name, named by a `Let` if it is a compound."""
         return self._name(number) if isinstance(number, tuple) else number
 
     def _plain(self, e: NestExpr) -> Number | None:
         return number_of(e, self.known.numbers, self.data)
 
     def number(self, e: NestExpr) -> Number:
-        """The number of the plan that an expression is, which may have to be read back."""
+        """The number for an expression, read back from the device if the host cannot compute it."""
         number = self._plain(e)
         if number is not None:
             return number
@@ -171,7 +171,7 @@ class PlanWriter(ABC):
         return self.known.numbers[e]
 
     def _place(self, e: Read) -> Number | None:
-        """The offset of an element in its array, in elements; None if the host does not know it."""
+        """The index of an element in its array, flattened; None if the host cannot compute it."""
         place: Number = 0
         if e.buffer.strides or e.buffer.scope == "constant":
             return None
@@ -183,7 +183,7 @@ class PlanWriter(ABC):
         return place
 
     def _read_back(self, buffer: Buffer, place: Number) -> str:
-        """The number that an element is; the plan goes on only where nothing has failed."""
+        """Emits the read-back of an element, and returns its name; the plan continues only if there is no fault."""
         name = self.fresh(buffer.name)
         offset = times(place, buffer.dtype.itemsize)
         self.plan.append(ReadBack(name, self.known.arrays[buffer], buffer.dtype, offset))
@@ -194,13 +194,13 @@ class PlanWriter(ABC):
         return name
 
     def allocate(self, buffer: Buffer) -> str:
-        """Memory on the device, of which the nest says when it ends."""
+        """Emits an allocation on the device, and returns the array's name; the nest determines where it is freed."""
         name = self.known.arrays[buffer] = self.fresh(buffer.name)
         self.plan.append(Allocate(name, self._bytes(buffer)))
         return name
 
     def _bytes(self, buffer: Buffer) -> Number:
-        """How many bytes an array takes."""
+        """The size of an array in bytes."""
         sizes = [self._extent(e) for e in buffer.shape]
         total: Number = 1
         if buffer.strides:
@@ -213,7 +213,7 @@ class PlanWriter(ABC):
         return times(total, buffer.dtype.itemsize)
 
     def _extent(self, e: NestExpr) -> Number:
-        """A size, whose arithmetic the plan checks whoever made its parts."""
+        """The number for an extent, of which the plan checks the arithmetic, wherever its operands come from."""
         for var in free_variables(e):
             if var not in self.known.numbers:
                 self.known.numbers[var] = self._name(self.number(self.known.pure.get(var, var)))

@@ -1,4 +1,4 @@
-"""A device's program as pseudo-code: the host plan, and every kernel; made for people, never parsed.
+"""A device's program as pseudo-code: the host plan, and every kernel; for people to read, never parsed.
 
 A launch reads `launch rows[h // 8, 4](img, out, h)`: the blocks along x, y and z in brackets, ones at the end left out.
 """
@@ -45,7 +45,7 @@ def print_program(program: DeviceProgram) -> str:
 
 
 def number_text(number: Number, binds: int = 0) -> str:
-    """A number as a person writes it."""
+    """A number in infix notation."""
     if not isinstance(number, tuple):
         return str(number)
     op, left, right = number

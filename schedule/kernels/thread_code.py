@@ -1,7 +1,7 @@
-"""The statements of one thread: a nest's statements with every loop in order, and every step of a fold or filter as reads and stores.
+"""The statements of one thread: every loop serial, every step of a fold or filter as reads and stores.
 
-What is left are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check`, `Barrier` and `Exchange`, and where blocks look back
-(`look_back.py`) `Ticket, Publish` and `Await`.
+The remaining statements are `Block, Let, Alloc, Store, AtomicUpdate, For, If, While, Check`, `Barrier` and `Exchange`, and where blocks
+look back (`look_back.py`) `Ticket, Publish` and `Await`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from raido.schedule.nest.values import Buffer, Read, replaced
 
 
 def thread_code(block: Block, together: bool = False, launched: bool = False) -> Block:
-    """The block as one thread runs it. `together`: loops that the threads of a block share stay, bound to an axis of threads. `launched`: the
-    blocks of a launch run it, and what they carry from one to the next stays, too."""
+    """The block as one thread runs it. together: loops shared by the threads of a block stay parallel, bound to an axis of threads.
+    launched: blocks of a launch run it, and a `Carry` between them stays, too."""
     return Block(tuple(inner for s in block.statements for inner in _statement(s, together, launched)))
 
 
@@ -78,7 +78,7 @@ def _loop(s: For, together: bool, launched: bool) -> For:
 
 
 def _fold(s: Fold) -> Iterator[Statement]:
-    """A step as reads and stores; what names its values takes them before anything is stored."""
+    """A step as reads and stores; names of its values are bound before anything is stored."""
     indices = list(s.indices)
     several = len(s.buffers) > 1 or s.before or s.after
     for k, index in enumerate(indices):
@@ -109,6 +109,6 @@ def _append(s: Append) -> Statement:
 
 
 def thread_memory(buffer: Buffer) -> Buffer:
-    """Memory of a thread for a buffer of the nest: a register where it is a scalar, else an array on the stack."""
+    """The private memory of a thread for a buffer of the nest: a register for a scalar, else an array on the stack."""
     scope = "stack" if buffer.shape else "register"
     return buffer if buffer.scope == scope else replaced(buffer, scope=scope)

@@ -1,4 +1,4 @@
-"""A parallel loop as what one thread does: one iteration, or every so many of them where iterations need memory of their own."""
+"""A parallel loop as the code of one thread: one iteration, or a strided loop over iterations where these need memory of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raido.schedule.nest.nodes import Block, For, If, Let
 
 
 def folded(count: Number, limits: Limits) -> tuple[Number, Number, Number]:
-    """The blocks of a launch of so many threads, along a second axis, too, where one is too short."""
+    """The grid of a launch of `count` threads, along a second axis as well where one is too short."""
     blocks = divided_up(count, limits.threads)
     if isinstance(blocks, int) and blocks <= limits.blocks:
         return (blocks, 1, 1)
@@ -22,19 +22,19 @@ def folded(count: Number, limits: Limits) -> tuple[Number, Number, Number]:
 
 
 def number_of_thread(places: Places, limits: Limits) -> Expr:
-    """The number of a thread in such a launch."""
+    """The number of a thread in a launch whose grid is `folded`."""
     block = ix.add(ix.mul(places.blocks[1], limits.blocks), places.blocks[0])
     return ix.add(ix.mul(block, limits.threads), places.threads[0])
 
 
 def one_iteration(loop: For, places: Places, limits: Limits) -> Block:
-    """The iteration of a thread, if there is one."""
+    """The iteration of a thread, behind the test that it exists."""
     number = Let(loop.var, ix.add(loop.low, ix.mul(number_of_thread(places, limits), loop.step)))
     return Block((number, If(Op("lt", bool_, (loop.var, loop.high)), thread_code(loop.body))))
 
 
 def strided_loop(loop: For, places: Places, limits: Limits, slot: Var, slots: Expr, trips: Expr) -> Block:
-    """Iterations number `slot`, `slot + slots`, … of `trips`."""
+    """The iterations number `slot`, `slot + slots`, … of `trips`, for a thread whose number is `slot`."""
     turn = fresh("turn")
     number = Let(loop.var, ix.add(loop.low, ix.mul(ix.add(slot, ix.mul(turn, slots)), loop.step)))
     turns = Op("floordiv", slots.dtype, (ix.sub(ix.add(ix.sub(trips, slot), slots), 1), slots))

@@ -1,17 +1,17 @@
-"""Consecutive elements that a vectorised loop of a thread reads or writes in an array of the device, moved at once.
+"""Wide accesses: consecutive elements that a vectorised loop of a thread reads or writes in a device array are moved by one instruction.
 
     for x in low..min(n, low + 4) by vector: out[x] = a[x] * 2
 
-becomes, where `low` is a multiple of 4 whatever the thread, and elements have 4 bytes:
+becomes, where `low` is a multiple of 4 in every thread, and elements have 4 bytes:
 
     if low + 4 <= n: the thread's own a_4[0 +: 4] = a[low +: 4]; out_4[k] = a_4[k] * 2 for each k; out[low +: 4] = out_4[0 +: 4]
     else: an element at a time, each behind a test; in a loop, where a device runs both sides of every branch
 
-Arithmetic stays that of single elements, in order. Arrays of the device and of a block's shared memory begin at multiples of 16 bytes, so an
-index that is a multiple of what moves at once is aligned; the coefficients of the index show it. A row's length that only a launch knows is
-asked there, once for a loop: where it is no multiple, what lies in such rows moves by elements. So do arrays that are updated by indivisible
-steps. Loops that go through an array of the thread's own are written out likewise, so that its elements are registers. Other vectorised
-loops, and all that is left of these, are serial.
+Arithmetic stays that of single elements, in order. Arrays of the device and of a block's shared memory begin at multiples of 16 bytes, so
+an index that is a multiple of the access width is aligned, which its coefficients prove. A row's length that only a launch knows is tested
+there, once for a loop: where it is no multiple, accesses to such rows move single elements. So do accesses to arrays with atomic updates.
+Loops over an array private to the thread are written out likewise, so that its elements are registers. Other vectorised loops, and the
+remainders of these, are serial.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ Names: TypeAlias = "Mapping[Node, Expr]"
 
 
 def move_wide(code: Block, threads: Mapping[Var, int], branches: bool) -> Block:
-    """The code of a thread without vectorised loops: what they read and write in order moves at once where that is aligned. `threads`: how
-    many there are along each axis; `branches`: whether a branch costs threads the side alone that they take."""
+    """The code of a thread without vectorised loops: consecutive aligned accesses are moved at once. threads: the number of threads along
+    each axis. branches: whether a branch costs threads only the side that they take."""
     inside = list(statements_within(code))
     own = {s.buffer for s in inside if isinstance(s, Alloc) and s.buffer.scope != "shared"}
     apart = {access.buffer for s in inside for access in writes(s) if access.atomic}
@@ -51,8 +51,8 @@ def move_wide(code: Block, threads: Mapping[Var, int], branches: bool) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """A kernel: arrays whose elements move one by one, those of a thread among them; the threads along each axis, and whether a branch
-    costs them one side."""
+    """The context of a kernel: arrays whose elements move one by one, with private ones among them; arrays private to the thread; the
+    number of threads along each axis, and whether a branch costs them one side only."""
 
     by_element: frozenset[Buffer]
     own: frozenset[Buffer]
@@ -61,7 +61,7 @@ class _Around:
 
 
 def _block(block: Block, names: Names, around: _Around) -> Block:
-    """A block; `names` has the values of indices that were named before it."""
+    """Rewrites a block; `names` has the definitions of indices named before it."""
     made: list[Statement] = []
     for s in block.statements:
         if isinstance(s, Let) and s.var.dtype is i64:
@@ -76,9 +76,12 @@ def _block(block: Block, names: Names, around: _Around) -> Block:
 
 
 def _asked_once(s: If) -> If:
-    """A test whether there is any element around one whether there is a whole vector of them: the second first, as it holds most of the time.
+    """Swaps a test that there is an element with the test inside that there is a whole vector, which usually
+    holds and then is the only test.
 
-    if x < n: if x + 4 <= n: A else: B      becomes      if x + 4 <= n: A else: if x < n: B
+        if x < n: if x + 4 <= n: A else: B      becomes      if x + 4 <= n: A else: if x < n: B
+
+    Other statements are returned unchanged.
     """
     *names, inner = [*_flat(s.then)] or [s]
     if s.orelse is not None or not isinstance(inner, If) or not all(isinstance(each, Let) for each in names):
@@ -95,17 +98,17 @@ def _asked_once(s: If) -> If:
 
 
 def _flat(block: Block) -> Iterator[Statement]:
-    """The statements of a block that is all there is, and of the blocks in it."""
+    """The statements of a block, with nested blocks flattened."""
     for s in block.statements:
         yield from _flat(s) if isinstance(s, Block) else (s,)
 
 
 def _whole_first(s: Statement, names: Names, around: _Around) -> Iterator[Statement]:
-    """A loop over vectors of which the last may not be whole, as one over those that are and one over the rest (index-set splitting:
-    Allen and Kennedy, Optimizing Compilers for Modern Architectures, 5.7). The rest is a test where it is one iteration at most: a compiler
-    that does not know this makes four copies of a loop, whose registers it takes from the main one. Where no array ends before all threads
-    of a block have as many iterations as each other, their number is known, and blocks in which one does, the last ones, test each vector.
-    """
+    """Index-set splitting of a loop over vectors, the last of which may be partial, into one over whole vectors and a remainder
+    (Allen and Kennedy, Optimizing Compilers for Modern Architectures, 5.7). The remainder is a test where it has at most one
+    iteration: a compiler that does not know this makes four copies of a loop, whose registers it takes from the main one. Where no
+    array ends before all threads of a block have the same number of iterations, the trip count is constant, and only the last blocks,
+    where an array ends earlier, test each vector."""
     inner = s.body.statements[0] if isinstance(s, For) and len(s.body.statements) == 1 else None
     if not isinstance(s, For) or not isinstance(inner, If) or inner.orelse is None or s.step == 1:
         yield s
@@ -137,8 +140,8 @@ def _whole_first(s: Statement, names: Names, around: _Around) -> Iterator[Statem
 
 
 def _known_trips(s: For, ends: Sequence[Expr], lanes: int, names: Names, around: _Around) -> tuple[int, Expr] | None:
-    """How many iterations each thread makes, all over whole vectors, where one of the ends of a loop comes first, and the test that it does;
-    None where no end lies whole vectors off, and as many iterations for each thread."""
+    """The constant trip count of each thread, all over whole vectors, if one of the loop's ends is its least, and the test that it is; None
+    where no end gives whole vectors, and the same trip count in every thread."""
     for end in ends:
         left = ix.canonical(substitute(ix.sub(end, s.low), names))
         least, most = _least(left, around.threads), -_least(ix.canonical(ix.sub(0, left)), around.threads)
@@ -154,7 +157,7 @@ def _known_trips(s: For, ends: Sequence[Expr], lanes: int, names: Names, around:
 
 
 def _strided(s: For, names: Names) -> Expr:
-    """The variable of a loop in terms of its iterations."""
+    """The variable of a loop in terms of its iteration number."""
     return ix.add(substitute(s.low, names), ix.mul(fresh("iteration"), s.step))
 
 
@@ -180,13 +183,13 @@ def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
 
 
 def _reaches_own(s: For, own: frozenset[Buffer]) -> bool:
-    """Whether iterations reach elements of a thread's own array, each its own: once they are written out these are in registers."""
+    """Whether iterations access distinct elements of a private array: once the loop is written out these are in registers."""
     found = [access for inner in s.body.statements for access in (*loads(inner), *writes(inner))]
     return any(access.buffer in own and s.var in topological(*(access.indices or ())) for access in found)
 
 
 def _tail(loop: For, lanes: int, rest: Expr) -> For:
-    """The iterations of a loop that ends before its last, each behind a test: a compiler would make many copies of a loop."""
+    """The iterations of a loop that ends before its last one, written out behind tests: of a loop a compiler would make many copies."""
     lane: Var = fresh("lane")
     inside = If(Op("lt", bool_, (loop.var, rest)), loop.body)
     body = Block((Let(loop.var, ix.add(loop.low, lane)), inside))
@@ -194,7 +197,7 @@ def _tail(loop: For, lanes: int, rest: Expr) -> For:
 
 
 def _length(s: For, names: Names, threads: Mapping[Var, int]) -> tuple[int, Expr | None]:
-    """The most iterations of a loop, 0 where no number is known, and what may end it before."""
+    """The greatest trip count of a loop, 0 where it is not constant; and the end that it may reach before, or None."""
     ends = list(ix.members_of(ix.canonical(s.high)))
     known = [length for end in ends if (length := ix.difference(end, s.low)) is not None]
     if not known or s.step != 1:
@@ -206,7 +209,7 @@ def _length(s: For, names: Names, threads: Mapping[Var, int]) -> tuple[int, Expr
 
 
 def _least(e: Expr, threads: Mapping[Var, int]) -> float:
-    """The least value of an expression of places of threads; −∞ where it is of anything else."""
+    """The least value of an expression of places of threads; −∞ where it has other variables."""
     constant, terms = ix.linear(e)
     if not all(isinstance(atom, Var) and atom in threads for atom in terms):
         return -inf
@@ -219,7 +222,7 @@ def _is_plain(body: Block) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """Elements of an array from `first` on, and the thread's own memory for them."""
+    """A wide access: elements of an array from `first` on, and the thread's private memory for them."""
 
     array: Buffer
     first: tuple[NestExpr, ...]
@@ -235,7 +238,7 @@ class _Move:
 
 
 class _Moves:
-    """The moves of a vectorised loop of `lanes` iterations: `loads` by the read of an element, `stores` by the store of one."""
+    """The wide accesses of a vectorised loop of `lanes` iterations: `loads` by the read of an element, `stores` by the store of one."""
 
     def __init__(self, loop: For, lanes: int, names: Names, by_element: frozenset[Buffer]) -> None:
         self.loop, self.lanes = loop, lanes
@@ -257,7 +260,7 @@ class _Moves:
                 self._inner[s.var] = substitute(s.value, self._inner)
 
     def _add(self, moves: dict[Any, _Move], of: Any, buffer: Buffer, indices: tuple[NestExpr, ...]) -> None:
-        """Adds a move, if elements are consecutive and the first of them is aligned."""
+        """Adds a wide access, if elements are consecutive and the first of them is aligned."""
         inner = tuple(self._settled(substitute(i, self._inner)) for i in indices)
         if of in moves or reads_memory(*inner):
             return
@@ -275,8 +278,8 @@ class _Moves:
         moves[of] = _Move(buffer, first, own, asked)
 
     def _settled(self, i: NestExpr) -> NestExpr:
-        """An index without quotients and remainders by a multiple of as many as there are iterations, where what is divided begins at such a
-        multiple, too: no iteration comes to another block of a layout in blocks."""
+        """An index simplified: quotients and remainders by a multiple of the trip count are distributed over the loop where the dividend
+        begins at such a multiple, because all iterations are then in the same block of a blocked layout."""
         x, low, found = self.loop.var, self.loop.low, dict[Node, Expr]()
         for node in topological(i):
             k = ix.constant_value(node.args[1]) if isinstance(node, Op) and node.name in ("floordiv", "mod") else None
@@ -292,29 +295,29 @@ class _Moves:
         return substitute(i, found) if found else i
 
     def _together(self, buffer: Buffer) -> int:
-        """The elements that move at once."""
+        """The number of elements that one access moves."""
         return min(WIDEST_ACCESS // buffer.dtype.itemsize, 1 << self.lanes.bit_length() - 1)
 
     @property
     def asked(self) -> bool:
-        """Whether a launch alone knows that all moves are aligned."""
+        """Whether the alignment of some access depends on sizes known at the launch alone."""
         return any(move.asked for move in (*self.loads.values(), *self.stores.values()))
 
     def aligned(self) -> Expr:
-        """The test that they are."""
+        """The test that all accesses are aligned."""
         moves = (*self.loads.values(), *self.stores.values())
         rests = dict.fromkeys(ix.mod(length, self._together(move.array)) for move in moves for length in move.asked)
         tests: list[Expr] = [Op("eq", bool_, (rest, ix.as_index(0))) for rest in rests]
         return reduce(lambda a, b: Op("logical_and", bool_, (a, b)), tests)
 
     def without_asking(self) -> Block:
-        """The loop, all of whose iterations are made, where only those moves are left that are aligned in every launch."""
+        """The loop written out, with only those wide accesses that are aligned in every launch."""
         self.loads = {of: move for of, move in self.loads.items() if not move.asked}
         self.stores = {of: move for of, move in self.stores.items() if not move.asked}
         return self.written_out()
 
     def copied(self) -> Block | None:
-        """The loop as one asynchronous move, if it copies elements that lie side by side on both sides."""
+        """The loop as one asynchronous copy, if it copies elements that are consecutive on both sides; else None."""
         *names, s = self.loop.body.statements
         if not isinstance(s, Store) or not s.asynchronous or not all(isinstance(each, Let) for each in names):
             return None
@@ -324,7 +327,7 @@ class _Moves:
         return Block((replace(store.store(self.lanes), value=load.load(self.lanes).value, asynchronous=True),))
 
     def written_out(self) -> Block:
-        """The loop, all of whose iterations are made."""
+        """The loop with all its iterations written out between wide loads and stores."""
         if (copied := self.copied()) is not None:
             return copied
         for s in [s for s in self.stores if isinstance(s, Store) and s.asynchronous and s.value not in self.loads]:
@@ -359,8 +362,8 @@ class _Moves:
 
 
 def _lengths_to_ask(buffer: Buffer, first: Sequence[NestExpr], together: int) -> tuple[Expr, ...] | None:
-    """The lengths in memory, of sizes alone, that an element is aligned with where they are multiples of what moves at once; None where it
-    need not be."""
+    """The row lengths, made of sizes, whose divisibility by `together` makes an element aligned; () if it
+    always is, None where it need not be."""
     constant, terms = ix.linear(ix.canonical(_offset(buffer, first)))
     if not any(n % together for n in (constant, *terms.values())):
         return ()
@@ -380,7 +383,7 @@ def _lengths_to_ask(buffer: Buffer, first: Sequence[NestExpr], together: int) ->
 
 
 def _multiples(e: Expr, together: int) -> list[Expr] | None:
-    """The sizes that an index is a multiple of that number with where they are; None where it need not be."""
+    """The sizes whose divisibility by `together` makes an index divisible, too; None where it need not be."""
     constant, terms = ix.linear(e)
     if constant % together:
         return None
@@ -401,5 +404,5 @@ def _multiples(e: Expr, together: int) -> list[Expr] | None:
 
 
 def _offset(buffer: Buffer, indices: Sequence[NestExpr]) -> Expr:
-    """The elements before one, in memory."""
+    """The offset of an element in memory, in elements."""
     return reduce(ix.add, (ix.mul(i, by) for i, by in zip(indices, strides_of(buffer), strict=False)), ix.as_index(0))

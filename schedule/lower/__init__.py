@@ -1,26 +1,26 @@
-"""Lowering: stages and their plans become a scalar nest.
+"""Lowering: stages and their plans become a scalar loop nest.
 
-    jobs          inlined stages are substituted; what every stage needs to know of its plan
-    host          root stages, outputs
+    jobs          inlined stages are substituted into their readers; properties of each stage under its plan
+    host          root stages in order, memory of whole arrays, outputs
     control       whole-array loops and branches                                       (in_place, late_reads)
-    work          what is being emitted: a stage, its loops, and one of its phases
-    loops         the loops of a stage; the two versions; cuts at boundaries        (coordinates, partition)
-    placement     producers inside loops: regions, memory                            (regions)
-    sliding       producers kept further out than they are computed
-    reductions    accumulators, partials                                              (lane_blocks, thread_folds)
-    mirror        symmetric results by their lower triangle
-    unread        what nobody reads is not stored
+    work          the loop cursor: a stage, the coordinates of its loops, and the phase being emitted
+    loops         the loops of a stage; the two versions; index-set splitting at boundaries     (coordinates, partition)
+    placement     producers computed inside loops: regions by interval analysis, memory  (regions)
+    sliding       sliding windows: producers stored further out than they are computed
+    reductions    accumulators, partial results                                       (lane_blocks, thread_folds)
+    mirror        symmetric results computed in their lower triangle and copied
+    unread        stores that nothing reads are dropped
     rows_outside  array loops run row by row where the schedule says so
-    rows_together successive changes of one array are made row by row in one loop
-    row_registers numbers that rows keep from iteration to iteration are in registers
-    serial_loops  array loops that one thread runs are a kernel each, their scalar states in registers, small ones in its frame
-    unchanged    loops run over what they change, where stores say by choices that they keep the rest
-    share_buffers arrays that are never alive together share memory
-    odd_rows      on a GPU, copies of rows that are no multiples of what moves at once are dealt out by elements
-    pipelines     on a GPU, copies to shared memory run ahead of the loop that reads them
+    rows_together successive updates of one array are fused row by row
+    row_registers array elements that a row carries from iteration to iteration are kept in registers
+    serial_loops  each array loop that one thread runs is one kernel: scalar states in registers, small arrays in its frame
+    unchanged    loops are restricted to the elements that they change, where stores select the old value elsewhere
+    share_buffers arrays with disjoint lifetimes share memory
+    odd_rows      on a GPU, copies of rows whose length is no multiple of the vector access are distributed by elements
+    pipelines     on a GPU, copies to shared memory are issued ahead of the loop that reads them
     convert, emit expressions: substitution, then statements with shared values named      (emit_values, emit_private)
 
-`lower(graph, plans)` is the entrance; `row_orders_of` asks what suits array loops of which nothing was said.
+`lower(graph, plans)` is the entry point; `row_orders_of` chooses the row order of array loops whose strategy the schedule leaves open.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ USUAL = Machine()
 def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USUAL) -> Nest:
     """The scalar nest of a program under its plans: one body for each variant, tested in order, the one without a test last.
 
-    machine: whose caches rows of array loops stay in.
+    machine: its `gpu`, None for a CPU, selects the passes that follow, and bounds the shared memory of a block.
     """
     program = graph.program
     shapes, outputs, counts = _results(graph)
@@ -84,7 +84,7 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
     nest = Nest(program.name, inputs, program.sizes, outputs, body, used, tuple(counts.items()), shapes, tuple(copies))
     if any(_may_leave_unread(variant, variant.graph or graph) for variant in variants):
         nest = drop_unread(nest)
-    if machine.gpu is None:  # on a GPU, what rows of the host's loops do is spread over blocks, not kept in a cache
+    if machine.gpu is None:  # on a GPU, rows of array loops are distributed over blocks, not kept in a cache
         nest = leave_out_unchanged(serial_loops(row_registers(rows_together(nest))))
     else:
         body = deal_out_odd_rows(nest.body) if machine.gpu.branches else nest.body
@@ -93,17 +93,17 @@ def lower(graph: StageGraph, variants: Sequence[Variant], machine: Machine = USU
 
 
 def _may_leave_unread(variant: Variant, graph: StageGraph) -> bool:
-    """Whether stages hand results on in the loops that they share, or make several, of which some may not be asked for: keys of an
-    `argsort`, say."""
+    """Whether the nest may contain stores that nothing reads: stages share loops, or a scan, filter or sort has several results, such as
+    the keys of an `argsort`."""
     stages = (stage for stage, _ in flatten(graph.stages))
     several = any(isinstance(s, Stage) and len(s.bodies) > 1 and (s.scan or s.filter or s.sort) for s in stages)
     return several or any(plan.compute_with for plan in variant.plans)
 
 
 def row_orders_of(variant: Variant, machine: Machine, open_: Collection[str]) -> dict[str, RowOrder]:
-    """The orders that suit the array loops of a variant whose rows may go through the iterations one by one, and of which nothing was said.
+    """The row orders chosen for the array loops of a variant that may run row by row and whose order the schedule leaves open.
 
-    open_: those of which the strategy was said, and no loops.
+    open_: names of the array loops for which the schedule states the strategy but no loops.
     """
     graph, plans = variant.graph, {plan.stage: plan for plan in variant.plans}
     assert graph is not None
@@ -115,7 +115,7 @@ def row_orders_of(variant: Variant, machine: Machine, open_: Collection[str]) ->
 
 
 def _results(graph: StageGraph) -> tuple[tuple[tuple[Expr, ...], ...], tuple[Buffer, ...], dict[SizeVar, Buffer]]:
-    """The shapes of a program's results, the memory for them, and that for those sizes that data decides which callers see."""
+    """The shapes of a program's results, their output buffers, and a scalar i64 buffer for each data-dependent size in the shapes."""
     shapes = graph.shapes or tuple(array.shape for array in graph.results)
     bounds: dict[Expr, Expr] = {counted.size: counted.bound for counted in graph.counts if counted.bound is not None}
     loose = {counted.size for counted in graph.counts if counted.bound is None}
@@ -133,7 +133,8 @@ def _results(graph: StageGraph) -> tuple[tuple[tuple[Expr, ...], ...], tuple[Buf
 
 
 def _by_rows(body: Block, variant: Variant) -> Block:
-    """The statements with array loops by rows, where the schedule has them so."""
+    """Moves array loops inside their loops over rows where the schedule says `strategy("rows")`; raises
+    ScheduleError where that is illegal."""
     try:
         return rows_outside(body, row_orders(variant.array_loops))
     except Refusal as refusal:
@@ -143,7 +144,7 @@ def _by_rows(body: Block, variant: Variant) -> Block:
 def _known_sizes(
     graph: StageGraph, own: StageGraph, outputs: Sequence[Buffer]
 ) -> tuple[tuple[Buffer, ...], tuple[View, ...]]:
-    """The outputs of a variant that is specialised for some sizes, and views of the caller's memory in its shapes."""
+    """The outputs of a variant that is specialised for some sizes, and views of the caller's memory in the specialised shapes."""
     given = [
         (buffer_for(p), buffer_for(q)) for p, q in zip(own.program.parameters, graph.program.parameters, strict=True)
     ]
@@ -157,7 +158,7 @@ def _known_sizes(
 
 
 def _output(array: Array, k: int, count: int, shape: tuple[Expr, ...], loose: set[SizeVar]) -> Buffer:
-    """The buffer of result `k`; the caller has memory for it unless nothing bounds its size."""
+    """The buffer of result `k`: the caller's memory, or memory allocated by the program if nothing bounds the result's size."""
     scope = "result" if loose.intersection(shape) else "parameter"
     return Buffer("out" if count == 1 else f"out{k}", array.dtype, shape, scope, new_serial(), (), 1, None)
 

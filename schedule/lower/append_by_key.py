@@ -1,13 +1,14 @@
-"""Steps in chunks that append values by key: counted, then moved, by one loop body in two phases.
+"""Appending values by key, in chunks: the same loop body first counts the iterations of each key, then moves their values.
 
-before   for i in low..high: append values[i] to those of key k[i]
-after    for chunk: for i of the chunk: counts[chunk, k[i]] += 1
-         counts give way to places: key by key, and chunk by chunk within a key
-         for chunk: for i of the chunk: p = counts[chunk, k[i]]++; out[p] = values[i]
+    before   for i in low..high: append values[i] to those of key k[i]
 
-Chunks are contiguous and each goes through its steps in order, so steps of equal keys keep theirs (Knuth, The Art of Computer Programming
-3, 5.2). Keys are the digits of a radix sort, the ranges of bins of an update whose steps are sorted, and the sides of parts that a pivot
-splits: of these, lanes count and move many at once.
+    after    for chunk: for i of the chunk: counts[chunk, k[i]] += 1
+             counts become indices, by an exclusive sum over keys, and over chunks within a key
+             for chunk: for i of the chunk: p = counts[chunk, k[i]]++; out[p] = values[i]
+
+Chunks are contiguous and each runs its iterations in order, so values of equal keys keep their order (Knuth, The Art of Computer
+Programming 3, 5.2). Keys are the digits of a radix sort, the ranges of bins of an update whose iterations are sorted, and the two sides of
+each part that a pivot splits: of these, lanes count and move many at once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 ZERO = ix.as_index(0)
 Take: TypeAlias = Callable[..., Var]
-"""`take(key, number=1)` emits that so many places of a key are taken; the name of the first of them."""
+"""`take(key, number=1)` emits the advance of a key's counter by `number`, and returns the name of the counter's old value."""
 
 
 def append_by_key(
@@ -37,8 +38,12 @@ def append_by_key(
     keys: Expr | None = None,
     **how: Any,
 ) -> None:
-    """`steps(first, end, take, moves)` emits the loop over the steps of a chunk, which take places, and store there if it `moves` them. In
-    the end counts[chunk, key] is the place behind the last one that a chunk took. `keys`: how many there are, if not as many as counters."""
+    """Emits both phases. `steps(first, end, take, moves)` emits the loop over the iterations of a chunk, which take indices, and
+    store there if it `moves` them.
+
+    Afterwards counts[chunk, key] is the index behind the last one that the chunk took. keys: the number of
+    keys, if less than that of counters.
+    """
     places_by_key(builder, chunks, counts, steps, keys, **how)
     with each_chunk(builder, chunks, certificates=(certificate,), **how) as (chunk, first, end):
         steps(first, end, _taken(builder, counts, chunk), True)
@@ -52,7 +57,7 @@ def places_by_key(
     keys: Expr | None = None,
     **how: Any,
 ) -> None:
-    """The first phase: counts[chunk, key] is the place of the first step of that key in the chunk, in the end."""
+    """Emits the first phase, after which counts[chunk, key] is the first index for that key in the chunk."""
     keys = counts.shape[1] if keys is None else keys
     with each_chunk(builder, chunks, **how) as (chunk, first, end):
         with builder.loop(key := fresh("key"), ZERO, keys, 1):
@@ -62,7 +67,7 @@ def places_by_key(
 
 
 def _taken(builder: Builder, counts: Buffer, chunk: Expr) -> Take:
-    """The function that emits that a chunk takes places of a key."""
+    """The function `take`, which emits that a chunk takes indices of a key."""
 
     def take(key: NestExpr, number: Expr | int = 1) -> Var:
         place = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]
@@ -74,8 +79,8 @@ def _taken(builder: Builder, counts: Buffer, chunk: Expr) -> Take:
 
 
 def _counts_to_places(builder: Builder, counts: Buffer, keys: Expr, many: bool) -> None:
-    """counts[chunk, key] give way to how many elements have smaller keys, or are in chunks before. Where chunks may be `many`, threads have
-    keys each, once it is known how many elements have smaller ones."""
+    """Replaces counts[chunk, key] by the number of elements with smaller keys, or of that key in earlier chunks. If chunks may be `many`,
+    keys are distributed over threads once the totals of smaller keys are known."""
     chunks, _ = counts.shape
     total = builder.register("total", ZERO)
     smaller = builder.alloc("smaller", i64, (keys,), "heap") if many else None
@@ -94,7 +99,7 @@ def _counts_to_places(builder: Builder, counts: Buffer, keys: Expr, many: bool) 
 
 
 def _take_in(builder: Builder, running: Buffer, counts: Buffer, at: tuple[Expr, ...]) -> None:
-    """A count gives way to the sum of those before it, to which it is added."""
+    """Replaces a count by the running sum, and adds the count to that."""
     own = builder.name("own", Read(counts, at, None))
     before = builder.name("before", Read(running, (), None))
     builder.add(Store(counts, at, before))

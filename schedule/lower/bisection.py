@@ -1,4 +1,4 @@
-"""Bisection: the first of some numbers in order from which on a condition holds, in two registers."""
+"""Bisection: the first integer of a range from which on a monotone condition holds, with two registers as state."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from raido.schedule.nest.values import NestExpr, Read
 
 
 def first_where(builder: Builder, least: Expr, most: Expr, holds: Callable[[Var], NestExpr]) -> NestExpr:
-    """The first number from `least` on for which a condition holds, or `most`, where it holds for none below that; it holds for all behind one
-    for which it does."""
+    """The first integer in `least` … `most` − 1 for which a condition holds, else `most`; if it holds for one
+    it holds for all later ones."""
     low, high = builder.register("low", least), builder.register("high", most)
     with builder.block(loop=True) as setup:
         start, stop = (builder.name("bound", Read(register, (), None)) for register in (low, high))

@@ -1,11 +1,11 @@
-"""The order of a block's elements by digits of four bits, made by the threads of the block in shared memory.
+"""The order of a block's elements by digits of four bits, computed by the threads of the block in shared memory.
 
-    thread.x t: counts[d, t] = how many elements of piece t have digit d, for d in 0..16
-    counts give way to places: digit by digit, and thread by thread within a digit
-    thread.x t: order[place] = element, for each element of piece t in turn
+    thread.x t: counts[d, t] = number of elements of piece t with digit d, for d in 0..16
+    counts become indices, by an exclusive sum over digits, and over threads within a digit
+    thread.x t: order[counts[digit, t]++] = element, for each element of piece t in turn
 
-A piece is contiguous and gone through in order, so equal digits keep the order that they have. (Satish, Harris & Garland, Designing
-efficient sorting algorithms for manycore GPUs, 2009, section 4.)
+A piece is contiguous and traversed in order, so elements with equal digits keep their order. (Satish, Harris & Garland, Designing efficient
+sorting algorithms for manycore GPUs, 2009, section 4.)
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.plan import LoopPlan
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
-BITS = 4  # of a digit: sixteen counters of a thread
+BITS = 4  # bits of a digit: sixteen counters for each thread
 DIGITS = 1 << BITS
-SPARE = 2  # counters behind those of each sixteen threads: a thread scans sixteen, and its neighbours find theirs in other banks
+SPARE = 2  # unused 16-bit counters behind each 16: a thread scans 16, and so its neighbours' are in other banks of shared memory
 
 
 @dataclass(frozen=True, slots=True)
 class BlockThreads:
-    """The threads of a block, `count` of them, of which `subgroup` hand each other values."""
+    """The threads of a block, `count` of them, with subgroups of `subgroup` threads that exchange values."""
 
     scans: ThreadScans
     stage: str
@@ -52,14 +52,15 @@ class BlockThreads:
 
     @contextmanager
     def each(self, count: int = 0, certificates: tuple[Certificate, ...] = ()) -> Iterator[Expr]:
-        """A loop over the threads, or over so many."""
+        """A loop over the threads of the block, or over the first `count` of them; yields the thread's number."""
         pieces, many = self.pieces, count or self.count
         with self.scans.folds.over(pieces.loop, self.stage, ix.as_index(many), many, certificates) as t:
             yield t
 
     @contextmanager
     def in_turn(self, count: Expr, certificates: tuple[Certificate, ...] = ()) -> Iterator[Var]:
-        """A loop over 0..count, of which each thread has every so many-th: neighbours are side by side."""
+        """A loop over 0..count in which each thread has every T-th index, T the number of threads: neighbouring
+        threads have neighbouring indices."""
         known = ix.constant_value(count)
         with self.each(0, certificates) as t:
             if known is None or known % self.count:
@@ -78,7 +79,7 @@ class BlockThreads:
             yield number
 
     def kept(self, name: str, dtype: DType, piece: Expr, count: Expr) -> Buffer | None:
-        """Registers for a number of each element of a thread's piece, if all pieces are whole and of a length that is known."""
+        """Registers for a number for each element of a thread's piece; None unless all pieces are full and of constant length."""
         if ix.difference(count, ix.mul(piece, self.count)) != 0 or ix.constant_value(piece) is None:
             return None
         return self.builder.alloc(name, dtype, (ix.as_index(self.count), piece), "stack")
@@ -93,8 +94,8 @@ class BlockThreads:
         parts: Buffer | None = None,
         certificates: tuple[Certificate, ...] = (),
     ) -> NestExpr:
-        """Each of `count` numbers gives way to the sum of those before it; a thread has a piece of them, of which they are read and
-        written by number. Returns the sum of all. `parts`: shared memory for a number of each thread."""
+        """Emits an exclusive sum over `count` numbers, of which each thread reads and writes a piece by element number; returns the total.
+        parts: shared memory for one number for each thread."""
         builder = self.builder
         if parts is None:
             (parts,) = self.scans.parts(self.pieces, (dtype,))
@@ -131,7 +132,7 @@ class BlockThreads:
 
 
 class BlockRanks:
-    """Orders the elements of a block, at most `block`, of which each thread has a piece."""
+    """Orders the elements of a block, at most `block`, of which each thread has a contiguous piece."""
 
     def __init__(self, threads: BlockThreads, block: int) -> None:
         self.threads, self.builder = threads, threads.builder
@@ -140,8 +141,7 @@ class BlockRanks:
         self.counts = self.builder.alloc("counts", u16, (ix.as_index(threads.count * (DIGITS + SPARE)),), "shared")
 
     def order(self, count: Expr, digit: Callable[[Expr], NestExpr], source: Buffer | None, target: Buffer) -> None:
-        """`target` = the elements in the order of their digits, i64 of which each is below 16, and of equal digits in the order in which
-        `source` has them (None: 0, 1, …)."""
+        """Emits `target` = the elements in stable order of their digits (i64 below 16), of those in `source` (None: 0, 1, …)."""
         builder, threads, counts = self.builder, self.threads, self.counts
         piece = ix.as_index(self.piece)
 
@@ -154,7 +154,7 @@ class BlockRanks:
             return builder.name("counter", self._place(ix.add(ix.mul(d, threads.count), t)))
 
         def counted(own: Expr, t: Expr, k: Expr) -> Expr:
-            """The counter that an element has been counted by."""
+            """The counter of an element, kept in a register from the counting phase if possible."""
             if kept is None:
                 return counter(own, t)
             return builder.name("counter", Op("cast", i64, (Read(kept, (t, k), None),)))  # type: ignore[arg-type]
@@ -181,7 +181,7 @@ class BlockRanks:
             builder.add(Store(counts, (at,), Op("cast", u16, (ix.add(place, 1),))))
 
     def _places(self) -> None:
-        """Counts give way to the places of the first elements: a thread has sixteen of them that follow each other."""
+        """Replaces counts by the indices of the first elements; each thread scans sixteen consecutive counters."""
         counts, builder = self.counts, self.builder
 
         def cell(t: Expr, k: Expr) -> tuple[Expr, ...]:
@@ -197,5 +197,5 @@ class BlockRanks:
         self.threads.scan(i32, total, ix.as_index(DIGITS), read, write, self.parts, (Certificate("radix", (counts,)),))
 
     def _place(self, number: Expr) -> Expr:
-        """The index of a counter in its array."""
+        """The index of a counter in its array, with spare counters."""
         return ix.add(number, ix.mul(ix.floordiv(number, DIGITS), SPARE))

@@ -1,18 +1,18 @@
-"""Stages along one axis in blocks, each of which begins with what came before it: the fold of the totals of the blocks before.
+"""Scans and filters in blocks along one axis, each starting from the fold of the totals of the blocks before it.
 
-    three_phase  threads total each block; the totals are scanned; threads go through each block from what came before it
-    chain        an iteration of a loop over threads totals its block, waits for the iteration before to know what came before it,
-                 adds its total for the next one, and goes through its block, which the caches still hold: memory is read once
+    three_phase  threads total each block; the totals are scanned; threads go through each block from the prefix before it
+    chain        an iteration of a parallel loop totals its block, waits for the iteration before to publish the prefix before it, adds its
+                 total for the next one, and goes through its block, which the caches still hold: memory is read once
                  (Merrill & Garland, Single-pass parallel prefix scan with decoupled look-back, 2016)
 
-Filters call the first of the two `count_write`. Blocks are fixed by schedule and sizes, and what came before one is combined block by block
-in order, so threads change no bit. The initial value takes part once and need not be neutral.
+Filters call the first of the two `count_write`. Blocks are fixed by schedule and sizes, and prefixes are combined block by block in order,
+so results do not depend on the number of threads. The initial value takes part once and need not be neutral.
 
-One thread alone need not go over the blocks of a chain twice. Where the operator rounds nothing, no grouping changes bits, and each block
-begins where the last one ended. Else it totals them as several threads do, but where the schedule splits the loop inside, part by part, each
-just before it goes through that part; and it makes what a part reads for that part.
+A single thread need not go over the blocks of a chain twice. Where the operator does not round, no grouping changes bits, and each block
+starts from the last one's final value. Else the thread totals blocks as several threads do; but where the schedule splits the loop inside,
+it totals and goes through one part after the other, and producers compute what a part reads for that part.
 
-On a GPU the threads of a block may have pieces of it (`piece_scans`). Where they have none, nothing waits: a chain goes in three phases.
+On a GPU the threads of a block may have pieces of it (`piece_scans`). Where they have none, a chain falls back to three phases.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from raido.schedule.nest.nodes import Ordered, Store
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.strategies.parts import part_loop, totals_part
 
-MOST_LANES = 64  # bytes in the widest registers that there are: lanes divide it
+MOST_LANES = 64  # lanes of one byte in the widest registers (512 bits); any number of lanes divides it
 
 
 class BlockScans:
@@ -46,7 +46,7 @@ class BlockScans:
         self.builder: Builder = blocks.builder
 
     def emit(self, work: Work, position: int, last: LastPass) -> None:
-        """The stage as its strategy says, from the loop over blocks at `position` on."""
+        """Emits the stage by its strategy, from the loop over blocks at `position` on."""
         chained, in_pieces = is_chain(work.job), self.pieces.threads.applies(work, position)
         by_blocks = is_bound(work.job.plan.loops[position], "block")
         if chained and not by_blocks and not self.blocks.loops.converter.sites.gpu:
@@ -59,7 +59,8 @@ class BlockScans:
             self.pieces.three_phase(work, position, last)
 
     def _chain(self, work: Work, position: int, last: LastPass) -> None:
-        """One loop over blocks, each of which is totalled, takes its turn to learn what came before it, and is gone through."""
+        """Emits one loop over blocks, each of which is totalled, gets the prefix before it in the loop's ordered
+        section, and is gone through."""
         loop, blocks = work.job.plan.loops[position], self.blocks
         carry = last.end or blocks.initial(work, position, "before")
         exact, made = is_exact(*carried(work).combine), blocks.loops.placer.places(work.job, position)
@@ -80,10 +81,10 @@ class BlockScans:
             self.builder.branch(alone, one_thread, others)
 
         def go_through(inner: Work, at: int, own: Accumulators, one: Expr | bool) -> None:
-            """A block; `one`: whether one thread is at work."""
+            """Emits a block; `one`: whether a single thread runs."""
             running, parts = blocks.values(inner, at, "running"), in_parts and one is not False
             several = not one if isinstance(one, bool) else Op("logical_not", bool_, (one,))
-            more = ix.sub(blocks.left(inner), 1) if last.end is None else None  # the last total is nobody's but `end`'s
+            more = ix.sub(blocks.left(inner), 1) if last.end is None else None  # `end` alone needs the last total
             hand_on = partial(self.reductions.merge, inner, carry, own)
             total_of = blocks.total_of
             if parts and not exact:
@@ -114,7 +115,8 @@ class BlockScans:
         blocks.each(work, position, block, reads=not apart, certificates=last.certificates, alone=alone)
 
     def _where(self, who: Expr | bool, more: Expr | None, emit: Callable[[], None]) -> None:
-        """Emits something under a test, as far as it is not known, of who is at work, and one that `more`, if given, is at least 0."""
+        """Emits statements behind the condition `who`, unless it is a known boolean, and behind the test that
+        `more`, if given, is at least 0."""
         tests = [] if isinstance(who, bool) else [who]
         known = [] if more is None else [more]
         tests += map(as_comparison, known)
@@ -125,8 +127,8 @@ class BlockScans:
             emit()
 
     def _in_parts(self, work: Work, position: int) -> bool:
-        """Whether the loop inside that over blocks, at `position`, runs over parts of them that one thread may total and go through in turn:
-        whatever lanes there are, each has the same elements of a block as if they were totalled as a whole."""
+        """Whether the loop inside the one over blocks, at `position`, runs over parts that a single thread may total and go through in
+        turn: each lane then has the same elements of a block as if the block were totalled as a whole."""
         job, inside = work.job, loops_along(work.job, position + 1)
         if len(inside) < 2 or inside[0] is not job.plan.loops[position + 1] or inside[0].kind != "serial":
             return False
@@ -138,7 +140,7 @@ class BlockScans:
         return is_exact(*carried(work).combine) or (bool(carried(work).neutral) and length % together == 0)
 
     def _three_phase(self, work: Work, position: int, last: LastPass) -> None:
-        """A loop that totals blocks, one over the totals, and one that goes through the blocks."""
+        """Emits a loop that totals blocks, one that scans the totals, and one that goes through the blocks."""
         job, blocks, reductions = work.job, self.blocks, self.reductions
         carry = last.end or blocks.initial(work, position, "before")
         partials = reductions.partials(work, carry.buffers[0].shape, blocks.count(work, position))
@@ -154,7 +156,7 @@ class BlockScans:
             last.follow(inner, at, running)
 
         def exchange(at: tuple[Expr, ...]) -> None:
-            """A block's total gives way to what came before the block."""
+            """Replaces a block's total by the prefix before the block."""
             totals = [self.builder.name("total", Read(b, (block, *at), None)) for b in partials]
             before = [self.builder.name("before", Read(b, at, None)) for b in carry.buffers]
             for buffer, value in zip(partials, before, strict=True):
@@ -168,6 +170,6 @@ class BlockScans:
         blocks.each(work, position, go_through, certificates=last.certificates)
 
     def _load(self, running: Accumulators, buffers: Sequence[Buffer], place: tuple[Expr, ...] = ()) -> None:
-        """Running values start as what `buffers` hold at `place`."""
+        """Initialises running values with those of `buffers` at `place`."""
         reductions = self.reductions
         reductions.each(running.lengths, lambda at: reductions.copy(buffers, (*place, *at), running.buffers, at))

@@ -1,12 +1,12 @@
-"""Segments that the threads of a GPU's block share: `part("fold")` of `strategy("flat")`, bound to blocks and threads.
+"""Segments shared by the threads of a GPU's block: `part("fold")` of `strategy("flat")`, bound to blocks and threads.
 
-    block.x block: pieces at its borders, each by all threads;
-      thread.x t: segments that lie inside and are short, each by a thread;
+    block.x block: pieces of segments at its borders, each by all threads;
+      thread.x t: short segments inside the block, each by one thread;
       for the long ones: each by all threads
 
-A segment is long that has more values than a block has threads, so a thread folds at most as many. It is noted in a slot that no other
-long segment of the block has: that of the first of every T values, for T threads, which lies in it. All threads take every T-th value of
-a piece where the operator commutes, else neighbouring ones, and combine their parts in a tree. (Short and long rows in different ways:
+A segment is long if it has more values than a block has threads, so a thread folds at most that many. A long segment is recorded in a slot
+of its own: for T threads, that of its first value whose number in the block is a multiple of T. All threads take every T-th value of a
+piece where the operator commutes, else neighbouring ones, and combine their parts in a tree. (Short and long rows by different methods:
 Greathouse & Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format, 2014.)
 """
 
@@ -38,9 +38,8 @@ ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """The segments of a stage along `axis`, whose loop is at `position`, from number `base` on, and their blocks: where each begins, and what
-    its two border pieces are, as the results of a form.
-    """
+    """The segments of a stage along `axis`, whose loop is at `position`, numbered from `base` on, and their blocks: `begins`, the number of
+    segments that end before each block, and the partial results of its two border pieces, as the results of a form."""
 
     segments: Segments
     axis: Axis
@@ -54,13 +53,13 @@ class Flat:
     pieces: Generate
 
     def diagonal(self, number: Expr) -> Expr:
-        """How many ends and values stand before a block."""
+        """The number of segment ends and values before a block, which is its diagonal of the merge path."""
         return ix.minimum(ix.mul(number, self.block), self.total)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is a block's: it begins in segment number `first` and ends in `last`, and has the values low … high − 1."""
+    """A block's share: segments number `first`, in which it begins, to `last`, in which it ends, and the values low … high − 1."""
 
     block: Expr
     first: Expr
@@ -71,7 +70,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """The threads of a block, as a loop states them, and the loop over values of one of them."""
+    """The threads of a block, as the plan of a loop, and the loop over values of a single one."""
 
     loop: LoopPlan
     count: int
@@ -80,21 +79,21 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """The numbers of a block's long segments, −1 in the slots of none, and the end of the slots that have some."""
+    """The numbers of a block's long segments, −1 in unused slots, and the end of the used slots."""
 
     numbers: Buffer
     end: Buffer
 
 
 class BlockSegments:
-    """Emits what the threads of a block do, with the stages of `FlatSegments`."""
+    """Emits the loops over threads of a block, with the stages of `FlatSegments`."""
 
     def __init__(self, flat: FlatSegments) -> None:
         self.flat, self.loops = flat, flat.loops
         self.builder: Builder = flat.builder
 
     def block(self, work: Work, flat: Flat, part: Part, threads: Threads) -> None:
-        """One block's pieces; the segments inside are finished."""
+        """Emits one block: the partial results of its border pieces, and the results of the segments inside."""
         builder = self.builder
         with self.flat.border(work, flat, part) as (piece, of_piece):
             self._together(self.flat.of_values(piece, flat, of_piece, threads.own), flat, threads)
@@ -115,7 +114,7 @@ class BlockSegments:
                 self._together(self.flat.of_values(segment, flat, part, threads.own), flat, threads)
 
     def _forget(self, work: Work, long: Long, slots: int, threads: Threads) -> None:
-        """No segment is known to be long."""
+        """Clears the slots of long segments."""
         k, last = fresh("k"), ix.as_index(slots)
         self.builder.add(Store(long.end, (ZERO,), const(i32, 0)))
         with (
@@ -125,14 +124,14 @@ class BlockSegments:
             self.builder.add(Store(long.numbers, (k,), ix.as_index(-1)))
 
     def _note(self, long: Long, slot: Expr, number: Expr) -> None:
-        """A segment is long."""
+        """Records a long segment in a slot."""
         old, new = fresh("old", i32), fresh("new", i32)
         end, larger = Op("cast", i32, (ix.add(slot, 1),)), Op("maximum", i32, (old, new))
         self.builder.add(Store(long.numbers, (slot,), number))
         self.builder.add(AtomicUpdate(long.end, (ZERO,), end, old, new, larger, "maximum"))
 
     def _short(self, work: Work, flat: Flat, part: Part, long: Long | None, threads: Threads) -> None:
-        """The segments inside a block, a thread each; those that are long are noted."""
+        """Emits the fold of the short segments inside a block, a thread each, and records the long ones."""
         builder, count = self.builder, threads.count
         number = fresh(flat.axis.name)
         inside = ix.maximum(ix.sub(ix.sub(part.last, part.first), 1), ZERO)
@@ -164,11 +163,11 @@ class BlockSegments:
         return over(threads.loop, work.job.stage.name, count, threads.count, certificates)
 
     def _together(self, work: Work, flat: Flat, threads: Threads) -> None:
-        """The stage at a segment, or a piece of one, of which each thread folds a part."""
+        """Emits the stage at a segment, or a piece of one, of which each thread folds a part."""
         self.flat.fold(work, flat, lambda folding, position: self._parts(folding, position, threads))
 
     def _parts(self, work: Work, position: int, threads: Threads) -> None:
-        """The fold of a segment by all threads: of every so many-th value where the operator commutes, else of neighbouring ones."""
+        """Emits the fold of a segment by all threads: of every T-th value each where the operator commutes, else of consecutive ones."""
         builder, folds, count, fold = self.builder, self.loops.thread_folds, threads.count, carried(work)
         name = work.job.plan.loops[position].name
         start, stop, _ = work.copies[0].bounds(name)
@@ -190,12 +189,12 @@ class BlockSegments:
 
 
 def _values_of(work: Work, flat: Flat) -> tuple[Expr, Expr]:
-    """The first value that a segment has in a block, and their end."""
+    """The first value of a segment in a block, and the end of its values there."""
     return work.copies[0].bounds(work.job.plan.loops[flat.position + 1].name)[:2]
 
 
 def threads_of_block(stage: Stage, plan: StagePlan) -> Threads | None:
-    """The threads that share a block's segments, if the schedule says so."""
+    """The threads that share a block's segments; None unless the schedule binds a loop to threads."""
     whole, own = part_stage(stage, plan, "fold"), part_plan(stage, plan, "fold")
     loop = next((loop for loop in own.loops if is_bound(loop, "thread")), None)
     return None if loop is None else Threads(loop, threads_of(whole, own, loop), LoopPlan(whole.axes[-1].name))

@@ -1,10 +1,10 @@
-"""Sorts by digits of eight bits on a GPU, the least significant first, by blocks of neighbouring elements; few elements by one block.
+"""Radix sorts on a GPU, by digits of eight bits, least significant first, in blocks of consecutive elements; few elements by one block.
 
-    three_phase  for each digit: blocks count their elements; the counts become places; blocks put their elements in order and move them
+    three_phase  for each digit: blocks count their elements; the counts become indices; blocks order their elements and move them
 
-A block puts its elements in the order of a digit in shared memory (`block_ranks.py`), so those with equal digits, which go to neighbouring
-places, are moved by neighbouring threads. The first pass makes the elements, and the last one stores results. Few elements never leave the
-block that sorts them. (Satish, Harris & Garland 2009; Merrill & Grimshaw, High performance and scalable radix sorting, 2011.)
+A block orders its elements by a digit in shared memory (`block_ranks.py`), so elements with equal digits, which go to consecutive indices,
+are moved by neighbouring threads. The first pass computes the elements, and the last one stores results. Few elements never leave the block
+that sorts them. (Satish, Harris & Garland 2009; Merrill & Grimshaw, High performance and scalable radix sorting, 2011.)
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from raido.schedule.strategies.table import BITS_OF_A_DIGIT, numbers_of_sort
 if TYPE_CHECKING:
     from raido.schedule.lower.sorts import Row
 
-KEYS = 1 << BITS_OF_A_DIGIT  # values of a digit
+KEYS = 1 << BITS_OF_A_DIGIT  # the number of values of a digit
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A digit by which elements are moved: bits `low` … of key number `key`, which is pass `number` of all; `load`: the values of an element
-    as it is before, `store`: puts them at a place."""
+    """Pass `number` of all, which moves elements by a digit: the bits from `low` on of key number `key`. load: the values of an element
+    before the pass; store: stores values at an index."""
 
     key: int
     low: Expr
@@ -45,8 +45,11 @@ class Pass:
 
 
 class BlockSort:
-    """A sort by blocks that count and move in three phases. `apart`: whether whole blocks have code of their own, without tests for single
-    elements; a device may run both sides of a branch, where one sort is by phases."""
+    """A sort by blocks that count and move in three phases.
+
+    apart: whether full blocks have code of their own, without tests for single elements. It is off here, because a
+    device may run both sides of a branch.
+    """
 
     apart = False
 
@@ -66,11 +69,11 @@ class BlockSort:
 
     @property
     def count(self) -> Expr:
-        """The elements of the sort."""
+        """The number of elements of the sort."""
         return self.axis.extent
 
     def sort(self) -> None:
-        """Statements that read the elements, sort them and store them."""
+        """Emits the sort, from reading the elements to storing the results."""
         builder, few = self.builder, ix.as_index(self.block)
         if builder.facts.less_equal(self.count, few):
             self._sort_in_one_block()
@@ -86,7 +89,8 @@ class BlockSort:
     # Few elements
 
     def _sort_in_one_block(self) -> None:
-        """All elements in the order of each digit of each key in turn; where elements are not staged they are made anew."""
+        """Emits the sort of all elements by one block, by each digit of each key in turn; elements that are not staged are computed
+        again."""
         builder, threads = self.builder, self.threads
         with self._each_block(ONE):
             ranks = BlockRanks(threads, self.block)
@@ -111,7 +115,7 @@ class BlockSort:
                 self.row.keep(i, self._elements(staged, element, range(len(self.dtypes))))
 
     def _elements(self, staged: Sequence[Buffer], element: Expr, which: Sequence[int]) -> list[NestExpr]:
-        """Some values of an element."""
+        """The values number `which` of an element."""
         if staged:
             return [Read(staged[k], (element,), None) for k in which]
         var = element if isinstance(element, Var) else self.builder.name("element", element)
@@ -121,7 +125,7 @@ class BlockSort:
     # Many
 
     def _sort_by_blocks(self) -> None:
-        """A pass for each digit, between two sides of memory; the first makes the elements, the last one stores results."""
+        """Emits a pass for each digit, between two halves of memory; the first computes the elements, the last one stores results."""
         builder = self.builder
         each = [(k, p) for k in reversed(range(len(self.keys))) for p in range(self.keys[k].bits // BITS_OF_A_DIGIT)]
         sides = ix.as_index(min(2, len(each) - 1))
@@ -156,13 +160,13 @@ class BlockSort:
                 one(ix.as_index(last), k, ix.as_index(last - numbers[0]), from_side(side), self.row.keep)
 
     def _begin(self, passes: int) -> None:
-        """Memory for what blocks count."""
+        """Allocates memory for the counts of blocks."""
         shape = (ix.as_index(KEYS), self.blocks)
         self.counts = self.builder.alloc("counts", i64, shape, "heap")
         self.totals = self.builder.alloc("totals", i64, shape[:1], "heap")
 
     def _pass(self, each: Pass, these: tuple[Buffer, ...]) -> None:
-        """Elements move to their places by one digit."""
+        """Emits the move of all elements by one digit."""
         builder, threads, counts, totals = self.builder, self.threads, self.counts, self.totals
         with self._each_block(self.blocks) as block, self._part(block, self.block) as (first, count):
             own = self._counters("own", i32)
@@ -183,8 +187,8 @@ class BlockSort:
         self._move(each, these, before)
 
     def _move(self, each: Pass, these: tuple[Buffer, ...], before: Callable[[Expr, Expr, NestExpr], NestExpr]) -> None:
-        """Blocks put their elements in the order of a digit, and move them to their places. `before`: of a block and a digit, of which the
-        block has so many elements, the place of the first one."""
+        """Emits a loop in which blocks order their elements by a digit and move them. `before(block, d, amount)`: the index of the first of
+        the block's `amount` elements with digit d."""
         builder, threads = self.builder, self.threads
         certificates = (Certificate("radix", (*these, *self.row.results())),)
         with self._each_block(self.blocks, certificates) as block, self._part(block, self.block) as (first, count):
@@ -203,7 +207,7 @@ class BlockSort:
                 builder.add(Store(digits, (i,), Op("cast", u8, (key,))))
 
             def fill(i: Var) -> None:
-                """The largest digit, behind all elements."""
+                """Pads the block with the largest digit, behind all elements."""
                 builder.add(Store(digits, (i,), const(u8, KEYS - 1)))
 
             self._each_element(count, load, fill)
@@ -241,7 +245,7 @@ class BlockSort:
         missing: Callable[[Var], None] | None,
         certificates: tuple[Certificate, ...] = (),
     ) -> None:
-        """Loops of threads over the elements of a block, of which there are so many, and over those that are missing to a whole block."""
+        """Emits loops of threads over the `count` elements of a block, and over the missing ones of a partial block."""
         builder, size = self.builder, ix.as_index(self.block)
         with builder.block(branch=True) as part, self.threads.in_turn(size, certificates) as i:
             with builder.block(builder.facts.with_known(ix.sub(ix.sub(count, i), 1)), branch=True) as some:
@@ -262,8 +266,8 @@ class BlockSort:
         builder.branch(as_comparison(gap), whole, part)
 
     def _end_of(self, order: Buffer, digits: Buffer, d: Expr, count: Expr) -> Expr:
-        """How many of the elements of a block in their order, of which it has so many, have digits up to one, by bisection: there are as
-        many steps for all threads, in none of which they part."""
+        """The number of a block's `count` ordered elements whose digits are at most `d`, by bisection with the same number of steps in all
+        threads, without divergent branches."""
         builder = self.builder
         found = builder.alloc("found", i32, (), "register")
         builder.add(Store(found, (), const(i32, 0)))
@@ -290,21 +294,21 @@ class BlockSort:
             yield block
 
     def _names(self, kind: str) -> dict[str, Any]:
-        """A loop of the stage as fields of a `For`."""
+        """The `For` fields of a loop of the stage."""
         return {"kind": kind, "stage": self.row.job.stage.name, "loop": self.axis.name}
 
     def _bits(self, k: int, low: Expr) -> Op:
-        """The number of a bit, as a shift of key number `k` takes it."""
+        """The number of a bit, in the dtype of key number `k`, as shift amount."""
         return Op("cast", self.keys[k], (low,))
 
     @contextmanager
     def _part(self, block: Expr, size: int) -> Iterator[tuple[Expr, Expr]]:
-        """The first element of a block, and how many it has, at most `size`."""
+        """The first element of a block, and the number of its elements, at most `size`."""
         first = self.builder.name("first", ix.mul(block, size))
         yield first, self.builder.name("count", ix.minimum(ix.sub(self.count, first), size))
 
     def _stage(self) -> tuple[Buffer, ...]:
-        """Shared memory for the elements of a block, where the schedule has it."""
+        """Shared memory for the elements of a block; () unless the schedule stages them."""
         size = (ix.as_index(self.block),)
         return tuple(self.builder.alloc("staged", d, size, "shared") for d in self.dtypes) if self.staged else ()
 
@@ -317,20 +321,20 @@ class BlockSort:
             self.builder.add(Store(buffer, place, value))
 
     def _within(self, value: NestExpr, low: Expr, high: Expr) -> Var:
-        """A name for an index that is known to be one of low..high."""
+        """A name for an index that is known to lie in low..high."""
         var = self.builder.name("place", value)
         self.builder.scope.facts = self.builder.facts.with_range(var, low, ix.sub(high, 1))
         return var
 
     def _counters(self, name: str, dtype: DType, count: int = KEYS) -> Buffer:
-        """Counters, one for each value of a digit unless told, all 0."""
+        """Shared counters, set to 0; one for each value of a digit by default."""
         buffer = self.builder.alloc(name, dtype, (ix.as_index(count),), "shared")
         with self.threads.in_turn(ix.as_index(count)) as d:
             self.builder.add(Store(buffer, (d,), const(dtype, 0)))
         return buffer
 
     def _count(self, counters: Buffer, at: NestExpr, more: NestExpr) -> None:
-        """So many more at a place."""
+        """Atomically adds `more` to a counter."""
         dtype = counters.dtype
         left, right = fresh("left", dtype), fresh("right", dtype)
         added = Op("add", dtype, (left, right))
@@ -338,7 +342,7 @@ class BlockSort:
         self.builder.add(AtomicUpdate(counters, (at,), amount, left, right, added, "add"))
 
     def _scan(self, count: Expr, buffer: Buffer, place: Callable[[Expr], tuple[Expr, ...]]) -> NestExpr:
-        """The elements of an array, by their number, give way to the sums of those before; returns that of all."""
+        """Replaces the elements of an array, addressed by number, by their exclusive sum; returns the total."""
         piece = self.builder.name_bound("piece", ix.ceildiv(count, self.threads.count))
 
         def at(t: Expr, k: Expr) -> tuple[Expr, ...]:

@@ -1,7 +1,7 @@
-"""Blocks of the axis that a scan or filter runs along: the loop over them, and the fold of a block's values, its total.
+"""Blocks of the axis along which a scan or filter runs: the loop over them, and the fold of a block's values, its total.
 
-Blocks of a scan are totalled by its operator, blocks of a filter by how many elements they keep (`Job.carried`). A total has no initial
-value: it starts from the block's first value, or from the neutral element that the operator is known to have.
+Blocks of a scan are totalled by its operator, blocks of a filter by the number of elements that they keep (`Job.carried`). A total has no
+initial value: it starts from the block's first value, or from the operator's neutral element if it has a known one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from raido.schedule.lower.reductions import Reductions
 
 Follow: TypeAlias = Callable[[Work, int, Accumulators], None]
-"""Emits the pass through a block, or a piece of one, whose running values these accumulators hold."""
+"""Emits the last pass over a block, or over a thread's part of it, given the accumulators of the running values."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastPass:
-    """The pass that stores results. `end`: cleared accumulators that take the fold of all blocks, where that is wanted. `certificates`:
+    """The pass that stores results. end: cleared accumulators that receive the fold of all blocks, if needed. certificates:
     those of its loop over blocks."""
 
     follow: Follow
@@ -39,7 +39,7 @@ class LastPass:
 
 
 class Blocks:
-    """Emits them with the loops of `Loops` and the accumulators of `Reductions`."""
+    """Emits loops over blocks with the loops of `Loops` and the accumulators of `Reductions`."""
 
     def __init__(self, loops: Loops, reductions: Reductions) -> None:
         self.loops, self.reductions = loops, reductions
@@ -56,8 +56,11 @@ class Blocks:
         reads: bool = True,
         **fields: Any,
     ) -> None:
-        """The loop over blocks at `position`, as `loop` says if that is given; `body` emits a block, where its loops begin, and what is placed
-        there unless it `reads`. `fields`: more of the loop's."""
+        """Emits the loop over blocks at `position`, with the plan `loop` if given; `body` emits a block from the
+        position where its loops begin.
+
+        reads: whether producers placed at the loop are emitted. fields: further fields of the `For`.
+        """
         plan = work.job.plan.loops[position]
         loop = replace(loop or plan, name=plan.name)
         low, high, step = work.copies[0].bounds(plan.name)
@@ -74,32 +77,32 @@ class Blocks:
             self.loops.choose(part, position, [[var]])
 
     def count(self, work: Work, position: int) -> Expr:
-        """How many blocks the loop at `position` makes."""
+        """The number of blocks of the loop at `position`."""
         low, high, step = work.copies[0].bounds(work.job.plan.loops[position].name)
         return ix.ceildiv(ix.sub(high, low), step)
 
     def number(self, work: Work) -> Expr:
-        """Which block this is: scanned axes start at 0, wherever the stage is computed."""
+        """The number of the current block; scanned axes start at 0, wherever the stage is computed."""
         start, step = self._start(work)
         return ix.floordiv(start, step)
 
     def left(self, work: Work) -> Expr:
-        """How many elements there are behind this block, if it is a whole one; less than 0 if it is not."""
+        """The number of elements behind the current block if it is full; negative if it is partial."""
         start, step = self._start(work)
         return ix.sub(work.copies[0].whole[work.job.stage.reduction_axes[0].name][1], ix.add(start, step))
 
     def _start(self, work: Work) -> tuple[Expr, int]:
-        """The first index of this block, and the length of blocks."""
+        """The first index of the current block, and the length of blocks."""
         outer = work.copies[0].ranges[work.job.plan.loops[work.job.first_reduction].name]
         assert outer.value is not None
         return outer.value, outer.step
 
     def values(self, work: Work, position: int, label: str) -> Accumulators:
-        """Memory for a total, or for running values, of the loops from `position` on."""
+        """Accumulators for a total or for running values, of the loops from `position` on."""
         return self.reductions.allocate(work, position, registers=False, label=label)
 
     def initial(self, work: Work, position: int, label: str) -> Accumulators:
-        """The same, with the initial values of the stage in it."""
+        """Accumulators, as by `values`, set to the stage's initial values."""
         made = self.values(work, position, label)
         self.reductions.clear(work, made)
         return made
@@ -109,7 +112,8 @@ class Blocks:
     def along(
         self, work: Work, position: int, lanes: LoopPlan | None, body: Callable[[Work, int], None], skipped: int = 0
     ) -> bool:
-        """The loops along the axis, from `position` on, as one in such lanes over all but the first indices; False where there are none."""
+        """Emits the loops along the axis, from `position` on, as one loop with the lanes of `lanes`, from index `skipped` of the block on;
+        returns False where there are none."""
         if not over_reduced(work, position):
             return False
         axis = work.job.stage.reduction_axes[0].name
@@ -127,37 +131,38 @@ class Blocks:
         return True
 
     def total_of(self, work: Work, position: int, own: Accumulators) -> None:
-        """The fold of the block's values."""
+        """Emits the fold of the block's values."""
         if carried(work).neutral:
             self.begin_total(work, own)
         else:
-            if own.axes:  # elements between those of this iteration are combined with the others, and never looked at
+            if own.axes:  # the loops may leave elements out that are combined all the same, and never read
                 self.reductions.clear(work, own)
             self.reductions.part(work, position, self.first, own)
         self.add_to_total(work, position, own)
 
     def begin_total(self, work: Work, own: Accumulators) -> None:
-        """The fold of no values, of an operator with a neutral element."""
+        """Sets a total to the neutral element."""
         self.reductions.set_all(own, carried(work).neutral)
 
     def add_to_total(self, work: Work, position: int, own: Accumulators) -> None:
-        """Takes the values of a block in, or of a part of one; but for the first one where there is no neutral element."""
+        """Folds the values of a block, or of a part of one, into its total; all but the first where there is no neutral element."""
         self.reductions.part(work, position, self.total, own)
 
     def _at_first(self, work: Work, position: int) -> bool:
-        """The first of the block's values alone. False where no loop runs over them."""
+        """Emits the loops along the axis at the block's first index alone; False where there are none."""
         axis = work.job.stage.reduction_axes[0].name
         if over_reduced(work, position) and work.copies[0].ranges[axis].value is None:
             work = _fixed(work, axis, work.copies[0].box(axis)[0])
         return self.along(work, position, None, self.loops.inside)
 
     def _totalled(self, work: Work, position: int) -> bool:
-        """The scanned loops inside a block as one over its values, whose order of loops nobody sees. False where there are none."""
+        """Emits the scanned loops inside a block as one loop over its values, because their order is not observable;
+        False where there are none."""
         skipped = 0 if carried(work).neutral else 1
         return self.along(work, position, lanes_of_total(work.job, position), self.loops.inside, skipped)
 
     def _first_element(self, work: Work) -> None:
-        """The first value of a block, with which its total begins."""
+        """Stores a block's first value, with which its total starts."""
         for form, buffers, place in self.reductions.steps(work):
             for buffer, value in zip(buffers, self.loops.emitter.values(form.values), strict=True):
                 self.builder.add(Store(buffer, place, value))
@@ -171,7 +176,7 @@ class Blocks:
 
 
 def is_chain(job: Job) -> bool:
-    """Whether blocks are gone through as soon as it is known what came before them: a partition needs the whole count first."""
+    """Whether blocks run in a single pass, chained by their prefixes. Never for a partition, which needs the whole count first."""
     partition = job.stage.filter is not None and job.stage.filter.partition
     return job.plan.strategy is not None and job.plan.strategy[0] == "chain" and not partition
 
@@ -182,24 +187,25 @@ def loops_along(job: Job, position: int) -> list[LoopPlan]:
 
 
 def vector_loop(job: Job, position: int) -> LoopPlan | None:
-    """That of them which runs in lanes."""
+    """The vectorised loop along the scanned axis from `position` on; None if there is none."""
     return next((loop for loop in loops_along(job, position) if loop.kind == "vector"), None)
 
 
 def lanes_of_total(job: Job, position: int) -> LoopPlan | None:
-    """The loop whose lanes total a block, if any do: that of the strategy's part, or the stage's own where it has none."""
+    """The loop whose lanes total a block: that of the strategy's part, or the stage's own where it has none;
+    None if it is not vectorised."""
     blocks = job.plan.strategy is not None and job.plan.strategy[0] != "serial"
     loop = part_loop(job.stage, job.plan, totals_part(job.stage), -1) if blocks else vector_loop(job, position)
     return loop if loop is not None and loop.kind == "vector" else None
 
 
 def _along_rows(work: Work, position: int) -> bool:
-    """Whether a loop runs along the rows of a filter, which are kept or left out as a whole."""
+    """Whether a loop runs inside the rows of a filter, which are kept or left out as a whole."""
     return work.job.stage.filter is not None and not over_reduced(work, position)
 
 
 def _fixed(work: Work, axis: str, value: Expr) -> Work:
-    """The work at one index of an axis."""
+    """The loop cursor at one index of an axis."""
     copies = [c.copy() for c in work.copies]
     for coordinates in copies:
         coordinates.fix(axis, value)

@@ -1,8 +1,8 @@
 """Open blocks: where statements go while a nest is being built.
 
-A `Scope` is one block under construction, with what is known inside it (`facts`: ranges of loop variables, conditions) and the
-values that already have a name there. `level` counts scopes from the outermost; a value that depends on nothing bound above
-level k may be computed in scope k. What is read of memory depends on the innermost open block in which that memory was written.
+A `Scope` is one block under construction, with the assumptions that hold inside it (`facts`: ranges of loop variables, conditions) and the
+values that already have a name there. `level` counts scopes from the outermost; a value that depends on nothing bound above level k may be
+computed in scope k. A read of memory depends on the innermost open block in which that memory was written.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Scope:
-    """A block under construction. `loop`: it may run any number of times; `branch`: perhaps not at all (nothing moves out of it);
-    `unrolled`: it is one of several iterations of a loop that is written out. checked: conditions that a `Check` in it has tested.
+    """A block under construction.
+
+    loop: it may run any number of times. branch: it may not run at all, so nothing moves out of it. unrolled: it is one iteration of an
+    unrolled loop. checked: conditions that a `Check` in it has tested.
     """
 
     level: int
@@ -52,10 +54,10 @@ class Builder:
         self.scopes: list[Scope] = [Scope(0, Facts())]
         self.level_of: dict[Node, int] = {}
         self.meaning: dict[Var, Expr] = {}
-        self.threaded = 0  # loops over threads that are open
-        self.levels: list[str] = []  # of a GPU, at which loops are open
+        self.threaded = 0  # the number of open parallel loops
+        self.levels: list[str] = []  # for each open loop the GPU level that it is bound to, or ""
         self._sites: Sites | None = None
-        self._line: Site | None = None  # of what is lowered
+        self._line: Site | None = None  # source line of the stage being lowered
 
     @property
     def scope(self) -> Scope:
@@ -66,13 +68,13 @@ class Builder:
         return self.scopes[-1].facts
 
     def add(self, statement: Statement) -> None:
-        """Appends to the innermost open block. What is read of the memory that it writes may not move out of the block."""
+        """Appends to the innermost open block; reads of the memory that the statement writes may not move out of that block."""
         self.scope.statements.append(statement)
         for write in writes(statement):
             self.changes(write.buffer)
 
     def check(self, check: Check) -> None:
-        """Adds a check; none where one before it has tested the same: the first that fails is recorded, and no other."""
+        """Adds a check, unless an enclosing scope has tested the same condition: only the first failure is recorded."""
         if any(check.holds in scope.checked for scope in self.scopes):
             return
         self.add(check)
@@ -80,20 +82,20 @@ class Builder:
             self.scope.checked.add(check.holds)
 
     def changes(self, buffer: Buffer) -> None:
-        """Notes that the innermost open block changes memory, in it or in what follows."""
+        """Records that the innermost open block writes a buffer."""
         self.level_of[buffer] = max(self.level_of.get(buffer, 0), self.scope.level)
         self.scope.changed.add(buffer)
 
     @contextmanager
     def block(self, facts: Facts | None = None, loop: bool = False, branch: bool = False) -> Iterator[Scope]:
-        """Opens a block inside the present one; the caller uses its statements afterwards."""
+        """Opens a block inside the current one; the caller uses its statements afterwards."""
         scope = Scope(len(self.scopes), facts or self.facts, loop=loop, branch=branch)
         self.scopes.append(scope)
         try:
             yield scope
         finally:
             self.scopes.pop()
-            for buffer in scope.changed:  # it has changed by the end of what the block becomes
+            for buffer in scope.changed:  # the write is visible behind the statement that the block becomes part of
                 self.level_of[buffer] = min(self.level_of[buffer], self.scope.level)
             self.scope.changed |= scope.changed
 
@@ -101,9 +103,9 @@ class Builder:
     def loop(
         self, var: Var, low: Expr, high: Expr, step: int = 1, extents: Iterable[Expr] = (), /, **how: Any
     ) -> Iterator[Scope]:
-        """A `for` whose body is what is added meanwhile. Nothing is emitted when the body stays empty, or the loop begins where it ends.
+        """Opens a `for`, whose body is added meanwhile. Nothing is emitted if the body stays empty, or `low` is `high`.
 
-        extents: of the axes that the loop runs over, which are not 0 inside it.
+        extents: those of the axes that the loop runs over, which are assumed not to be 0 inside it.
         """
         end = end_if_entered(low, high, self.facts)
         facts = self.facts.with_range(var, begin_if_entered(low, high, self.facts), last_of_loop(low, end, step))
@@ -113,7 +115,7 @@ class Builder:
         parallel, level = how.get("kind") == "parallel", how.get("level", "")
         if (
             level and self.threaded and not any(self.levels)
-        ):  # a thread of a parallel loop that is bound to none has no others beside it
+        ):  # inside a parallel loop that is bound to no GPU level there is a single thread
             parallel, level, how = False, "", {**how, "kind": "serial", "level": "", "threads": 0}
         self.threaded += parallel
         self.levels.append(level)
@@ -128,21 +130,20 @@ class Builder:
 
     @contextmanager
     def when(self, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
-        """An `if` around what is added meanwhile; `known` expressions are at least 0 inside."""
+        """Opens an `if`; `known` expressions are at least 0 inside."""
         with self.block(self.facts.with_known(*known) if known else None, branch=True) as scope:
             yield scope
         if scope.statements:
             self.add(If(condition, closed(scope)))
 
     def branch(self, condition: NestExpr, then: Scope, otherwise: Scope) -> None:
-        """An `if` with two blocks that are done."""
+        """Adds an `if` with two finished blocks."""
         self.add(If(condition, closed(then), closed(otherwise)))
 
     @contextmanager
     def iteration(self, var: Var, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
-        """An `if` around an iteration of the loop over `var` that the loop's bounds do not leave out: what depends on `var` stays inside, and
-        the rest may move out of the loop. `known` expressions are at least 0 inside.
-        """
+        """Opens an `if` around an iteration of the loop over `var`; statements that depend on `var` stay inside, others may move out of the
+        loop. `known` expressions are at least 0 inside."""
         with self.block(self.facts.with_known(*known) if known else None, loop=True) as scope:
             self.level_of[var] = scope.level
             yield scope
@@ -150,25 +151,25 @@ class Builder:
             self.add(If(condition, closed(scope)))
 
     def can_be_empty(self, extents: Iterable[Expr]) -> list[Expr]:
-        """Those of these sizes that may be 0."""
+        """The extents that may be 0."""
         return [n for n in dict.fromkeys(extents) if not self.facts.less_equal(1, n)]
 
     @contextmanager
     def unless_empty(self, extents: Iterable[Expr]) -> Iterator[None]:
-        """An `if` around what is added meanwhile that leaves it out where one of these sizes is 0, unless none can be."""
+        """Opens an `if` that skips its body where an extent is 0; no test for extents that cannot be."""
         with ExitStack() as tests:
             for n in self.can_be_empty(extents):
                 tests.enter_context(self.when(Op("lt", bool_, (ix.as_index(0), n)), ix.sub(n, 1)))
             yield
 
     def inside(self, level: str) -> bool:
-        """Whether a loop is open that is bound to blocks (level "block") or threads ("thread") of a GPU."""
+        """Whether an open loop is bound to blocks (level "block") or threads ("thread") of a GPU."""
         return any(each.startswith(level) for each in self.levels)
 
     def name(self, name: str, value: NestExpr, level: int | None = None, lasting: bool = False) -> Var:
-        """A `Let` in the scope of that level (the present one unless told).
+        """Adds a `Let` in the scope of that level (the current one by default).
 
-        Who asks for the same value there later is given the same name; for a read only if it is `lasting`: memory may change.
+        Later requests for the same value there share the name; for a read only if `lasting`, because memory may change.
         """
         scope = self.scopes[-1 if level is None else level]
         var = fresh(name, value.dtype)
@@ -179,7 +180,7 @@ class Builder:
         return var
 
     def name_bound(self, name: str, value: Expr) -> Expr:
-        """A name for a bound of a region, unless it is plain already; what it means stays known."""
+        """A name for a bound of a region, unless it is a sum of products; the definition is kept in `meaning`."""
         if not any(isinstance(n, Op) and n.name not in ("add", "sub", "mul") for n in ix_parts(value)):
             return value
         known = self.scope.names.get(value)
@@ -199,7 +200,7 @@ class Builder:
         strides: tuple[Expr, ...] = (),
         buffers: int = 1,
     ) -> Buffer:
-        """New memory for the rest of the present block. `buffers`: as of an `Alloc`."""
+        """Allocates memory for the rest of the current block. buffers: as of an `Alloc`."""
         buffer = Buffer(name, dtype, shape, scope, new_serial(), strides, 1, None)
         self.level_of[buffer] = self.scope.level
         made = self.allocation(buffer)
@@ -207,14 +208,14 @@ class Builder:
         return buffer
 
     def register(self, name: str, value: NestExpr) -> Buffer:
-        """A register that holds a value at first."""
+        """A register that is initialised with a value."""
         register = self.alloc(name, value.dtype, (), "register")
         self.add(Store(register, (), value))
         return register
 
     @contextmanager
     def at(self, sites: Sites, line: Site | None) -> Iterator[None]:
-        """While what is lowered comes from that line."""
+        """Sets the source line of the stage being lowered, for the duration of the context."""
         around, self._sites, self._line = (self._sites, self._line), sites, line
         try:
             yield
@@ -222,18 +223,18 @@ class Builder:
             self._sites, self._line = around
 
     def allocation(self, buffer: Buffer) -> Alloc:
-        """The statement that makes a buffer; one that may fail names the line."""
+        """The `Alloc` of a buffer; one on the heap, which may fail, names the source line."""
         if buffer.scope != "heap" or self._sites is None:
             return Alloc(buffer, -1)
         return Alloc(buffer, self._sites.of_array(self._line, buffer.dtype, buffer.shape))
 
     def site_of_loop(self) -> int:
-        """The number of the line from which a loop comes; -1 where none is named."""
+        """The number of the current loop's source line; −1 where there is none, and on a CPU."""
         return -1 if self._sites is None else self._sites.of_loop(self._line)
 
 
 def as_planned(loop: LoopPlan, stage: str, kind: str = "") -> dict[str, Any]:
-    """A loop of a stage as fields of a `For`: how its plan says that it runs, or, with `kind`, as it would say of a loop of that kind."""
+    """The fields of a `For` for a loop of a stage, from its plan; with `kind`, those of a loop of that kind."""
     kind = kind or loop.kind
     fields: dict[str, Any] = {"kind": kind, "stage": stage, "loop": loop.name}
     if kind == "vector":
@@ -246,8 +247,8 @@ def as_planned(loop: LoopPlan, stage: str, kind: str = "") -> dict[str, Any]:
 
 
 def end_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
-    """`high` as it is in a loop low..high that has an iteration: of a maximum, also of one among those of which it is the least, the
-    parts that lie beyond `low`."""
+    """`high`, simplified under the assumption that the loop low..high has an iteration: a maximum, alone or in a minimum, loses
+    parts that are at most `low`."""
     if isinstance(high, Op) and high.name == "minimum":
         return ix.minimum(*(end_if_entered(low, a, facts) for a in high.args))
     while isinstance(high, Op) and high.name == "maximum":
@@ -262,7 +263,7 @@ def end_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
 
 
 def begin_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
-    """`low` as it is in a loop low..high that has an iteration: of a minimum, the parts that lie before `high`."""
+    """`low`, simplified under the assumption that the loop low..high has an iteration: a minimum loses parts that are at least `high`."""
     while isinstance(low, Op) and low.name == "minimum":
         a, b = low.args
         if facts.less_equal(high, b):
@@ -275,14 +276,15 @@ def begin_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
 
 
 def last_of_loop(low: Expr, high: Expr, step: int) -> Expr:
-    """A bound of the index in a loop: its last value where the number of iterations is known."""
+    """An upper bound of the loop's variable; exact where the trip count is constant."""
     length = ix.difference(high, low)
     beyond = 1 if length is None else (length - 1) % step + 1
     return ix.sub(high, beyond)
 
 
 def only_sizes(e: Expr) -> bool:
-    """Whether an index expression is made of sizes: what a loop's body may assume of them is worth remembering."""
+    """Whether an index expression is a nonempty sum of sizes, products and quotients of them: bounds of these
+    are worth assuming in a loop's body."""
     terms = ix.linear(e)[1]
     return bool(terms) and all(isinstance(part, SizeVar) or is_product(part) or is_quotient(part) for part in terms)
 
@@ -297,7 +299,7 @@ def at_least_one(e: Expr) -> list[Expr]:
 
 
 def is_product(e: Expr) -> bool:
-    """Whether an expression is a product of sizes, and of extents made of sizes."""
+    """Whether an expression is a product made of sizes."""
     return isinstance(e, Op) and e.name == "mul" and is_made_of_sizes(e)
 
 
@@ -312,7 +314,7 @@ def is_quotient(e: Expr) -> TypeGuard[Op]:
 
 
 def factors(e: Expr) -> list[Expr]:
-    """The factors of a product that are never negative, as sizes are: where the product is not 0, none of them is."""
+    """The factors of a product that are never negative, as sizes are: if the product is not 0, none of them is."""
     constant, terms = ix.linear(e)
     if constant or len(terms) != 1:
         return []
@@ -327,7 +329,7 @@ def factors(e: Expr) -> list[Expr]:
 
 
 def is_never_negative(e: Expr) -> bool:
-    """Whether an expression is a size, or the least or the greatest of some, as extents of slices are."""
+    """Whether an expression is provably nonnegative: a size, a constant, or a minimum or maximum of these, as extents of slices are."""
     if isinstance(e, Op) and e.name in ("minimum", "maximum"):
         return (all if e.name == "minimum" else any)(map(is_never_negative, e.args))
     value = ix.constant_value(e)
@@ -335,7 +337,7 @@ def is_never_negative(e: Expr) -> bool:
 
 
 def ix_parts(e: Expr) -> list[Expr]:
-    """The expressions that an index expression is made of, itself included."""
+    """An index expression and all its subexpressions."""
     found, stack = [], [e]
     while stack:
         part = stack.pop()
@@ -346,5 +348,5 @@ def ix_parts(e: Expr) -> list[Expr]:
 
 
 def closed(scope: Scope) -> Block:
-    """The finished block."""
+    """The finished block of a scope."""
     return Block(tuple(scope.statements))

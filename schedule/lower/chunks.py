@@ -1,9 +1,12 @@
-"""Chunks of a range, as many as the schedule says: contiguous, and each goes through its elements in order.
+"""Chunks of a range, as many as the schedule says: contiguous, and each traverses its elements in order.
 
-before   for i in low..high: …
-after    for chunk in 0..count:
-           first = min(low + chunk * span, high)
-           for i in first..min(first + span, high): …
+    before   for i in low..high: …
+
+    after    for chunk in 0..count:
+               first = min(low + chunk * span, high)
+               for i in first..min(first + span, high): …
+
+The number of chunks never depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ ZERO = ix.as_index(0)
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """`count` chunks of the range low..high, of `span` indices but for the last ones. `many`: there may be more than one thread alone is
-    to go through."""
+    """`count` chunks of the range low..high, of `span` indices except for the last ones. many: whether there may be more than a single
+    thread should go through."""
 
     low: Expr
     high: Expr
@@ -34,7 +37,7 @@ class Chunks:
 
 
 def chunks_of(builder: Builder, low: Expr, high: Expr, wanted: int | Expr) -> Chunks:
-    """As many chunks of a range as are wanted, at least one."""
+    """The range in `wanted` chunks, at least one."""
     count = builder.facts.decided(ix.maximum(wanted, 1))
     many = not (builder.threaded or builder.facts.less_equal(count, USUAL_CHUNKS))
     count = builder.name("chunks", count) if isinstance(count, Op) else count
@@ -42,7 +45,7 @@ def chunks_of(builder: Builder, low: Expr, high: Expr, wanted: int | Expr) -> Ch
 
 
 def as_many_chunks(builder: Builder, chunks: Chunks, low: Expr, high: Expr) -> Chunks:
-    """As many chunks of another range."""
+    """Another range in the same number of chunks."""
     return Chunks(low, high, chunks.count, _span(builder, low, high, chunks.count), chunks.many)
 
 
@@ -52,7 +55,8 @@ def _span(builder: Builder, low: Expr, high: Expr, count: Expr) -> Expr:
 
 @contextmanager
 def each_chunk(builder: Builder, chunks: Chunks, **how: Any) -> Iterator[tuple[Var, Expr, Expr]]:
-    """A loop over chunks, as a context: the number of a chunk, its first index and its end. For threads, unless they are at work already."""
+    """A loop over chunks, as a context that yields a chunk's number, its first index and its end. It is parallel by default, unless an
+    enclosing loop is, or there is a single chunk."""
     alone = builder.threaded or ix.constant_value(chunks.count) == 1
     chunk = fresh("chunk")
     with builder.loop(chunk, ZERO, chunks.count, 1, **{"kind": "serial" if alone else "parallel", **how}):

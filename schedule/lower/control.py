@@ -1,8 +1,9 @@
-"""Whole-array loops and branches on the host's level.
+"""Whole-array loops and branches on the host level.
 
-Each state has two buffers, swapped at the end of an iteration, unless it changes in place. A state whose size changes has one, which takes
-over the memory of whatever the iteration has made; what it holds is seen through a view of the size of the iteration. In the same way the
-results of branches of different sizes, and of programs whose size nothing bounds, get their memory when they are made.
+Each state of a loop has two buffers, swapped at the end of an iteration, unless it changes in place. A state whose size changes
+has one buffer: it takes over the memory that the iteration produced, and is read through a view with the iteration's size.
+Results of branches whose sizes differ, and results of programs whose size nothing bounds, are allocated where they are computed
+and handed over in the same way.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class Control:
 
     def __init__(self, host: Host) -> None:
         self.host, self.builder = host, host.builder
-        self.memory_of: dict[Buffer, Buffer] = {}  # what views look at
+        self.memory_of: dict[Buffer, Buffer] = {}  # the buffer under each view
         controls = (stage for stage in flat(host.graph.stages) if isinstance(stage, ControlStage))
         self.loop_stages: dict[Node, ControlStage] = {
             stage.form: stage for stage in controls if not isinstance(stage.form, ArrayCond)
         }
 
     def stage(self, stage: ControlStage) -> None:
-        """One loop or branch."""
+        """Emits one whole-array loop or branch."""
         if isinstance(stage.form, ArrayCond):
             self._branches(stage, stage.form)
         else:
@@ -58,7 +59,8 @@ class Control:
     # Memory that changes hands
 
     def hand_over(self, arrays: Sequence[Array], takers: Sequence[Buffer], stages: Iterable[AnyStage]) -> None:
-        """Gives the memory of arrays, or of copies of those that are needed or are not made by these stages, to other buffers."""
+        """Swaps the memory of arrays into the `takers`; an array that these stages do not own, or whose layout
+        is not dense, is copied first."""
         made = {stage.form for stage in stages}
         given: list[Buffer] = []
         for array in arrays:
@@ -77,7 +79,7 @@ class Control:
         return self.builder.alloc(name, array.dtype, shape, "heap")
 
     def _view(self, array: Array, memory: Buffer, scope: Scope) -> None:
-        """Declares that the memory holds the array from here on."""
+        """Declares a view of `memory` with the array's current shape, and reads the array through it from here on."""
         shape = self.host.converter.shape_of(array)
         buffer = Buffer(memory.name, memory.dtype, shape, "heap", new_serial(), (), 1, None)
         self.builder.level_of[buffer] = scope.level
@@ -86,11 +88,11 @@ class Control:
         self.host.storages[array] = Storage(buffer)
 
     def _sizes(self, arrays: Sequence[Array]) -> set[SizeVar]:
-        """The sizes that some arrays of rank 0 hold."""
+        """The sizes whose values these arrays of rank 0 hold."""
         return {counted.size for counted in self.host.graph.counts if counted.array in arrays}
 
     def _changing(self, arrays: Sequence[Array]) -> list[int]:
-        """Those of some arrays whose shapes others of them hold."""
+        """The positions of the arrays whose shape depends on a size that another of these arrays holds."""
         sizes = self._sizes(arrays)
         shapes = [self.host.converter.shape_of(array) for array in arrays]
         return [k for k, shape in enumerate(shapes) if any(node in sizes for node in scalar_nodes(*shape))]
@@ -98,7 +100,7 @@ class Control:
     # Loops
 
     def changing_results(self, stages: Iterable[AnyStage]) -> set[Array]:
-        """The results of loops and branches whose shapes others of them hold."""
+        """The results of loops and branches whose shape depends on a size among the same results."""
         found: set[Array] = set()
         for stage in stages:
             if isinstance(stage, ControlStage):
@@ -107,7 +109,7 @@ class Control:
         return found
 
     def lasting_states(self, stage: ControlStage) -> list[Array]:
-        """The states of a loop whose shapes none of them holds."""
+        """The states of a loop whose shapes depend on none of its states."""
         changing = self._changing(stage.state)
         return [state for m, state in enumerate(stage.state) if m not in changing]
 
@@ -167,7 +169,8 @@ class Control:
         self._end(form, current, changing)
 
     def _of_each_row(self, form: ArrayWhile) -> Buffer | None:
-        """The booleans of which a condition says whether any is true, if it says that and they are in memory."""
+        """The buffer of booleans that a loop's condition reduces by logical or, one for each row; None if the condition is anything else or
+        they are not stored densely."""
         test = form.condition
         made = test.array if isinstance(test, Load) and not test.indices else None
         if not isinstance(made, Result) or not isinstance(made.form, Generate):
@@ -187,7 +190,8 @@ class Control:
         return storage.buffer if storage is not None and plain else None
 
     def keeps(self, result: Result) -> bool:
-        """Whether a state changes in place in every iteration of a loop, inner loops included; branches inside may swap memory."""
+        """Whether a loop state changes in place in every iteration, through inner loops as well; False through
+        branches, which may swap memory."""
         stage, taken = self.loop_stages[result.form], self.host.hands.taken
         array = stage.results[result.index]
         while array in taken:
@@ -198,7 +202,7 @@ class Control:
         return array is stage.state[result.index]
 
     def _given(self, stage: ControlStage, changing: Sequence[int]) -> list[int]:
-        """The states that become what loops and branches of the body leave in memory of their own, which they take over."""
+        """The positions of states that take over the memory in which a loop or branch of the body leaves its result."""
         made = {inner.form for inner in stage.body if isinstance(inner, ControlStage)}
         origins = {m: self.host.hands.origin(a) for m, a in enumerate(stage.results) if m not in changing}
         return [
@@ -208,7 +212,7 @@ class Control:
         ]
 
     def _following(self, stage: ControlStage, current: Sequence[Buffer], others: Sequence[int]) -> dict[int, Buffer]:
-        """For each state, the memory in which an iteration leaves what it becomes: that of a state, or another one, where it is made."""
+        """For each state, the buffer in which an iteration leaves its next value: the buffer of a state, or a new one."""
         host, hands = self.host, self.host.hands
         following: dict[int, Buffer] = {}
         origins = {m: hands.origin(array) for m, array in enumerate(stage.results) if m not in others}
@@ -225,7 +229,7 @@ class Control:
         return dict(sorted(following.items()))
 
     def _exchange(self, current: Sequence[Buffer], following: dict[int, Buffer]) -> None:
-        """Each state's memory becomes that in which the iteration has left what it is now."""
+        """Emits swaps after which each state's buffer holds the memory of its next value."""
         held = {buffer: buffer for buffer in (*current, *following.values())}  # where the memory of each buffer is now
         for m, wanted in following.items():
             taker, holder = current[m], held[wanted]
@@ -236,7 +240,7 @@ class Control:
             held[wanted], held[moved] = taker, holder
 
     def _begin_round(self, stage: ControlStage, current: list[Buffer], changing: list[int], scope: Scope) -> None:
-        """Reads the sizes of the iteration."""
+        """Emits reads of the sizes of the iteration, and views of the states whose size changes."""
         for counted in self.host.graph.counts:
             if counted.array in stage.state:
                 k = stage.state.index(counted.array)
@@ -246,7 +250,7 @@ class Control:
             self._view(stage.state[m], current[m], scope)
 
     def _end(self, form: ArrayLoop | ArrayWhile | ArrayCond, buffers: list[Buffer], changing: list[int]) -> None:
-        """The results of a loop or a branch are what these buffers hold now."""
+        """Declares that the results of a loop or branch are in `buffers`; results number `changing` are read through views."""
         for k, buffer in enumerate(buffers):
             self.host.storages[Result(form, k)] = Storage(buffer)
         self.host.learn(form)
@@ -256,7 +260,7 @@ class Control:
     # Branches
 
     def _branches(self, stage: ControlStage, form: ArrayCond) -> None:
-        """Only the branch taken runs; both leave their results in the same buffers."""
+        """Emits an `If` of which only the branch taken runs; both branches leave their results in the same buffers."""
         host, builder = self.host, self.builder
         after = [Result(form, k) for k in range(len(form.then))]
         changing = self._changing(after)
@@ -284,5 +288,5 @@ class Control:
 
 
 def _alike(one: Buffer, other: Buffer) -> bool:
-    """Whether two buffers may be swapped for good: what one holds, the other can."""
+    """Whether two buffers may be swapped for good: they have the same dtype, shape and strides."""
     return one.dtype is other.dtype and one.shape == other.shape and one.strides == other.strides

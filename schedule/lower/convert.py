@@ -1,8 +1,8 @@
 """Expressions of the graph as expressions of the nest: axes become loop variables, loads become reads of buffers.
 
-This is substitution only, on shared nodes: two unrolled copies that read the same element get the same `Read`. Boundary operations
-that are known to change nothing here disappear. What may fail becomes safe (a predicated read, a divisor that is never 0), and a
-`Fault` is noted beside the node; `emit` turns it into a `Check` where the node is evaluated.
+This is substitution only, on shared nodes: two unrolled instances that read the same element get the same `Read`. Boundary operations that
+are known to be the identity here disappear. Operations that may fail become safe (a predicated read, a divisor that is never 0), and a
+`Fault` is recorded beside the node; `emit` turns it into a `Check` where the node is evaluated.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from raido.schedule.stages.counts import by_name
 from raido.schedule.stages.stage import CountedSize
 
 _COMPARISONS = ("lt", "le", "gt", "ge")
-_DECIDED = frozenset(  # operations that are looked at, which ranges or literals may decide or make safe
+_DECIDED = frozenset(  # operations that ranges or literals may simplify or prove safe
     (*ix.BOUNDARY_OPS, *DIVISIONS, *_COMPARISONS, "eq", "ne", "ipow", "select", "logical_and", "logical_or")
 )
 _QUOTIENTS = {"floordiv": ix.floordiv, "mod": ix.mod, "floormod": ix.mod}
@@ -54,10 +54,10 @@ Part = tuple[int, tuple[tuple[str, int], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The storage of an array: element `i` of dimension d is at `i − origin[d]`, or at `i mod fold[d]` where that is not 0.
+    """The layout of an array in a buffer: element `i` of dimension d is at `i − origin[d]`, or at `i mod fold[d]` where that is not 0.
 
-    `layout`, unless empty, says what the buffer's own dimensions are made of: a dimension of the array, divided or reduced by
-    constants in turn (`("floordiv", 32)`, `("mod", 32)`: panels).
+    layout: unless empty, for each dimension of the buffer, a dimension of the array and the constants by which its index is divided or
+    reduced in turn (`("floordiv", 32)`, `("mod", 32)`: panels).
     """
 
     buffer: Buffer
@@ -68,7 +68,7 @@ class Storage:
     def place(
         self, indices: tuple[Expr, ...], facts: Facts, known: dict[tuple[Expr, Expr], Expr] | None = None
     ) -> tuple[Expr, ...]:
-        """The buffer's indices of an element; `known` keeps distances of indices from origins."""
+        """The indices in the buffer of an element; `known` caches differences of indices and origins."""
         known = {} if known is None else known
         if not self.origin and not self.fold and not self.layout:
             return indices
@@ -98,7 +98,7 @@ def _laid_out(e: Expr, steps: tuple[tuple[str, int], ...], facts: Facts) -> Expr
 
 
 def settled(e: Expr, facts: Facts) -> Expr:
-    """`e` with each quotient and remainder of a number known to lie below the divisor replaced by what it is."""
+    """`e` simplified: each quotient and remainder of a number provably in 0 … divisor − 1 is replaced by 0 and by the number."""
     constant, terms = ix.linear(e)
     total: Expr = ix.as_index(constant)
     for atom, c in terms.items():
@@ -113,7 +113,7 @@ def settled(e: Expr, facts: Facts) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something to check where a node is evaluated."""
+    """A condition to check where a node is evaluated, the kind of fault, the number of its source line, and the values to report."""
 
     holds: Expr
     kind: str
@@ -123,28 +123,28 @@ class Fault:
 
 @dataclass(slots=True)
 class Sites:
-    """The user's lines that faults can name, numbered as they are met. `gpu`: whether the nest is for one, where loops that go on and on are
-    stopped, and named."""
+    """The user's source lines that faults can name, numbered in order of first use. gpu: whether the nest is for a GPU, where loops that do
+    not end are stopped and named."""
 
     known: Mapping[Node, Site]
     gpu: bool = False
     used: dict[Site | None, int] = field(default_factory=dict)
 
     def number(self, node: Node) -> int:
-        """The number of a node's line."""
+        """The number of a node's source line."""
         return self.of_line(self.known.get(node))
 
     def of_line(self, site: Site | None, wrong: str = "") -> int:
-        """The number of a line, and what may be wrong there."""
+        """The number of a source line, with the description `wrong` of what is at fault there, if any."""
         site = replace(site or Site("", 0, ""), array=wrong) if wrong else site
         return self.used.setdefault(site, len(self.used))
 
     def of_loop(self, site: Site | None) -> int:
-        """The number of the line of a loop; -1 where none is named."""
+        """The number of a loop's source line; −1 on a CPU."""
         return self.of_line(site) if self.gpu else -1
 
     def of_array(self, site: Site | None, dtype: DType, shape: tuple[Expr, ...]) -> int:
-        """The number of a line, and an array there whose size may be at fault."""
+        """The number of a source line, with the dtype and shape of an array there whose size may be at fault."""
         sizes = sizes_within(shape)
         text = array_text(dtype, shape)
         if shape != sizes and len(sizes) > 1:
@@ -164,7 +164,7 @@ class Order:
         self._depending: dict[frozenset[Node], list[Node]] = {}
 
     def depending_on(self, changed: frozenset[Node]) -> list[Node]:
-        """The nodes that have some of these below them, in order."""
+        """The nodes that have one of `changed` among their descendants, in order."""
         found = self._depending.get(changed)
         if found is None:
             reached = set(changed)
@@ -176,7 +176,7 @@ class Order:
 
 
 class Converter:
-    """Converts expressions for one place in the nest."""
+    """Converts expressions of the graph to expressions of the nest."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class Converter:
         self.inputs = inputs
         self.sites = sites
         self.faults: dict[Node, tuple[Fault, ...]] = {}
-        self.loops: dict[Node, int] = {}  # numbers of the lines of loops that data ends
+        self.loops: dict[Node, int] = {}  # source line numbers of loops whose trip count is data-dependent
         self.forward: dict[Node, Expr] = {}
         self.counts = counts
         self._brought_into: dict[Node, Extents] = {}
@@ -198,23 +198,23 @@ class Converter:
         self._filled: tuple[Facts, dict[Expr, bool]] = (
             Facts(),
             {},
-        )  # extents that are at least 1, by the facts asked last
+        )  # whether extents are at least 1, under the assumptions of the last query
         self._distances: dict[tuple[Expr, Expr], Expr] = {}
-        self.views: dict[tuple[Buffer, tuple[Expr, ...]], Buffer] = {}  # of inputs, with neighbouring dimensions as one
+        self.views: dict[tuple[Buffer, tuple[Expr, ...]], Buffer] = {}  # of inputs, with adjacent dimensions flattened
 
     def shape_of(self, array: Array) -> tuple[Expr, ...]:
-        """The extents of an array, with what data decides by name."""
+        """The extents of an array, with data-dependent sizes by name."""
         return tuple(by_name(extent, self.counts) for extent in array.shape)
 
     def order(self, roots: tuple[Node, ...], stop: frozenset[Node]) -> Order:
-        """The scalar nodes of some expressions, children first (remembered); not below `stop`."""
+        """The scalar nodes of some expressions, children first (cached); nodes below `stop` are left out."""
         known = self._orders.get((roots, stop))
         if known is None:
             known = self._orders[roots, stop] = Order(scalar_nodes(*roots, stop=stop))
         return known
 
     def _with_inner_ranges(self, facts: Facts, binders: list[Node]) -> Facts:
-        """The facts and the ranges of what expressions bind: the same object for one copy of an unrolled loop after the other."""
+        """The assumptions with the ranges of variables that expressions bind; the same object for all unrolled instances."""
         around, of, found = self._inner
         if around is not facts or of is not binders:
             found = with_inner_ranges(facts, binders)
@@ -228,7 +228,7 @@ class Converter:
         facts: Facts,
         identity: frozenset[Node] | set[Node] = frozenset(),
     ) -> tuple[Any, ...]:
-        """The expressions with variables replaced by `values`; boundary operations in `identity` are known to change nothing."""
+        """The expressions with variables replaced by `values`; boundary operations in `identity` are known to be the identity."""
         return self.convert_copies(roots, (values,), facts, identity)[0]
 
     def convert_copies(
@@ -238,7 +238,8 @@ class Converter:
         facts: Facts,
         identity: frozenset[Node] | set[Node] = frozenset(),
     ) -> list[tuple[Any, ...]]:
-        """The expressions as `convert` gives them for several values of the same nodes: what is alike in all copies is converted once."""
+        """The expressions as `convert` gives them for several instances of `values`; nodes that do not differ between
+        instances are converted once."""
         roots, first = tuple(roots), copies[0]
         order = self.order(roots, frozenset(v for v in first if not isinstance(v, Var)))
         inside = {pair for b in identity for pair in ((b.args[0], None), b.args)}  # type: ignore[attr-defined]
@@ -296,7 +297,7 @@ class Converter:
         return made
 
     def _needed(self, holds: Expr, parts: Iterable[Any], facts: Facts) -> Expr:
-        """The condition under which a value made of these parts is needed at all (`unneeded`)."""
+        """The condition `holds`, or that a value made of these parts is not needed because an extent is 0 (`unneeded`)."""
         for n in self._maybe_empty(parts, facts):
             holds = Op("logical_or", bool_, (Op("le", bool_, (n, const(i64, 0))), holds))
         return holds
@@ -313,7 +314,7 @@ class Converter:
         return empty
 
     def _checked(self, node: Checked, memo: dict[Node, Node], facts: Facts) -> Node:
-        """The value where the condition holds; elsewhere a fault, and 0."""
+        """The value selected where the condition holds, else 0, with a fault recorded for the latter."""
         holds: Any = memo[node.holds]
         value: Any = memo[node.value]
         if isinstance(holds, Const) and holds.value:
@@ -332,7 +333,7 @@ class Converter:
         return Op(node.name, i64, (e, extent))
 
     def _comparison(self, node: Op, args: tuple[Expr, Expr], facts: Facts, inside: set[Any]) -> Expr | None:
-        """The value of a comparison of indices, if known: `e >= 0` and `e < n` hold in the interior of a boundary at e."""
+        """The value of a comparison of indices, None if unknown: `e >= 0` and `e < n` hold in the interior of a boundary operation at e."""
         a, b = node.args
         if (node.name == "ge" and ix.constant_value(b) == 0 and (a, None) in inside) or (
             node.name == "lt" and (a, b) in inside
@@ -351,7 +352,8 @@ class Converter:
         return None
 
     def _decided(self, node: Op, a: Expr, b: Expr, facts: Facts) -> Expr | None:
-        """The conditions that remain of a comparison of numbers from data with 0, or with an index above them."""
+        """The conjunction of the conditions left to check of `a >= 0` or `a < b` for data-dependent integers;
+        None for other comparisons."""
         if node.name == "ge" and ix.constant_value(b) == 0:
             parts = open_from_zero(a, facts)
         elif node.name == "lt":
@@ -389,7 +391,7 @@ class Converter:
         return self.forward.get(read, read)
 
     def _flattened(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Buffer, tuple[Expr, ...]]:
-        """An input at indices: where these are quotient and remainder of one place, at that place of a view of the same memory."""
+        """An input and indices, or a flattened view of it with one index where the indices are quotient and remainder of that index."""
         places, shape = ix.flattened(indices, buffer.shape)
         if len(shape) == len(buffer.shape) or buffer.strides:
             return buffer, indices
@@ -405,14 +407,14 @@ class Converter:
         value = ix.constant_value(b)
         if value and value > 0 and node.dtype is i64 and node.name in _QUOTIENTS and is_affine(a):
             exact = _QUOTIENTS[node.name](a, value)
-            if isinstance(exact, Const):  # of loops that start at multiples, and are unrolled
+            if isinstance(exact, Const):  # in unrolled loops that start at multiples
                 return exact
         if value or is_never_zero(b) or (b.dtype is i64 and is_affine(b) and facts.nonnegative(ix.sub(b, 1))):
             return Op(node.name, node.dtype, args)
         if node not in self.sites.known and b.dtype is i64 and is_affine(b):
             return Op(
                 node.name, node.dtype, (a, ix.maximum(b, 1))
-            )  # made by a move of indices: of an empty array, nobody looks
+            )  # of an index move: the divisor is 0 in an empty array alone, whose elements are not needed
         holds = Op("ne", bool_, (b, const(b.dtype, 0)))
         safe = Op(node.name, node.dtype, (a, Op("select", b.dtype, (holds, b, const(b.dtype, 1)))))
         kind = "unsigned_division" if a.dtype.kind == "u" and a.dtype.bits == 64 else "division"
@@ -444,7 +446,7 @@ def _are_equal(sides: tuple[Expr, Expr], facts: Facts) -> bool | None:
 
 
 def fold_choice(node: Op, args: tuple[Expr, ...]) -> Node:
-    """A selection, a conjunction or a disjunction, without the parts that literals decide."""
+    """A selection, conjunction or disjunction with literal operands folded."""
     if node.name == "select":
         if isinstance(args[0], Const):
             return args[1] if args[0].value else args[2]
@@ -456,7 +458,7 @@ def fold_choice(node: Op, args: tuple[Expr, ...]) -> Node:
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr:
-    """All of them hold."""
+    """The conjunction of the parts; true if there are none."""
     total: Expr | None = None
     for part in parts:
         total = part if total is None else Op("logical_and", bool_, (total, part))
@@ -464,13 +466,13 @@ def conjunction(parts: Iterable[Expr]) -> Expr:
 
 
 def _is_narrow(i: Expr) -> bool:
-    """Whether an index was loaded or computed as an integer that 32 bits hold, with sign."""
+    """Whether an index is a cast of an integer that a signed 32-bit integer can hold."""
     narrow = i.args[0].dtype if isinstance(i, Op) and i.name == "cast" else i64
     return narrow.is_integer and (narrow.bits < 32 or narrow is i32)
 
 
 def _narrow_inside(i: Expr, n: Expr) -> Expr:
-    """0 <= i < n by one comparison of its own width, twice as many lanes in a register: negative numbers are large ones without sign."""
+    """0 <= i < n as one unsigned comparison in 32 bits, twice as many lanes in a register: negative numbers become large ones."""
     assert isinstance(i, Op)
     bound = Op("cast", u32, (ix.minimum(n, 1 << 31),))
     return Op("lt", bool_, (Op("cast", u32, i.args), bound))

@@ -1,9 +1,9 @@
 """The coordinates of a stage's loops: the range of every axis, given the loops chosen so far.
 
 Loops carry global coordinates. A split is strip-mining: `for yo in lo..hi step 32: for y in yo..min(yo + 32, hi)`; an inner loop that
-stands outside its outer one counts an offset, and shifts where the outer starts. So any order of any splits is exact, without
-guards. A fused loop counts the product of two trip counts and recovers both coordinates by division; a guard is needed only where
-the inner count depends on the outer coordinate.
+stands outside its outer one counts an offset, and shifts where the outer starts. So any order of any splits is exact, without guards. A
+fused loop counts the product of two trip counts and recovers both coordinates by division; a guard is needed only where the inner trip
+count depends on the outer coordinate.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from raido.schedule.plan import Fuse, Split
 
 @dataclass(slots=True)
 class Range:
-    """`low`, `low + step`, … below `high`; `value` once a loop has chosen one: it is the only one then, and `end` None.
+    """The values `low`, `low + step`, … below `high` of an axis or loop; once a loop has chosen a `value`, that alone, and `end` is None.
 
-    `offset`: counted from the outer loop's value.
+    offset: the values are relative to the outer loop's value.
     """
 
     low: Expr
@@ -35,15 +35,15 @@ class Range:
 
     @property
     def high(self) -> Expr:
-        """The index behind the last one."""
+        """The exclusive upper bound."""
         return ix.add(self.low if self.value is None else self.value, 1) if self.end is None else self.end
 
     def set(self, low: Expr, end: Expr) -> None:
-        """From where to where the range is now."""
+        """Sets the bounds, `end` exclusive."""
         self.low, self.end = low, end
 
     def fix(self, value: Expr) -> None:
-        """The range is that value alone."""
+        """Restricts the range to one value."""
         self.value, self.low, self.end = value, value, None
 
 
@@ -51,11 +51,10 @@ Bind = Callable[[str, Expr, Expr, Expr], Expr]
 
 
 class Coordinates:
-    """The ranges of a stage's axes and of everything they were split and fused into. `whole`: those of the axes to begin with.
+    """The ranges of a stage's axes and of every loop that they were split and fused into. Copies share a range until
+    one of them changes it (`_own`).
 
-    Copies have ranges in common until one of them changes its own (`_own`).
-
-    `most`: how many indices of an axis there are at most, where loops that are fused shall count so many.
+    whole: the initial ranges of the axes. most: an upper bound of an axis's extent that fused loops use as trip count.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class Coordinates:
         self.most = most or {}
         self.whole = {name: (low, high) for name, low, high in axes}
         self.ranges = {name: Range(low, high, 1) for name, low, high in axes}
-        self._shared: set[str] = set()  # ranges that a copy has, too
+        self._shared: set[str] = set()  # names of ranges shared with a copy
         self.axes = tuple(self.ranges)
         self.owner: dict[str, Split | Fuse] = {}
         self.below: dict[str, Split] = {}
@@ -108,7 +107,7 @@ class Coordinates:
         return new
 
     def _own(self, name: str) -> Range:
-        """A range, to be changed."""
+        """A range that this object may change, copied first if it is shared."""
         if name in self._shared:
             self._shared.discard(name)
             r = self.ranges[name]
@@ -118,7 +117,7 @@ class Coordinates:
     def extended(
         self, axis: str, low: Expr, high: Expr, value: Expr | None = None, relations: Sequence[Split] = ()
     ) -> Coordinates:
-        """A copy with one more axis, at `value` if that is given, or split into loops."""
+        """A copy with one more axis, at `value` if given, or split into loops by `relations`."""
         new = self.copy()
         new.whole = {**self.whole, axis: (low, high)}
         new.axes = (*self.axes, axis)
@@ -129,14 +128,14 @@ class Coordinates:
         return new
 
     def box(self, axis: str) -> tuple[Expr, Expr]:
-        """Inclusive bounds of one of the stage's own axes, as known now."""
+        """The inclusive bounds of one of the stage's axes, as far as loops have chosen it."""
         r = self.ranges[axis]
         if r.value is not None:
             return r.value, r.value
         return r.low, spread(ix.sub(r.high, 1))
 
     def bounds(self, loop: str) -> tuple[Expr, Expr, int]:
-        """Low, high and step of a loop that comes next."""
+        """The low bound, exclusive high bound and step of a loop that is entered next."""
         r = self.ranges[loop]
         relation = self.owner.get(loop)
         if isinstance(relation, Fuse) and loop not in self.below and not r.narrowed:
@@ -149,24 +148,24 @@ class Coordinates:
         return r.low, ix.minimum(r.high, ix.add(r.low, ix.sub(parent.high, parent.low))), r.step
 
     def simplify(self, change: Callable[[Expr], Expr]) -> None:
-        """Rewrites every bound that is still open, with what has become known."""
+        """Rewrites every bound that no loop has chosen by `change`."""
         for name, r in list(self.ranges.items()):
             if r.value is None:
                 self._own(name).set(change(r.low), change(r.high))
 
     def narrow(self, loop: str, low: Expr, high: Expr, step: int | None = None) -> None:
-        """Restricts a loop that comes next to part of its range (not for offsets), with that step or its own."""
+        """Restricts a loop that is entered next (not one over offsets) to low … high − 1, with `step` or its own step."""
         r = self._own(loop)
         r.set(low, high)
         r.step, r.narrowed = step or r.step, True
         self._moved(loop, None)
 
     def fix(self, axis: str, value: Expr) -> None:
-        """One of the stage's own axes is at `value`, whatever loops it was split into."""
+        """Sets one of the stage's axes to `value`, whatever loops it was split into."""
         self._set(axis, value, None)
 
     def choose(self, loop: str, value: Expr, bind: Bind) -> None:
-        """The loop of that name is now at `value`. `bind` names a computed coordinate: (name, value, low, high)."""
+        """Sets a loop to `value`. bind: names a computed coordinate, given (name, value, low, high)."""
         r = self._own(loop)
         relation = self.owner.get(loop)
         if isinstance(relation, Split) and loop == relation.outer:
@@ -203,7 +202,7 @@ class Coordinates:
         self._moved(relation.parent, bind)
 
     def _enter(self, relation: Split, bind: Bind | None) -> None:
-        """The outer loop has a value: the inner one now ranges from it, in global coordinates."""
+        """Makes the inner loop's range global, starting from the value that the outer loop has taken."""
         parent, outer, inner = (self._own(n) for n in (relation.parent, relation.outer, relation.inner))
         assert outer.value is not None
         if inner.value is not None:
@@ -220,7 +219,7 @@ class Coordinates:
         self._moved(relation.parent, bind)
 
     def _rebase(self, relation: Split, delta: Expr) -> None:
-        """An inner range became global: so do the loops it was split into that are not chosen yet."""
+        """Shifts the ranges of loops that an inner range was split into by `delta`, once that range is global."""
         outer, inner, parent = (self._own(n) for n in (relation.outer, relation.inner, relation.parent))
         if outer.value is None:
             outer.set(ix.add(outer.low, delta), parent.high)
@@ -244,7 +243,7 @@ class Coordinates:
         self._moved(name, bind)
 
     def _count(self, name: str) -> Expr:
-        """How many values a loop takes at most, whatever the loops around it chose."""
+        """An upper bound of a loop's trip count, whatever the enclosing loops have chosen."""
         most = self._known_most(name)
         if most is not None:
             return ix.as_index(most)
@@ -261,7 +260,7 @@ class Coordinates:
         return ix.ceildiv(ix.sub(high, low), step)
 
     def _known_most(self, name: str) -> int | None:
-        """How many values an axis, or the outer loop of its strips, takes at most."""
+        """The constant upper bound of the trip count of an axis, or of the outer loop of its split, from `most`; None if there is none."""
         relation = self.owner.get(name)
         if name in self.most or not isinstance(relation, Split) or name != relation.outer:
             return self.most.get(name)

@@ -1,13 +1,13 @@
-"""Sorts of integers that lie close together, by counting: one pass of `append_by_key` whose keys are the differences to the least of them.
+"""Counting sort of integers in a small range (Knuth, The Art of Computer Programming 3, 5.2): one pass of `append_by_key`, whose keys are
+the differences from the least one.
 
-    these    7 5 9 5    least 5    counters 0 … 4, of which the places are 0 2 2 3 3
+    these    7 5 9 5    least 5    counters 0 … 4, whose indices are 0 2 2 3 3
     places   2 0 3 1               equal keys keep their order
 
-Where nothing moves with the keys, the counters say all: each key is written as often as there are some of it.
+Where no values move with the keys, the counts suffice: each key is written as often as it occurs.
 
-What is looked at is how far the greatest key lies from the least one, which a loop over all of them finds in lanes: a few thousand cells,
-groups, columns or ratings take one pass whatever the type of their keys. (Knuth, The Art of Computer Programming 3, 5.2: distribution
-counting.)
+The method is chosen by the difference of the greatest and the least key, found by a vectorised loop over all keys: a few thousand cells,
+groups, columns or ratings take one pass whatever the dtype of their keys.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ZERO = ix.as_index(0)
 
 
 class KeyRange:
-    """The integers from the least to the greatest key, of which no more than `most` are counted."""
+    """The range of integers from the least to the greatest key, cut off at `most`, the greatest number to be counted."""
 
     def __init__(self, builder: Builder, least: Expr, greatest: Expr, most: int) -> None:
         first, last = sortable(least), sortable(greatest)
@@ -43,12 +43,12 @@ class KeyRange:
         self.number = builder.name("number", ix.add(builder.name("apart", bounded), 1))
 
     def pay(self, elements: Expr, chunks: Chunks) -> NestExpr:
-        """Whether counting pays: there are few integers, and no more counters for all chunks than elements."""
+        """Whether counting pays: the range is small, and all chunks together have no more counters than there are elements."""
         filled = Op("le", bool_, (ix.mul(chunks.count, self.number), elements))
         return Op("logical_and", bool_, (self.few, filled))
 
     def key(self, place: Expr, dtype: DType) -> NestExpr:
-        """The key at a place among them."""
+        """The key at an index of the range."""
         own = Op("add", self.first.dtype, (self.first, Op("cast", self.first.dtype, (place,))))
         if dtype.kind == "u":
             return own
@@ -56,7 +56,7 @@ class KeyRange:
         return Op("bitcast", dtype, (Op("bit_xor", own.dtype, (own, sign)),))
 
     def place(self, key: NestExpr) -> NestExpr:
-        """The place of a key among them."""
+        """The index of a key in the range."""
         own = sortable(key)
         return Op("cast", i64, (Op("sub", own.dtype, (own, self.first)),))
 
@@ -69,7 +69,8 @@ def sort_by_counting(
     keys: KeyRange,
     lanes: Mapping[str, Any],
 ) -> None:
-    """Stores all elements in the order of their keys. `values`: those of an element, the key first; lanes: of loops along the elements."""
+    """Stores all elements in the order of their keys. values: those of an element, the key first. lanes: the `For`
+    fields of loops along elements."""
     counts = builder.alloc("counts", i64, (chunks.count, keys.number), "heap")
 
     def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:

@@ -1,7 +1,7 @@
-"""How a row whose boundaries are partitioned is cut: borders, where boundaries are met, and the interior between them.
+"""Index-set splitting of a row at boundaries: borders, where boundary operations take effect, and the interior between them.
 
-Borders are as narrow as boundaries are. A row that is streamed by itself, without others side by side, is cut at lines of the cache
-instead, if it consists of lines: no line is then stored in two ways. Where sizes are not known, that is tested.
+Borders are as narrow as the boundaries, except in a row whose stores are streamed and that is not unrolled with others: if its length is a
+multiple of a cache line, it is split at cache lines, so that no line is stored in two ways. Where sizes are not known, that is tested.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from raido.algo.graph.facts import Facts
 from raido.schedule.lower.work import Work
 from raido.schedule.machine import LINE
 
-NARROW = 16
+NARROW = 16  # iterations of a border: lanes of 32 bits in a 512-bit register
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The iterations low … high − 1 of a row, by a kind of loop, in the interior or not. An iteration x of a border lies before or
-    behind the interior: `beyond + side · x` is at least 0.
+    """The iterations low … high − 1 of a row, run by one kind of loop, inside the interior or not.
+
+    An iteration x of a border lies before the interior or behind it: `beyond + side · x` is at least 0.
     """
 
     inside: bool
@@ -32,15 +33,15 @@ class Piece:
     beyond: Expr | None = None
 
     def known(self, x: Expr) -> tuple[Expr, ...]:
-        """The fact about an iteration that the bounds of a border, minima and maxima, may not show: it is at least 0."""
+        """An assumption about iteration x of a border, an expression of at least 0, which its bounds (minima and maxima) may not show."""
         return () if self.beyond is None else (ix.add(self.beyond, ix.mul(x, self.side)),)
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A row low … high − 1 with the interior first … last; `kinds` of the loops before, in and behind it.
+    """A row low … high − 1 split around the interior first … last; `kinds` of the loops before, in and behind it.
 
-    It may be made where each of `conditions` is at least 0.
+    The split is legal where each of `conditions` is at least 0.
     """
 
     low: Expr
@@ -51,7 +52,7 @@ class Cut:
     conditions: tuple[Expr, ...] = ()
 
     def pieces(self, facts: Facts) -> Iterator[Piece]:
-        """The pieces of the row, in order, without those known to be empty."""
+        """The pieces of the row, in order, without those provably empty."""
         before, inside, behind = self.kinds
         start = facts.decided(ix.minimum(ix.maximum(self.first, self.low), self.high))
         stop = facts.decided(ix.maximum(ix.minimum(ix.add(self.last, 1), self.high), start))
@@ -63,19 +64,20 @@ class Cut:
 
 
 def at_boundaries(kind: str, bounds: tuple[Expr, Expr], interior: tuple[Expr, Expr], extent: Expr, facts: Facts) -> Cut:
-    """The cut where boundaries begin and end to vanish, of an axis of so many elements."""
+    """The split of a row of `extent` elements exactly where its boundary operations become the identity."""
     (low, high), (first, last) = bounds, interior
     after = ix.sub(ix.sub(extent, 1), last)
     return Cut(low, first, last, high, (_border_kind(kind, first, facts), kind, _border_kind(kind, after, facts)))
 
 
 def _border_kind(kind: str, width: Expr, facts: Facts) -> str:
-    """How a border runs: lanes are for borders that may be wider than a gang."""
+    """The kind of a border's loop: serial instead of vector if the border has at most NARROW iterations."""
     return "serial" if kind == "vector" and facts.less_equal(width, NARROW) else kind
 
 
 def at_lines(work: Work, kind: str, bounds: tuple[Expr, Expr], interior: tuple[Expr, Expr]) -> Cut | None:
-    """The cut at lines; None where it has no use or the row is known not to consist of lines."""
+    """The split of a row at cache lines; None where the loop is not vectorised or stores are not streamed, or where the row is provably too
+    short or no multiple of a line."""
     job, (low, high), (first, last) = work.job, bounds, interior
     alone = all(loop.kind != "unroll" for loop in job.plan.loops)
     if kind != "vector" or job.plan.stream_stores is None or not alone or ix.constant_value(low) != 0:

@@ -1,4 +1,4 @@
-"""Walking the expressions of a nest, those with several results included: what is evaluated first, what is shared, what is cheap."""
+"""Traversals of nest expressions, including those with several results: evaluation order, uses, and the cost of selections."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ CHEAP_TO_SELECT = {
     *("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_not", "bit_and", "bit_or", "bit_xor"),
     *ix.BOUNDARY_OPS,
 }
-MOST_SELECTED = 16
+MOST_SELECTED = 16  # nodes of both branches together
 
 
 def eager_children(node: Node) -> Sequence[Any]:
-    """The children evaluated before the node, whatever happens."""
+    """The children that are always evaluated before the node."""
     if isinstance(node, Op):
         return node.args
     if isinstance(node, Item):
@@ -57,7 +57,7 @@ def eager_children(node: Node) -> Sequence[Any]:
 
 
 def begun_with(arrays: Iterable[Any]) -> list[Any]:
-    """The values that must be known before scalars and private arrays are made."""
+    """The values that are evaluated before scalar or array states of these definitions can be stored."""
     needed: list[Any] = []
     for e in arrays:
         if isinstance(e, Changed):
@@ -78,7 +78,7 @@ def lazy_children(form: Any) -> Iterable[Any]:
 
 
 def scalar_order(roots: Sequence[Node]) -> list[Node]:
-    """The expressions of a nest that the roots are made of, children first, the last child first of all."""
+    """The expressions that the roots consist of, children first, the last child first of all."""
 
     def below(node: Node) -> Sequence[Node]:
         return _values_below(node)[::-1]
@@ -87,7 +87,7 @@ def scalar_order(roots: Sequence[Node]) -> list[Node]:
 
 
 def count_uses(roots: Sequence[Node]) -> dict[Node, int]:
-    """How often each of the values that the roots are made of is used, by them or by a root's reader."""
+    """The number of uses of each value in the roots' expressions; being a root counts as one use."""
     uses: dict[Node, int] = {}
 
     def count(nodes: Sequence[Node]) -> Sequence[Node]:
@@ -107,7 +107,7 @@ def _values_below(node: Node) -> Sequence[Node]:
 
 
 def in_bounds(read: Read, facts: Facts) -> bool:
-    """Whether reading is safe wherever these facts hold: each index is in range, by the facts or as the predicate says."""
+    """Whether a read is safe under these assumptions: each index is in range, provably or by the predicate."""
     held = _parts(read.predicate)
     return all(
         (facts.nonnegative(i) or Op("ge", bool_, (i, const(i64, 0))) in held)
@@ -130,7 +130,8 @@ def _parts(predicate: NestExpr | None) -> set[NestExpr]:
 
 
 def is_trivial(value: NestExpr) -> bool:
-    """Sums and products of coordinates, which are clearer written out than named (and whose motion with a lane is plain to see)."""
+    """Whether a value is a sum of products of coordinates with at most 12 nodes, which is clearer written out than named (and whose
+    variation along lanes is visible)."""
     stack: list[Node] = [value]
     for _ in range(12):
         if not stack:

@@ -1,7 +1,7 @@
-"""Tiles of accumulators that the edge of an array cuts off, in registers like whole ones.
+"""Register tiles of accumulators (Wolf & Lam) that the edge of an array cuts off.
 
-Registers have no addresses, so a tile in registers has as many rows as its unrolled loops have iterations. At an edge it is made some
-rows at a time, as many as the loops' plans say; of the last ones, those beyond the edge read the last row again, and are not stored.
+Registers cannot be indexed, so a tile in registers has as many rows as its unrolled loops have iterations. At an edge it is computed some
+rows at a time, as many as the loops' plans say; of the last group, rows beyond the edge read the last row again, and are not stored.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from raido.schedule.lower.work import Work
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-MOST_ROWS = 64
+MOST_ROWS = 64  # iterations of one unrolled loop
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An unrolled loop low … high − 1 of at most `most` iterations, fewer at an edge, where `rows` are made at a time."""
+    """An unrolled loop low … high − 1 of at most `most` iterations, fewer at an edge, where `rows` of them are computed at a time."""
 
     loop: str
     low: Expr
@@ -36,20 +36,20 @@ class Edge:
 
     @property
     def whole(self) -> tuple[Expr, ...]:
-        """A number that is at least 0 if the loop has `most` iterations."""
+        """Expressions that are all at least 0 exactly if the loop has `most` iterations."""
         return _positive(ix.sub(ix.sub(self.high, self.low), self.most))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Coordinates of a row that is made beside others; there is one if each of `conditions` is at least 0."""
+    """The coordinates of a row that is computed beside others; it exists if each of `conditions` is at least 0."""
 
     coordinates: Coordinates
     conditions: tuple[Expr, ...]
 
 
 def edges_of(loops: Loops, work: Work, position: int) -> list[Edge]:
-    """The unrolled loops inside the reduction at `position` that may be cut off; none where its accumulators are no tile in registers."""
+    """The unrolled loops inside the reduction at `position` that an edge may cut off; none where its accumulators are no register tile."""
     job, builder = work.job, loops.builder
     inner = range(position, len(job.plan.loops))
     if len(work.copies) > 1 or builder.inside("block"):
@@ -75,7 +75,7 @@ def edges_of(loops: Loops, work: Work, position: int) -> list[Edge]:
 
 @contextmanager
 def parts(loops: Loops, work: Work, edges: Sequence[Edge]) -> Iterator[list[Row]]:
-    """Loops over parts of the iterations, one inside the other: the rows of a part."""
+    """Opens nested loops over groups of rows, and yields the rows of a group."""
     with ExitStack() as open_loops:
         each = []
         for edge in edges:
@@ -94,7 +94,7 @@ def parts(loops: Loops, work: Work, edges: Sequence[Edge]) -> Iterator[list[Row]
 
 
 def _values(loops: Loops, edge: Edge, first: Expr) -> list[tuple[Expr, tuple[Expr, ...]]]:
-    """The values of a loop in the part that begins at `first`, and the conditions under which the loop has them."""
+    """The values of a loop in the group that begins at `first`, each with the conditions under which the loop has that value."""
     last = ix.sub(edge.high, 1)
     values: list[tuple[Expr, tuple[Expr, ...]]] = [(first, ())]
     for k in range(1, edge.rows):
@@ -104,7 +104,7 @@ def _values(loops: Loops, edge: Edge, first: Expr) -> list[tuple[Expr, tuple[Exp
 
 
 def _positive(e: Expr) -> tuple[Expr, ...]:
-    """Numbers that are all at least 0 if `e`, of which a minimum may be a part, is."""
+    """Expressions that are all at least 0 exactly if `e` is, with minima in `e` split into their parts."""
     constant, terms = ix.linear(e)
     least = [a for a, c in terms.items() if c == 1 and isinstance(a, Op) and a.name == "minimum"]
     if not least:

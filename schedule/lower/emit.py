@@ -1,6 +1,6 @@
 """Expressions as statements: control flow becomes `If`, `For`, `While`.
 
-What stands in a branch or a loop of the expression is evaluated there, and only there, unless it is needed outside as well.
+Nodes in a branch or loop body of the expression are evaluated only there, unless they are needed outside as well.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from raido.schedule.stages.stage import LaneFold
 
 
 class Emitter(PrivateEmitter):
-    """Evaluates converted expressions: values (`ValueEmitter`), steps of reductions (`StepEmitter`), states of loops that are arrays
+    """Evaluates converted expressions: values (`ValueEmitter`), steps of reductions (`StepEmitter`), array states of loops
     (`PrivateEmitter`), and forms with several results."""
 
     def form(self, form: Any) -> None:
-        """Statements for a form with several results; its items get values."""
+        """Emits a form with several results, and records the values of its items."""
         with self._outermost(form):
             self._form_here(form)
 
@@ -55,7 +55,7 @@ class Emitter(PrivateEmitter):
             self._reduce(form)
 
     def _evaluate_shared(self, form: Node) -> None:
-        """Evaluates, before the form's bodies, the values that they share with the block around them."""
+        """Evaluates, before the form's bodies, the nodes that both these and the enclosing block evaluate."""
         eager = self._eager[-1]
         inside = scalar_order(list(lazy_children(form)))
         shared = [node for node in inside if node in eager and self._find(node) is None]
@@ -64,7 +64,8 @@ class Emitter(PrivateEmitter):
                 self._ensure(needed)
 
     def _is_cheap(self, form: Cond) -> bool:
-        """Whether evaluating both branches costs less than a branch, and harms nobody."""
+        """Whether a conditional becomes a selection: evaluating both branches is cheaper than a branch, cannot
+        fault, and reads in bounds."""
         facts = self.builder.facts
         nodes = [n for n in scalar_order([*form.then, *form.orelse]) if self._find(n) is None]
         for node in nodes:
@@ -143,7 +144,8 @@ class Emitter(PrivateEmitter):
         self._finish(form, registers)
 
     def _sound(self, form: While) -> Buffer | None:
-        """A register that records whether all checks in the loop have held: after a failure the loop might never end."""
+        """A register that records whether all checks in the loop have held; the loop also stops on failure, because it may not terminate on
+        faulted data. None if nothing in the loop can fault."""
         if not any(node in self.faults for node in scalar_order([form.condition, *form.body])):
             return None
         (sound,) = self._registers(["sound"], [bool_])

@@ -1,8 +1,8 @@
-"""States of loops of scalars as memory: a register for a number, an array on the stack for one that is private to the element.
+"""States of scalar loops as memory: a register for a number, an array on the stack for one that is private to the element.
 
-An iteration reads all that it needs of the states before it changes any of them, so each changes where it is: the elements that `Changed`
-names one by one, and all of a `Fill`, in memory of its own first where another one reads the old contents. A loop whose state starts
-as an array that nobody reads any more takes its memory over.
+An iteration reads everything that it needs of the states before it changes any of them, so each changes in place: the elements that
+`Changed` names one by one, and all of a `Fill`, in temporary memory first where another state reads the old contents. A loop whose state
+starts as an array that nothing reads any more takes over its memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
 class PrivateEmitter(StepEmitter):
-    """Makes the states of loops, in registers and private arrays."""
+    """Emits the states of loops, in registers and private arrays."""
 
     def _registers(self, names: Sequence[str], dtypes: Sequence[DType]) -> list[Buffer]:
         return [self.builder.alloc(n, d, (), "register") for n, d in zip(names, dtypes, strict=True)]
@@ -50,7 +50,7 @@ class PrivateEmitter(StepEmitter):
 
     @contextmanager
     def _outermost(self, form: Any) -> Iterator[None]:
-        """The scope in which a loop with private arrays is made once for all loops that it does not depend on."""
+        """Hoists a loop with private arrays to the outermost scope whose variables it depends on, for the duration of the context."""
         scopes, level = self.builder.scopes, self._level_of_form(form)
         inside = scopes[level + 1 :]
         del scopes[level + 1 :]
@@ -77,7 +77,7 @@ class PrivateEmitter(StepEmitter):
         return max(levels)
 
     def _states(self, form: Loop | While) -> list[Buffer]:
-        """Memory for the states of a loop, as they are before its first iteration."""
+        """Memory for the states of a loop, holding their initial values."""
         pairs = list(zip(form.state, form.init, strict=True))
         taken = [self._taken_over(form, init) if isinstance(var, Private) else None for var, init in pairs]
         memory = [found or self._memory(var) for (var, _), found in zip(pairs, taken, strict=True)]
@@ -97,11 +97,12 @@ class PrivateEmitter(StepEmitter):
         return self.builder.alloc(name, dtype, shape, "stack")
 
     def _taken_over(self, form: Loop | While, init: Node) -> Buffer | None:
-        """The memory that a state starts as, if nobody reads the old contents once the loop runs: what is read of them is read now."""
+        """The memory of a state's initial array, if nothing reads the old contents once the loop runs; elements that are still
+        needed are read first. Else None."""
         if not isinstance(init, (Private, Item)) or not self._eager:
             return None
         elements = [e for e in self._eager[-1] if isinstance(e, Element) and e.array is init]
-        owners = 2 if isinstance(init, Private) else 1  # the loop that has it as its state, and this one
+        owners = 2 if isinstance(init, Private) else 1  # uses: by the loop whose state it is, and by this one
         if self._uses.get(init, 0) != owners + len(elements):
             return None
         if any(getattr(node, "form", None) is form for node in scalar_order(elements)):
@@ -112,7 +113,7 @@ class PrivateEmitter(StepEmitter):
         return self._find(init)  # type: ignore[return-value]
 
     def _snapshot(self, state: Sequence[Var], memory: Sequence[Buffer]) -> None:
-        """Names for what the states hold at the start of an iteration."""
+        """Names the values of the states at the start of an iteration."""
         for var, buffer in zip(state, memory, strict=True):
             if isinstance(var, Private):
                 self.builder.changes(buffer)
@@ -127,7 +128,7 @@ class PrivateEmitter(StepEmitter):
                 self._values[-1][Item(form, k)] = value
 
     def _next(self, form: Loop | While, memory: Sequence[Buffer]) -> None:
-        """The states after an iteration."""
+        """Emits the states' values after an iteration."""
         self._block(begun_with(form.body))
         changes = [self._changes_of(e) if isinstance(e, Changed) else [] for e in form.body]
         held: list[Callable[[], None]] = []
@@ -155,7 +156,7 @@ class PrivateEmitter(StepEmitter):
             self._put(buffer, changes)
         elif isinstance(e, Fill):
             own = {axis.var for axis in e.axes}
-            for node in self._eager_order([e.body]):  # what is the same for all elements comes before them
+            for node in self._eager_order([e.body]):  # loop-invariant values are evaluated before the loop
                 if own.isdisjoint(free_variables(node)):
                     self._ensure(node)
             self._for_each(e.axes, lambda: self._stored(buffer, e))
@@ -172,7 +173,7 @@ class PrivateEmitter(StepEmitter):
         self._for_each(axes, lambda: self.builder.add(Store(buffer, places, Read(source, places, None))))
 
     def _for_each(self, axes: Sequence[Axis], body: Callable[[], None]) -> None:
-        """Loops over all indices."""
+        """Emits loops over all indices."""
         if not axes:
             body()
             return
@@ -184,7 +185,7 @@ class PrivateEmitter(StepEmitter):
         self.builder.add(For(var, ix.as_index(0), extent, 1, closed(scope)))
 
     def _changes_of(self, e: Changed) -> list[tuple[NestExpr | None, tuple[NestExpr, ...], NestExpr]]:
-        """The changes of elements, of which all is known."""
+        """The changes of elements as (condition, None if always, indices, value), all evaluated."""
         rank = len(e.indices) // len(e.values)
         found: list[tuple[NestExpr | None, tuple[NestExpr, ...], NestExpr]] = []
         for k, (test, value) in enumerate(zip(e.tests, e.values, strict=True)):
@@ -198,14 +199,14 @@ class PrivateEmitter(StepEmitter):
             self.builder.add(Store(buffer, place, value, holds))
 
     def filled(self, fill: Fill) -> Buffer:
-        """Statements that make a private array, and its memory."""
+        """Emits the statements that fill a private array, and returns its buffer."""
         made = self._array("made", fill.dtype, tuple(axis.extent for axis in fill.axes))
         self._make(made, fill, made.shape)
         return made
 
 
 def _is_read(var: Private, bases: Sequence[Any], k: int) -> bool:
-    """Whether an array that is made in full, the k-th of several, is read by another one, or by itself at other elements than it makes."""
+    """Whether the old contents of state k, which is filled anew, are read by another state, or by its own fill at other indices."""
     own = tuple(axis.var for axis in bases[k].axes)
     for j, base in enumerate(bases):
         reads = [

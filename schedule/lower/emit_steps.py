@@ -1,6 +1,5 @@
-"""Steps of reductions, scans and updates as statements: `Fold` and `AtomicUpdate` where their grammar allows, else loads,
-the operator, and stores.
-"""
+"""Steps of reductions, scans and updates as statements: `Fold` and `AtomicUpdate` where their grammar allows, else
+loads, the operator, and stores."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ class StepEmitter(ValueEmitter):
     """Combines values into accumulators."""
 
     def _operator(self, form: Reduce) -> Operator:
-        """The operator of a fold, found once: copies of an unrolled loop fold other values by the same one."""
+        """The analysed operator of a fold, cached: unrolled instances fold different values by the same operator."""
         key = (form.left, form.right, form.combine, form.neutral)
         found = self._operators.get(key)
         if found is None:
@@ -33,7 +32,7 @@ class StepEmitter(ValueEmitter):
     def prefixes(
         self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], exclusive: bool
     ) -> list[list[NestExpr]]:
-        """One step of each (converted) scan, in order; what the accumulators then hold (`exclusive`: held before)."""
+        """Emits one step of each (converted) scan, in order, and returns the accumulators after it (`exclusive`: before it)."""
         values = self.values([e for form, _, _ in steps for e in form.values])
         results = []
         for form, buffers, indices in steps:
@@ -59,9 +58,9 @@ class StepEmitter(ValueEmitter):
     def folds(
         self, steps: Sequence[tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]], contract: bool | None = None
     ) -> None:
-        """One step of each (converted) reduction into its accumulators at the given indices; values are shared among them.
+        """Emits one step of each (converted) reduction into its accumulators at the given indices, with values shared among them.
 
-        `contract`: whether a product that is added is added by a fused multiply-add; as for the whole program unless said.
+        contract: whether a product that is added becomes a fused multiply-add; None for the program's setting.
         """
         contract = self.contract if contract is None else contract
         operands = [step_operands(form, contract) for form, _, _ in steps]
@@ -71,7 +70,7 @@ class StepEmitter(ValueEmitter):
             self._fold_here(form, buffers, indices, own, contract)
 
     def atomics(self, form: Reduce, buffers: Sequence[Buffer], indices: tuple[Expr, ...]) -> None:
-        """One (converted) step of an update whose values are combined each on its own, in indivisible steps."""
+        """Emits one (converted) step of an update whose components are combined separately, each atomically."""
         values = [self._name_here(value) for value in self.values(form.values)]
         form = self._closed(form)
         parts = zip(buffers, values, form.left, form.right, form.combine, monoids(form), strict=True)
@@ -105,7 +104,7 @@ class StepEmitter(ValueEmitter):
         self.combine_into(form, buffers, indices, before, list(operands))
 
     def _closed(self, form: Reduce) -> Reduce:
-        """The reduction with what its operator takes from the expressions around it replaced by its value."""
+        """The reduction with the variables that its operator takes from the enclosing expressions replaced by their values."""
         values = {
             v: found for v in self._operator(form).around if (found := self._find(v)) is not None and found is not v
         }
@@ -115,7 +114,7 @@ class StepEmitter(ValueEmitter):
         return with_fields(form, combine=combine, neutral=neutral)
 
     def _applied(self, roots: Sequence[Expr], values: Mapping[Any, Any]) -> list[Expr]:
-        """Expressions with variables replaced; what may fault in them still may."""
+        """Expressions with variables replaced; faults of their nodes are carried over."""
         memo: dict[Node, Node] = dict(values)
         applied = [transform(root, lambda node: node, memo) for root in roots]
         for old, new in list(memo.items()):
@@ -139,8 +138,8 @@ class StepEmitter(ValueEmitter):
         level: str,
         prefix: bool = False,
     ) -> None:
-        """Combines the parts of neighbouring threads, which `var` numbers, by the operator of a (converted) reduction that `is_step`, or
-        scan that `is_operator` (`prefix`: into each part those before it)."""
+        """Emits a `Collect`: combines the parts of neighbouring threads, numbered by `var`, by the operator of a (converted) reduction that
+        `is_step`, or of a scan that `is_operator` (`prefix`: each part becomes the inclusive prefix)."""
         form = self._closed(form)
         operator = (form.left, form.right, tuple(form.combine))
         self.builder.add(Collect(var, count, width, tuple(buffers), indices, *operator, halves, level, prefix))
@@ -155,7 +154,8 @@ class StepEmitter(ValueEmitter):
         state: Buffer,
         counts: bool,
     ) -> list[Var]:
-        """Hands on the values of a block by the operator of a (converted) scan that `is_operator`; what came before the block."""
+        """Emits a `Carry`, which hands on the values of a block by the operator of a (converted) scan that `is_operator`; returns the
+        variables with the value of all earlier blocks."""
         form = self._closed(form)
         taken = tuple(fresh("earlier", v.dtype) for v in form.left)
         for var in taken:
@@ -165,11 +165,12 @@ class StepEmitter(ValueEmitter):
         return list(taken)
 
     def is_step(self, form: Reduce) -> bool:
-        """Whether the operator of a (converted) reduction is arithmetic of a nest, and cannot fault."""
+        """Whether the operator of a (converted) reduction, with its neutral element, is arithmetic that a nest
+        can express, and cannot fault."""
         return self._operator(form).plain and not self._can_fault(form)
 
     def is_operator(self, form: Reduce) -> bool:
-        """Whether the operator of a (converted) scan is such arithmetic, whatever it starts from."""
+        """Whether the operator of a (converted) scan is such arithmetic, whatever its initial value."""
         return is_arithmetic(*form.combine) and not self._can_fault(form)
 
     def _can_fault(self, form: Reduce) -> bool:
@@ -183,7 +184,7 @@ class StepEmitter(ValueEmitter):
         left: Sequence[NestExpr],
         right: Sequence[NestExpr],
     ) -> None:
-        """buffers[indices] = the operator applied to `left` and `right`."""
+        """Emits buffers[indices] = the operator applied to `left` and `right`."""
         combined = self._applied(form.combine, dict(zip((*form.left, *form.right), (*left, *right), strict=True)))
         self._uses = {**self._uses, **count_uses(combined)}
         self._values.append({})

@@ -1,7 +1,7 @@
 """Expressions as names and values: shared ones are named, invariant ones move out of loops.
 
-A value used several times becomes a `Let`; one that depends on outer loops only becomes a `Let` in the outermost scope where its
-variables are bound, unless that could read out of bounds in a loop that takes no iteration.
+A value used several times becomes a `Let`; one that depends on outer loops only becomes a `Let` in the outermost scope where its variables
+are bound, unless that could read out of bounds in a loop with zero iterations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 
 class ValueEmitter:
-    """Evaluates converted expressions in the present scope of a builder. Forms with several results are up to `form`."""
+    """Evaluates converted expressions in the current scope of a builder. Forms with several results are left to `form`."""
 
     def __init__(
         self, builder: Builder, faults: dict[Node, tuple[Fault, ...]], loops: dict[Node, int], contract: bool
@@ -47,7 +47,7 @@ class ValueEmitter:
         self._operators: dict[tuple[tuple[Expr, ...], ...], Operator] = {}
 
     def values(self, roots: Iterable[Expr]) -> list[NestExpr]:
-        """Statements that evaluate the expressions, and the expressions that then name their values."""
+        """Emits statements that evaluate the expressions, and returns expressions that name their values."""
         roots = list(roots)
         self._uses, self._levels = count_uses(roots), {}
         self._values, self._eager = [{}], []
@@ -56,7 +56,7 @@ class ValueEmitter:
         return [self._operand(root, level) for root in roots]
 
     def _block(self, roots: Sequence[Expr]) -> list[NestExpr]:
-        """Evaluates in the present scope, which is entered whenever this block is."""
+        """Evaluates the roots in the current scope, and every node that they evaluate unconditionally."""
         order = self._eager_order(roots)
         self._eager.append(set(order))
         for node in order:
@@ -99,7 +99,7 @@ class ValueEmitter:
         if isinstance(node, Fill):
             values[node] = self.filled(node)
             return
-        if isinstance(node, Element):  # of memory that changes: read here, and nowhere else
+        if isinstance(node, Element):  # of memory that changes: the read must not move
             buffer: Any = self._find(node.array)
             indices = tuple(self._find(i) for i in node.indices)
             values[node] = self.builder.name(buffer.name, Read(buffer, indices, None))  # type: ignore[arg-type]
@@ -121,8 +121,8 @@ class ValueEmitter:
         values[node] = self._name(value, level) if shared else value
 
     def _parts(self, nodes: Sequence[Node], level: int) -> tuple[list[NestExpr], int]:
-        """The values of what a node is made of, moved out of the loops that they do not depend on, and the level of the node, at least
-        that given: a part that may not leave its loop has been named in there, whatever it depends on."""
+        """The values of a node's operands, moved out of the loops that they do not depend on, and the node's level, at least `level`: an
+        operand that may not leave its loop keeps the node in there, whatever it depends on."""
         values: list[NestExpr] = [self._find(node) for node in nodes]  # type: ignore[misc]
         levels = [self._level(value) for value in values]
         level = inside = max(level, *levels) if levels else level
@@ -133,20 +133,20 @@ class ValueEmitter:
         return values, inside
 
     def _operand(self, node: Node, level: int) -> NestExpr:
-        """A child's value, moved out of the loops it does not depend on."""
+        """The value of an operand, moved out of the loops that it does not depend on."""
         value = self._find(node)
         assert value is not None, node
         own = self._level(value)
         return self._moved_out(node, value, own) if own < level and not is_trivial(value) else value
 
     def _moved_out(self, node: Node, value: NestExpr, level: int) -> NestExpr:
-        """The name of a node's value, given as far out as it may stand."""
+        """The name of a node's value, bound in the outermost legal scope."""
         name = self._name(value, level)
         self._remember(node, name)
         return name
 
     def _remember(self, node: Node, name: NestExpr) -> None:
-        """The name stands for the node in the scope that it was given in, and inside that; the scopes around do not know it."""
+        """Records the name as the node's value in the scope where it is bound and in those inside; enclosing scopes do not see it."""
         found = next(k for k in reversed(range(len(self._values))) if node in self._values[k])
         given = self._level(name) - (len(self.builder.scopes) - len(self._values))
         self._values[max(found, given)][node] = name
@@ -167,7 +167,7 @@ class ValueEmitter:
         return known
 
     def _name(self, value: NestExpr, level: int) -> NestExpr:
-        """A `Let` for the value, as far out as it may stand."""
+        """A `Let` for the value in the outermost legal scope, reused if there is one."""
         if isinstance(value, (Const, SizeVar, Var)):
             return value
         builder = self.builder
@@ -218,11 +218,11 @@ class ValueEmitter:
         return _Inner(self, loop, facts, branch)
 
     def form(self, form: Any) -> None:
-        """Statements for a form with several results; its items get values."""
+        """Emits a form with several results, and records the values of its items."""
         raise NotImplementedError
 
     def filled(self, fill: Fill) -> Buffer:
-        """Statements that make a private array, and its memory."""
+        """Emits the statements that fill a private array, and returns its buffer."""
         raise NotImplementedError
 
 

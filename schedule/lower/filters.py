@@ -1,10 +1,10 @@
-"""Filters: the elements for which something holds, side by side at the front of the results.
+"""Filters: the elements for which a predicate holds, stored consecutively at the front of the results.
 
-    serial              one position moves through the results
-    count_write, chain  blocks (`block_scans`) begin where what the blocks before them keep ends
+    serial              one position advances through the results
+    count_write, chain  blocks (`block_scans`) begin where the kept elements of the blocks before them end
 
-A partition writes the elements that are left out behind all the others, so it needs the whole count first: it runs in phases even
-where it is chained.
+A partition stores the rejected elements behind the kept ones, so it needs the whole count first: it runs in
+phases even where it is chained.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Filters:
         self.builder: Builder = loops.builder
 
     def filter(self, work: Work, position: int) -> None:
-        """The filter whose outermost loop stands at `position`."""
+        """Emits the filter whose outermost loop stands at `position`."""
         job = work.job
         strategy = job.plan.strategy
         count = self.blocks.initial(work, position, "count")
@@ -60,7 +60,7 @@ class Filters:
         self.builder.add(Store(result.buffer, (), Read(count.buffers[0], (), None)))
 
     def _write(self, work: Work, position: int, kept: Accumulators, count: Accumulators) -> None:
-        """Appends what is kept, from the place that `kept` holds on; of a partition, the others behind all `count` of those."""
+        """Appends the kept elements from the position in `kept` on; of a partition, the rejected ones behind all `count` kept ones."""
         job, positions = work.job, kept.buffers
         rows = len(job.stage.axes) > 1
         if _is_partition(job):
@@ -79,7 +79,7 @@ class Filters:
         self.reductions.part(work, position, phase, kept)
 
     def _rows(self, positions: Sequence[Buffer], work: Work, position: int) -> None:
-        """A row that is kept goes to the next place as a whole; of a partition, every row goes to one or the other."""
+        """Copies a row to the next position as a whole if it is kept; of a partition, each row to the position of one of the two sides."""
         builder, inside = self.builder, position + len(loops_along(work.job, position))
         for p in range(position, inside):
             self.loops.placer.inside(work, p)
@@ -93,7 +93,7 @@ class Filters:
                 builder.add(Store(register, (), ix.add(Read(register, (), None), 1)))
 
     def _values(self, work: Work, which: Sequence[int], copy: int = 0) -> list[NestExpr]:
-        """Some values of the fold: what others read may be made in loops further in."""
+        """Emits only the values number `which` of the fold, because producers of the others may be computed in loops further in."""
         values = self.loops.environment(work, copy)
         fold = work.job.reduction
         assert fold is not None
@@ -113,7 +113,7 @@ class Filters:
             builder.add(Append(buffers, register, tuple(values), test))
 
     def _store_row(self, register: Buffer, work: Work) -> None:
-        """Elements of a row, at the place that `register` holds."""
+        """Stores the elements of a row at the position in `register`."""
         buffers = self._results(work.job)
         place = self.builder.name("place", Read(register, (), None))
         for k in range(len(work.copies)):
@@ -123,11 +123,11 @@ class Filters:
                 self.builder.add(Store(buffer, (place, *rows), value))  # type: ignore[arg-type]
 
     def _results(self, job: Job) -> tuple[Buffer, ...]:
-        """The buffers of what is kept; the last result is how much that is."""
+        """The buffers of the kept elements; the last result of the form, their number, is not among them."""
         storages = self.loops.converter.storages
         return tuple(storages[Result(job.form, k)].buffer for k in range(len(job.bodies) - 1))
 
 
 def _is_partition(job: Job) -> bool:
-    """Whether what is left out follows what is kept."""
+    """Whether rejected elements are stored behind the kept ones."""
     return job.stage.filter is not None and job.stage.filter.partition

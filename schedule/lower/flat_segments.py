@@ -1,16 +1,17 @@
-"""Segmented reductions in blocks that are even, however long segments are: strategy "flat", as stages of the ordinary kinds.
+"""Segmented reductions in even blocks, however long segments are (strategy "flat"), as stages of the ordinary kinds.
 
-before   for s in 0..segments: out[s] = fold of a[offsets[s] .. offsets[s + 1]]
-after    for s: offsets are in order                                                                    a map
-         for block: begins[block] = how many segments have ended before it                              a map
-         for block by threads:
-           for slot in 0, 1: pieces[block, slot] = fold of what it has of a segment at its borders      a reduction
-           for s that lie inside: out[s] = fold of a[offsets[s] .. offsets[s + 1]]                      the stage
-         for block in which segment s ends that it has a piece of: out[s] = fold of the pieces of s     the stage, of pieces
+    before   for s in 0..segments: out[s] = fold of a[offsets[s] .. offsets[s + 1]]
 
-Segments' ends and values, merged in order, are one sequence; blocks are equal parts of it, so that neither many short segments nor a
-long one make a block more work than another, and a segment's blocks follow from where it begins and ends. Blocks follow from the numbers
-of segments and values alone. (Merrill & Garland, Merge-based parallel sparse matrix-vector multiplication, 2016.)
+    after    for s: check that offsets are in order                                                       a map
+             for block: begins[block] = number of segments that end before it                             a map
+             for block by threads:
+               for slot in 0, 1: pieces[block, slot] = fold of its values of a segment at its borders     a reduction
+               for s inside the block: out[s] = fold of a[offsets[s] .. offsets[s + 1]]                   the stage
+             for block in which segment s ends after beginning before: out[s] = fold of the pieces of s   the stage, of pieces
+
+Segments' ends and values, merged in order, are one sequence (a merge path), and blocks are equal parts of it, so neither many short
+segments nor a long one make a block more work than another, and a segment's blocks follow from where it begins and ends. Blocks depend on
+the numbers of segments and values alone. (Merrill & Garland, Merge-based parallel sparse matrix-vector multiplication, 2016.)
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ ZERO, ONE, TWO = (ix.as_index(k) for k in range(3))
 
 
 class FlatSegments:
-    """Rewrites such stages, with the loops of `Loops`."""
+    """Rewrites segmented reductions into even blocks, with the loops of `Loops`."""
 
     def __init__(self, loops: Loops) -> None:
         self.loops = loops
@@ -54,7 +55,7 @@ class FlatSegments:
         self.together = BlockSegments(self)
 
     def reduce(self, work: Work, position: int) -> None:
-        """The stage from the loop over segments on, for each copy."""
+        """Emits the stage from the loop over segments on, for each unrolled instance."""
         for k in range(len(work.copies)):
             single = replace(work, copies=[work.copies[k]], origin_of=[work.origin_of[k]])
             self._reduce(single, position)
@@ -78,7 +79,7 @@ class FlatSegments:
         for k, value in enumerate(fold.left):
             buffer = builder.alloc("pieces", value.dtype, (blocks, TWO), "heap")
             storages[Result(pieces, k)] = Storage(buffer, (), (), tuple((len(job.stage.axes) + d, ()) for d in (0, 1)))
-        # every segment's offsets are in order, whichever blocks look at it
+        # the offsets of every segment are checked once, whichever blocks read them
         self._part(work, "check", base, end, lambda number: self._values(work, (segments.checked,), {axis.var: number}))
         with builder.unless_empty([count]):
             self._part(work, "search", ZERO, ix.add(blocks, 1), lambda number: self._begin(work, flat, number))
@@ -86,13 +87,13 @@ class FlatSegments:
             self._join(work, flat)
 
     def _values(self, work: Work, expressions: Sequence[Expr], more: dict[Node, Node]) -> list[NestExpr]:
-        """Statements that evaluate expressions of the stage, given more of its variables."""
+        """Emits expressions of the stage, given the values of more of its variables."""
         values = {**self.loops.environment(work, 0), **more}
         converter = self.loops.converter
         return self.loops.emitter.values(converter.convert(expressions, values, self.builder.facts, work.identity))
 
     def _part(self, work: Work, part: str, low: Expr, high: Expr, body: Callable[[Expr], object]) -> None:
-        """A part with one axis, over low … high − 1, in its own loops, with `body` at each place."""
+        """Emits a part of the strategy with one axis, over low … high − 1, in its own loops, with `body` at each index."""
         job = work.job
 
         def element(inner: Work) -> None:
@@ -108,7 +109,7 @@ class FlatSegments:
         self.loops.level(Work(own, [coordinates], Phase(element)), 0)
 
     def _begin(self, work: Work, flat: Flat, block: Expr) -> None:
-        """How many segments have ended before a block, by bisection."""
+        """Stores the number of segments that end before a block, by bisection along its diagonal."""
         low, high = fresh("low"), fresh("high")
         before = self.builder.name("before", flat.diagonal(block))
         start = self.builder.name("start", ix.maximum(ix.sub(before, ix.sub(flat.total, flat.count)), 0))
@@ -122,7 +123,7 @@ class FlatSegments:
 
     @contextmanager
     def _each_block(self, work: Work, flat: Flat, part: str) -> Iterator[Part]:
-        """The loop over blocks of a part, as a context: what is a block's."""
+        """The loop over blocks of a part, as a context that yields the block's share."""
         builder, stage, block = self.builder, work.job.stage, fresh("block")
         loop = part_loop(stage, work.job.plan, part, 0)
         how = as_planned(loop, stage.name, "serial" if builder.threaded else loop.kind)
@@ -135,7 +136,7 @@ class FlatSegments:
             yield Part(block, first, last, low, ix.sub(flat.diagonal(ix.add(block, 1)), last))
 
     def _blocks(self, work: Work, flat: Flat) -> None:
-        """Every block's pieces; the segments inside are finished."""
+        """Emits the loop over blocks that makes the border pieces, and the results of the segments inside."""
         builder, job, segments = self.builder, work.job, flat.segments
         values = part_loop(job.stage, job.plan, "fold", -1)
         threads = None if builder.threaded else threads_of_block(job.stage, job.plan)
@@ -152,12 +153,12 @@ class FlatSegments:
                 self.fold(self.of_values(self.at(work, flat, number), flat, part, own), flat)
 
     def _join(self, work: Work, flat: Flat) -> None:
-        """The segments that begin in a block and end in another, or begin with one: each is the fold of its pieces."""
+        """Emits the segments that end in a block and begin before it or with it, each as the fold of its pieces."""
         builder, piece = self.builder, fresh("piece")
         with self._each_block(work, flat, "join") as part, builder.when(Op("lt", bool_, (part.first, part.last))):
             here = self.at(work, flat, ix.add(flat.base, part.first))
             begin, end = self._values(here, (flat.segments.begin, flat.segments.end), {})
-            # values in no segment stand before the first one, as if they were its own; and offsets may be in no order
+            # values before the first segment count as its own here; offsets may be out of order, so indices are clamped
             begin = Op("select", i64, (Op("lt", bool_, (ZERO, part.first)), ix.add(begin, part.first), ZERO))
             begin = builder.name("begin", begin)
             start = ix.minimum(ix.maximum(ix.floordiv(begin, flat.block), 0), part.block)
@@ -170,15 +171,15 @@ class FlatSegments:
     # Segments, whole and in pieces
 
     def at(self, work: Work, flat: Flat, number: Expr) -> Work:
-        """The stage at the segment of that number."""
+        """The loop cursor of the stage at the segment of that number."""
         here = work.copies[0].copy()
         here.choose(work.job.plan.loops[flat.position].name, number, self.loops.bind)
         return replace(work, copies=[here])
 
     @contextmanager
     def border(self, work: Work, flat: Flat, part: Part) -> Iterator[tuple[Work, Part]]:
-        """The stage of pieces at each of the two that a block has, and what is this piece's: no values, if the block lies inside of one
-        segment, or behind all."""
+        """The loop cursor of the reduction to pieces at each of a block's two, and the values of that piece: none if the block lies inside
+        one segment, or behind all."""
         builder, slot = self.builder, fresh("slot")
         block, side = flat.pieces.axes[-2:]
         job = copy(work.job)
@@ -195,20 +196,21 @@ class FlatSegments:
             yield replace(here, job=job, copies=[chosen]), own
 
     def of_values(self, work: Work, flat: Flat, part: Part, loop: LoopPlan) -> Work:
-        """The stage as a fold of a segment's values, of those that a block has: nothing else is read, even if offsets are in no order."""
+        """The loop cursor of the stage as a fold of a segment's values in a block; no other values are read,
+        even if offsets are out of order."""
         builder, segments = self.builder, flat.segments
         begin, end = self._values(work, (segments.begin, segments.end), {})
         start = builder.name("start", ix.maximum(part.low, begin))
         stop = builder.name("stop", ix.maximum(start, ix.minimum(part.high, end)))
         made = self._along(work, flat, loop, segments.fold.axes[0].var, segments.fold.values, start, stop)
-        zero = unused("begin", made.copies[0])  # values are read at the sum of that and of their number in the segment
+        zero = unused("begin", made.copies[0])  # values are read at this variable plus their number in the segment
         made.job.variables |= {zero: segments.checked}  # type: ignore[dict-item]
         return replace(made, copies=[made.copies[0].extended(zero, ZERO, ONE, ZERO)])
 
     def _along(
         self, work: Work, flat: Flat, loop: LoopPlan, variable: Var, values: tuple[Expr, ...], low: Expr, high: Expr
     ) -> Work:
-        """The stage as a fold of values along a variable, over low … high − 1, by a loop inside its own."""
+        """The loop cursor of the stage as a fold of `values` along a variable, over low … high − 1, by a loop inside its own."""
         job, fold = work.job, flat.segments.fold
         loop = replace(loop, name=unused(loop.name, work.copies[0]))
         commutes = fold.commutative or bool(identities_of(fold))
@@ -222,8 +224,8 @@ class FlatSegments:
         return replace(work, job=made, copies=[here], phase=self.loops.compute, versioned=True)
 
     def fold(self, work: Work, flat: Flat, by: Callable[[Work, int], None] | None = None) -> None:
-        """The stage at a segment: its fold, by its own loop unless told otherwise, and its results. Lanes and threads are left out where the
-        segment has no values: to combine theirs takes longer than one value does."""
+        """Emits the stage at a segment: its fold, by its own loop unless `by` emits it, and its results. Lanes and threads skip empty
+        segments, because combining their parts takes longer than folding one value."""
         position, own = flat.position + 1, self.loops.reductions
         loop = work.job.plan.loops[position]
         low, high, _ = work.copies[0].bounds(loop.name)

@@ -11,7 +11,7 @@ def folds_at(job: Job, position: int) -> bool:
 
 
 def in_order(job: Job, position: int) -> bool:
-    """Whether the iterations must stay in order: a reduction that is not commutative, with more of its loops inside."""
+    """Whether the iterations must stay in order: those of a non-commutative reduction with more of its loops inside."""
     if job.reduction is None or job.reduction.commutative or not folds_at(job, position):
         return False
     return any(loop.name in job.reduced for loop in job.plan.loops[position + 1 :])

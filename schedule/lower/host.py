@@ -1,6 +1,6 @@
-"""The whole program: root stages one after the other, whole-array loops around theirs, outputs, variants on sizes.
+"""The host level of a program: root stages one after the other, whole-array loops and branches around theirs, outputs.
 
-This is the host's level: memory for arrays, `Produce` blocks (each a kernel), loops and tests that read scalars, swaps and copies.
+It emits memory for arrays, `Produce` blocks (each a kernel), loops and tests that read scalars, swaps and copies.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from raido.schedule.stages.tables import Tables
 
 
 class Host:
-    """Lowers one graph under one set of plans."""
+    """Lowers one stage graph under one set of plans."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Host:
         tables = Tables(graph.program)
         tables.sites = dict(graph.sites)
         self.jobs = make_jobs(graph.stages, plans, tables)
-        self.sharers: dict[str, list[Job]] = {}  # of the loops of a stage, with it
+        self.sharers: dict[str, list[Job]] = {}  # by leader's name: the stages fused with it
         for job in self.jobs.values():
             if job.plan.compute_with is not None:
                 self.sharers.setdefault(job.plan.compute_with.stage, []).append(job)
@@ -88,8 +88,8 @@ class Host:
         self.direct: dict[Array, Buffer] = {}
         self.hands = Hands()
         self.decided: set[SizeVar] = set()
-        self.numbers: list[SizeNumber] = []  # that await sizes which data decides
-        self.iterations = 0  # loops that are open
+        self.numbers: list[SizeNumber] = []  # of the current level, not checked yet: their sizes are undecided
+        self.iterations = 0  # the number of array loops around the current statement
         self.copies: list[RepeatedCopy] = []
         self.control = Control(self)
         held = [*graph.program.parameters, *(b for b in outputs if b.scope == "parameter")]
@@ -103,7 +103,7 @@ class Host:
             self.storages[parameter] = Storage(buffer_for(parameter))
 
     def lower(self) -> Block:
-        """The statements of the program."""
+        """Emits the whole program and returns its statements."""
         for array in sized_arrays(self.graph.program):
             self._require(array.dtype, array.shape, array.site)
         self._constants()
@@ -125,7 +125,8 @@ class Host:
         return Block((*views, *self.builder.scope.statements))
 
     def copy(self, array: Array, destination: Buffer) -> bool:
-        """An array into a buffer, unless it is there; element by element where its memory is laid out differently."""
+        """Copies a whole array into a buffer and returns True, or False if it is there already; element by element
+        where the two layouts differ."""
         source = self.buffer(array)
         if source is destination:
             return False
@@ -151,7 +152,7 @@ class Host:
                     self.buffer(load.array)
 
     def buffer(self, array: Array) -> Buffer:
-        """The buffer of a whole array."""
+        """The buffer of a whole array; a constant gets one when it is first used."""
         if isinstance(array, Constant) and array not in self.storages:
             data = array.data
             buffer = Buffer("table", array.dtype, array.shape, "constant", new_serial(), (), 1, data)
@@ -159,15 +160,16 @@ class Host:
         return self.storages[array].buffer
 
     def stages(self, stages: Iterable[AnyStage], numbers: Iterable[SizeNumber] = ()) -> None:
-        """The stages of one level, in order, of which no array is needed afterwards, and the numbers that it computes."""
+        """Emits the stages of one level whose results nothing needs afterwards; `numbers`: the arithmetic on
+        sizes that the level computes."""
         self.run(self.plan_memory(stages, ()), numbers)
 
     def divisions(self, results: Iterable[Node]) -> list[SizeNumber]:
-        """The divisions in extents and trip counts that these results, of a loop or a branch, need whatever the data."""
+        """The divisions in extents and trip counts that these results (of a loop or branch) evaluate whatever the data."""
         return numbers_of(results, self.converter.sites.known)
 
     def plan_memory(self, stages: Iterable[AnyStage], needed: Iterable[Array]) -> list[AnyStage]:
-        """The stages of one level in the order in which they run, once it is decided which memory changes hands there and further in."""
+        """Decides which buffers are reused in place on one level and inside it, and returns the stages in execution order."""
         ordered = self.ordered(stages)
         Body(ordered, needed, (), self).decide(self.hands)
         for array, buffer in list(self.direct.items()):
@@ -178,19 +180,20 @@ class Host:
         return ordered
 
     def changing(self, stages: Iterable[AnyStage]) -> set[Array]:
-        """The results of loops and branches whose shapes others of them hold."""
+        """The results of loops and branches whose shape depends on a scalar among the same results."""
         return self.control.changing_results(stages)
 
     def lasting(self, loop: ControlStage) -> list[Array]:
-        """The states of a loop whose shapes none of them holds."""
+        """The states of a loop whose shapes depend on none of its states."""
         return self.control.lasting_states(loop)
 
     def note_copy(self, stage: AnyStage, array: Array, why: str = "") -> None:
-        """Remembers that a whole array is copied, if that is so in every iteration of a loop, and writing it anew would read less."""
+        """Records a whole-array copy to warn of, if it runs in every iteration of a loop; none of an array that is computed without reading
+        others, because computing it again would cost as much."""
         if self.iterations and array.shape and not _reads_nothing(array):
             made_before = isinstance(array, Result) and not why and isinstance(stage, ControlStage)
             if made_before and self.hands.why(stage.name, array).why == NOT_ITS_OWN:
-                return  # what a loop begins with, made once for all iterations around it rather than anew in each
+                return  # an initial value, computed once for all iterations around it rather than anew in each
             name = self.loops.names.get(array.form if isinstance(array, Result) else array, "a constant")  # type: ignore[call-overload]
             name = array.name if isinstance(array, Parameter) else name
             copied = Copied(stage.name, array, why) if why else self.hands.why(stage.name, array)
@@ -201,7 +204,8 @@ class Host:
             self.copies.append(RepeatedCopy(stage.name, name, said, remedy, stage.site, named, line))
 
     def _made_for(self, array: Array, buffer: Buffer) -> Array:
-        """The array whose memory becomes another one's: it is made where that one is wanted. Parameters are never swapped."""
+        """The array that is computed directly into the buffer of `array`, by following in-place reuse back; never across a loop that swaps
+        its states if the buffer is the caller's."""
         origin = made = array
         jobs = {job.form for job in self.jobs.values()}
         while isinstance(origin, Result):
@@ -217,7 +221,8 @@ class Host:
         return made
 
     def run(self, ordered: Sequence[AnyStage], numbers: Iterable[SizeNumber]) -> None:
-        """Stages in order; `numbers`: those that this level computes of sizes whatever the data."""
+        """Emits stages in order; `numbers`: the arithmetic on sizes that this level computes whatever the data,
+        checked once the sizes are known."""
         known, divisors, outside = list(self.limits.known), list(self.limits.divisors), self.numbers
         self.numbers = list(numbers)
         self._require_decided()
@@ -225,7 +230,7 @@ class Host:
             with self.builder.at(self.converter.sites, stage.site):
                 self._stage(stage)
             self._require_decided()
-        # what is known inside a loop or branch is not known outside
+        # assumptions made inside a loop or branch do not hold outside
         self.limits.known, self.limits.divisors, self.numbers = known, divisors, outside
 
     def _stage(self, stage: AnyStage) -> None:
@@ -240,7 +245,8 @@ class Host:
         self.limits.require(dtype, shape, lambda: self.converter.sites.of_array(site, dtype, shape), itemsize)
 
     def _within_limits(self, job: Job) -> None:
-        """Checks a stage's results and trip counts against the limits; the trip count of a fused loop is the product of its extents."""
+        """Checks that the element count of a stage's results and its trip counts fit their limits; a fused loop's trip count is
+        the product of its extents."""
         stage = job.stage
         itemsize = max((body.dtype.itemsize for body in job.bodies), default=1)
         widest = next(body.dtype for body in job.bodies if body.dtype.itemsize == itemsize)
@@ -251,7 +257,7 @@ class Host:
                 self._require(i64, tuple(extents[name] for name in names if name in extents), stage.site, itemsize=1)
 
     def _require_decided(self) -> None:
-        """Numbers that this level computes of sizes keep to their limits: checked as soon as data has decided the sizes."""
+        """Emits the range checks of this level's arithmetic on sizes as soon as all the data-dependent sizes in it are known."""
         arrays = {counted.array for counted in self.graph.counts}
         names = {counted.size for counted in self.graph.counts}
         for number in list(self.numbers):
@@ -264,11 +270,11 @@ class Host:
                 self.limits.require_number(value, functools.partial(self._of_number, number.site, by_data))
 
     def _of_number(self, site: Site | None, by_data: str, wrong: str) -> int:
-        """The number of the line of arithmetic on sizes, and the size there that is wrong."""
+        """The index of the fault site for arithmetic on sizes, with the message that names the size in error."""
         return self.converter.sites.of_line(site, (by_data or wrong) if wrong else "")
 
     def ordered(self, stages: Iterable[AnyStage]) -> list[AnyStage]:
-        """The stages in an order in which they can run when some share the loops of others."""
+        """The stages in a legal execution order when some are fused into the loops of others; CompileError if there is none."""
         stages = list(stages)
         own = [s for s in stages if isinstance(s, Stage) and s.name in self.jobs]
         if not any(self.jobs[s.name].plan.compute_with for s in own):
@@ -306,7 +312,7 @@ class Host:
         return found
 
     def _root(self, job: Job) -> None:
-        """A stage computed whole, and those that share its loops."""
+        """Emits a stage computed at root, with the stages fused into its loops."""
         together = [job, *self.sharers.get(job.stage.name, ())]
         for each in together:
             self._within_limits(each)
@@ -316,7 +322,7 @@ class Host:
             self.learn(each.form)
 
     def _branches(self, job: Job, branches: Sequence[Branch]) -> None:
-        """The loops of the first branch whose test holds, else the stage's own."""
+        """Emits the loops of the first branch on sizes whose test holds, else those of the stage's own plan."""
         if not branches:
             self._produce(job)
             return
@@ -331,7 +337,7 @@ class Host:
         self.builder.branch(by_name(branch.test, self.graph.counts), chosen, otherwise)
 
     def _produce(self, job: Job) -> None:
-        """The loops of a stage that is computed whole."""
+        """Emits the loops of a root stage over all its elements, as one `Produce` block; then the upper triangle of a symmetric result."""
         with self.builder.block() as scope:
             self.loops.emitter.floor = scope.level
             self.lone_offsets.before(job, self.jobs)
@@ -346,7 +352,7 @@ class Host:
             self.builder.add(Produce(job.stage.name, closed(scope), self.builder.site_of_loop()))
 
     def learn(self, form: Node) -> None:
-        """The host reads the sizes that a stage has decided, and leaves them for the caller."""
+        """Reads back the data-dependent sizes that a stage has decided, and stores them for the caller."""
         for counted in self.graph.counts:
             if isinstance(counted.array, Result) and counted.array.form is form:
                 self._leave(counted, Read(self.buffer(counted.array), (), None))
@@ -364,7 +370,7 @@ class Host:
         taken = [self.hands.taken.get(Result(job.form, k)) for k in range(len(job.bodies))]  # type: ignore[arg-type]
         if taken[0] is not None:
             job.in_place = stage.update is not None
-            job.plan = replace(job.plan, stream_stores=None)  # what is written there was read, and is in the caches
+            job.plan = replace(job.plan, stream_stores=None)  # elements were just read: they are cached
             for k, array in enumerate(taken):
                 self.storages[Result(job.form, k)] = self.storages[array]  # type: ignore[index]
             return
@@ -388,7 +394,7 @@ class Host:
             self.builder.level_of[buffer] = 0
 
     def scalar(self, e: Expr) -> NestExpr:
-        """A count or a condition, which the host reads."""
+        """The expression of a count or condition that the host evaluates, its loads replaced by reads of buffers."""
 
         def read(node: Any) -> Any:
             if isinstance(node, Load):
@@ -410,7 +416,7 @@ def _host_scalars(stage: ControlStage) -> list[Expr]:
 
 
 def _reads_nothing(array: Array) -> bool:
-    """Whether the elements of an array are made of no others, as those of `rd.zeros` are: a copy costs no more than they do."""
+    """Whether an array is computed without reading another one, as `rd.zeros` is; a copy of it costs no more than computing it again."""
     if not isinstance(array, Result) or not isinstance(array.form, Generate):
         return False
     return all(_reads_nothing(load.array) for load in loads_in(array.form.bodies[array.index]))

@@ -1,18 +1,17 @@
-"""Memory that changes hands at its last use: who takes over which array's memory, decided before anything is emitted.
+"""In-place reuse of memory at its last use: which result takes over which array's memory, decided before anything is emitted.
 
-A consumer makes an array out of another one of the same shape: an update of what it starts as, a whole-array loop of what its state
-starts as, a branch of what it hands through or changes, a map in a loop of a state of which each element reads its own. It takes that
-array's memory over, instead of a copy or memory of its own, if
+A consumer makes an array out of another one of the same shape: an update out of its initial array, a whole-array loop out of its state's
+initial value, a branch out of an array that it passes through or changes, a map in a loop out of a state of which each element reads its
+own. It takes over that array's memory, instead of a copy or memory of its own, if
 
-- the array is the program's own: the state of the loop whose body this is, or made by a stage of this body, whole, in plain memory
-  (an argument, a constant, and what is needed after this body or by another of its results, are never taken);
-- nobody reads it later: all stages that read it have run by then, in the order in which stages run (those computed in the loops of
-  others run there), and nobody reads it in the consumer's own loops, except
-- the steps of an update themselves, where none reads what another one changes (`schedule/stages/dependence.py`), and
-- stages that find what they read of it unchanged, though an update has begun (`late_reads`): they read the memory that changes, and
-  who takes it over next looks at them again.
+- the array is the program's own: the state of the loop whose body this is, or made by a stage of this body, whole, in plain memory (an
+argument, a constant, and an array needed after this body or by another of its results, are never taken); - nothing reads it later: all
+stages that read it have run by then, in execution order (stages computed in the loops of others run there), and nothing reads it in the
+consumer's own loops, except - the iterations of an update themselves, where none reads an element that another one changes
+(`schedule/stages/dependence.py`), and - stages that find the elements that they read unchanged, though an update has begun (`late_reads`):
+they read the memory that changes, and its next consumer considers them again.
 
-Everything else is copied, for a reason that is kept (`Copied`).
+Everything else is copied, for a reason that is recorded (`Copied`).
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, initial_v
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """An array that is copied before a consumer changes it, and why; `reader`: the stage that reads the old contents, if one does."""
+    """An array that is copied before a consumer changes it, and the reason; `reader`: the stage that reads the old contents, if one
+    does."""
 
     stage: str
     array: Array
@@ -54,24 +54,24 @@ class Copied:
 
 @dataclass(slots=True)
 class Hands:
-    """The decisions: for a result, the array whose memory it takes over; and the arrays that are copied."""
+    """The decisions on in-place reuse: for a result, the array whose memory it takes over; and the arrays that are copied."""
 
     taken: dict[Array, Array] = field(default_factory=dict)
     copied: list[Copied] = field(default_factory=list)
 
     def origin(self, array: Array) -> Array:
-        """The array whose memory holds another one in the end."""
+        """The earliest array that lives in the same memory as `array`."""
         return self.versions(array)[-1]
 
     def versions(self, array: Array) -> list[Array]:
-        """An array and those that its memory held before it, as far as that has been decided."""
+        """An array and its predecessors in the same memory, latest first, as far as decided."""
         found = [array]
         while found[-1] in self.taken:
             found.append(self.taken[found[-1]])
         return found
 
     def why(self, stage: str, array: Array) -> Copied:
-        """Why a consumer got a copy of an array."""
+        """The reason for which a consumer got a copy of an array."""
         found = [copied for copied in self.copied if copied.stage == stage]
         exact = [copied for copied in found if copied.array is array]
         return next(iter((*exact, *found)), Copied(stage, array, NOT_ITS_OWN))
@@ -79,7 +79,7 @@ class Hands:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A read of an array: its position in the order of a body, by whom, and the load in a stage's expressions, if it is one."""
+    """A read of an array: its position in the order of a body, the stage, and the load if it is one in a stage's expressions."""
 
     position: int
     name: str
@@ -88,8 +88,8 @@ class Reader:
 
 
 class Ways(Protocol):
-    """The interface of the host to these decisions: the stages and the places where they are computed, the order in which those of a body
-    run, results whose shapes others hold, and the states of a loop whose shapes none of them holds."""
+    """The host's interface to these decisions: stages and compute sites, the execution order of a body, results whose shape depends on a
+    result, and states whose shape depends on no state."""
 
     @property
     def jobs(self) -> Mapping[str, Job]: ...
@@ -105,7 +105,7 @@ class Ways(Protocol):
 
 
 class Body:
-    """The stages of one body in the order in which they run, and the arrays that are needed after it."""
+    """The stages of one body in execution order, and the arrays that are needed after it."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Body:
         states: Mapping[Array, Array] | None = None,
     ) -> None:
         self.stages, self.host, self.jobs = stages, host, host.jobs
-        self.states = states or {}  # of a loop: for what a state becomes, that state
+        self.states = states or {}  # in a loop body: the state that each of its results is the next value of
         self.changing = host.changing(stages)
         self.needed = set(needed)
         self.own: set[Array] = set(own) | {array for stage in stages for array in self._made_by(stage)}
@@ -124,7 +124,7 @@ class Body:
         self.reads: dict[Array, list[Reader]] = {}
         for k, stage in enumerate(stages):
             self._note(stage, k)
-        for job in self.jobs.values():  # those that run in the loops of one of the stages, and are none of the order
+        for job in self.jobs.values():  # stages computed in the loops of one in the order, and not in it
             k = self.position.get(outermost(job, self.jobs).stage.name)  # type: ignore[arg-type]
             if k is not None and job.stage.name not in self.position:
                 self._note_loads(job, k, job.stage.name)
@@ -166,7 +166,7 @@ class Body:
             self.reads.setdefault(load.array, []).append(Reader(position, name, load, job))
 
     def decide(self, hands: Hands) -> None:
-        """Adds what can be said of this body, and of those inside it."""
+        """Records the decisions for this body and those inside it."""
         gone: set[Array] = set()
         for k, stage in enumerate(self.stages):
             if isinstance(stage, ControlStage):
@@ -200,7 +200,7 @@ class Body:
                 hands.copied += [why for why in whys if why]
 
     def _of_control(self, stage: ControlStage) -> list[tuple[Array, Array]]:
-        """The results of a loop that may take over what its states start as."""
+        """The results of a loop with the initial values whose memory they may take over."""
         results = [Result(stage.form, m) for m in range(len(stage.state))]
         return [
             (result, start)
@@ -209,7 +209,8 @@ class Body:
         ]
 
     def _branches(self, stage: ControlStage, position: int, hands: Hands, gone: set[Array]) -> None:
-        """Branches may change what dies with them; results that they hand through, or change so, stay in that memory."""
+        """Decides for an array conditional: branches may change arrays that are dead after it; results that are such an array, passed
+        through or changed, stay in its memory."""
         dying = {
             array
             for array in self.own - gone - self.needed
@@ -234,12 +235,12 @@ class Body:
                     break
 
     def _is_there(self, array: Array, position: int) -> bool:
-        """Whether an array is made before a place in the order."""
+        """Whether an array is made before a position in the order."""
         form = array.form if isinstance(array, Result) else None
         return all(stage.form is not form for stage in self.stages[position:])
 
     def _of_update(self, job: Job, hands: Hands) -> list[tuple[Array, Array]]:
-        """The results of an update and what they start as; nothing where the update may not run in place."""
+        """The results of an update with their initial arrays; none where the update may not run in place."""
         starts = starts_of(job)
         if starts is None:
             return []
@@ -251,10 +252,8 @@ class Body:
         return [(Result(job.form, k), start) for k, start in enumerate(starts)]  # type: ignore[arg-type]
 
     def _map(self, job: Job, position: int, hands: Hands, gone: set[Array]) -> None:
-        """A map that makes the next state of a loop may leave it in the memory of a state, if its elements read their own there alone.
-
-        The state's own memory comes first, which then need not change places.
-        """
+        """Lets a map that makes a loop's next state take over the memory of a state, if each element reads the state at its own index
+        alone. The state's own memory is tried first, as it then needs no swap."""
         result = Result(job.form, 0)  # type: ignore[arg-type]
         final = self._final(result)
         if final not in self.needed or not _is_plain_map(job):
@@ -275,7 +274,7 @@ class Body:
                 return
 
     def _final(self, array: Array) -> Array:
-        """An array as it is after the last of the updates of this body that change it, one after the other."""
+        """The array after the last of the successive updates of this body that change it."""
         for stage in self.stages:
             job = self.jobs.get(stage.name)
             if job is not None and job.stage.update is not None and starts_of(job) == [array]:
@@ -283,7 +282,7 @@ class Body:
         return array
 
     def _why_not(self, array: Array, position: int, consumer: str, gone: set[Array], hands: Hands) -> Copied | None:
-        """Why a consumer may not take over an array's memory; None where it may."""
+        """The reason why a consumer may not take over an array's memory; None where it may."""
         if array not in self.own:
             return Copied(consumer, array, NOT_ITS_OWN)
         if array in gone:
@@ -294,8 +293,8 @@ class Body:
         return None if reader is None else Copied(consumer, array, READ_LATER, reader.rstrip("/"))
 
     def _last_reader(self, array: Array, position: int, consumer: str, hands: Hands) -> str | None:
-        """Somebody who reads an array, or what was there before it, at or after a place in the order, and may find it changed by the
-        consumer that stands there."""
+        """The name of a stage that reads an array, or a predecessor in its memory, at or after a position, and might find it changed by the
+        consumer there; None if there is none."""
         for reader in (each for version in hands.versions(array) for each in self.reads.get(version, ())):
             late = reader.position > position or (reader.position == position and reader.name != consumer)
             if late and not self._finds_unchanged(reader, consumer):
@@ -315,7 +314,7 @@ def _is_whole(job: Job) -> bool:
 
 
 def starts_of(job: Job) -> list[Array] | None:
-    """The arrays that an update's results start as, each another one; None where they start as anything else."""
+    """The distinct arrays that are the initial values of an update's results; None where an initial value is anything else."""
     assert job.reduction is not None
     own = tuple(axis.var for axis in job.stage.axes)
     starts: list[Array] = []
@@ -327,7 +326,7 @@ def starts_of(job: Job) -> list[Array] | None:
 
 
 def _why_apart(job: Job, starts: Sequence[Array], jobs: Mapping[str, Job]) -> str | None:
-    """Why the steps of an update may not change what they start as; None where they may."""
+    """The reason why an update may not run in place; None where it may."""
     if not _is_whole(job) or job.plan.compute_with is not None:
         return NOT_WHOLE
     if _runs_with_others(job, jobs):
@@ -350,13 +349,13 @@ def _is_plain_map(job: Job) -> bool:
 
 
 def _runs_with_others(job: Job, jobs: Mapping[str, Job]) -> bool:
-    """Whether other stages share a stage's loops."""
+    """Whether other stages are fused into a stage's loops."""
     hosts = (each.plan.compute_with for each in jobs.values())
     return any(host is not None and host.stage == job.stage.name for host in hosts)
 
 
 def steps_of_job(job: Job) -> Steps:
-    """The steps of an update as it will run, with what is inlined into it."""
+    """The iterations of an update as lowered, with inlined stages."""
     fold, update = job.reduction, job.stage.update
     assert fold is not None and update is not None
     count = len(fold.left)

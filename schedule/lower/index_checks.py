@@ -1,7 +1,7 @@
-"""The conditions under which an index is one of an array's, without those that hold because of how it is computed.
+"""The bounds checks of an index that remain after the conditions implied by how it is computed are dropped.
 
-`clip(i, 0, n - 1)` is below n whatever `i` is, and at least 0 where n is not 0: what is left to check is the same for all elements, and is
-checked once. Numbers from data may be any of their type.
+`clip(i, 0, n - 1)` is below n whatever `i` is, and at least 0 where n is not 0: the remaining condition is the same for all elements, and
+is checked once. Integers read from data may have any value of their dtype.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DEPTH = 6  # operations that are looked through
 
 
 def is_affine(e: Expr) -> bool:
-    """Whether an index is made of variables and sizes by index arithmetic alone (nothing loaded, nothing computed)."""
+    """Whether an index consists of variables and sizes by index arithmetic alone, at most 64 nodes (nothing loaded, nothing computed)."""
     stack: list[Expr] = [e]
     for _ in range(64):
         if not stack:
@@ -37,7 +37,7 @@ def is_affine(e: Expr) -> bool:
 
 
 def is_made_of_sizes(e: Expr) -> bool:
-    """Whether an index is made of sizes and literals alone, by index arithmetic."""
+    """Whether an index consists of sizes and literals alone, by index arithmetic."""
     return is_affine(e) and not free_variables(e)
 
 
@@ -67,7 +67,7 @@ def open_below(e: Expr, size: Expr, facts: Facts) -> list[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A bound on one side. It holds of the operation `one` if of one operand, of `every` if of every."""
+    """A one-sided bound. It holds of the operation `one` if it holds of one operand, of `every` if of every operand."""
 
     one: str
     every: str
@@ -75,7 +75,7 @@ class _Side:
     condition: Callable[[Expr], Expr]
 
     def open(self, e: Expr, depth: int) -> list[Expr]:
-        """The conditions under which the bound holds of `e`, if it does not of itself."""
+        """The conditions that remain to be checked for the bound to hold of `e`."""
         if self.holds(e, *range_of(e)):
             return []
         if isinstance(e, Op) and depth:
@@ -93,12 +93,13 @@ class _Side:
 
 
 def _is_index(e: Expr) -> bool:
-    """Whether proofs about indices know what `e` is: a boundary operation is inside, whatever it is applied to."""
+    """Whether assumptions about indices apply to `e`: an affine index, or a boundary operation, whose result is in
+    range whatever its argument."""
     return e.dtype is i64 and ((isinstance(e, Op) and e.name in ix.BOUNDARY_OPS) or is_affine(e))
 
 
 def same_value(e: Op) -> Expr | None:
-    """The number that a cast leaves as it is; of floats, which are truncated and saturate, the number before."""
+    """The operand of a cast that preserves its value (of a float, up to truncation and saturation); None for other operations."""
     if e.name != "cast":
         return None
     source = e.args[0].dtype
@@ -106,14 +107,14 @@ def same_value(e: Op) -> Expr | None:
 
 
 def _holds(dtype: DType, source: DType) -> bool:
-    """Whether integers of one type (or booleans) are all in another."""
+    """Whether every integer of dtype `source` (or boolean) is one of `dtype`."""
     low, high = whole_range(source)
     least, most = whole_range(dtype)
     return least <= low and high <= most
 
 
 def range_of(e: Expr) -> tuple[int, int]:
-    """The least and the largest integer that `e` can be by itself; of a float, of what it is truncated to."""
+    """The least and the greatest integer that `e` can be by its dtype and outermost operation; of a float, after truncation."""
     if not e.dtype.is_float:
         return IntegerRanges({}).range_of(e) or whole_range(e.dtype)
     if isinstance(e, Const) and isfinite(e.value):

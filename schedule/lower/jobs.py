@@ -1,4 +1,4 @@
-"""A stage under one set of plans, ready to be lowered: a `Job`, with inlined producers substituted and questions answered once."""
+"""Lowered stages (`Job`): a stage under one set of plans, inlined producers substituted and derived properties computed once."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ from raido.schedule.stages.stage import AnyStage, Stage
 from raido.schedule.stages.tables import Tables
 from raido.schedule.strategies.parts import part_loop
 
-SHORT_ROW = 32
+SHORT_ROW = 32  # elements: shorter rows are not worth a loop of their own
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """A stage to be lowered. `version_at`: the loop before which the two versions part; `cut`: the position of the loop that is cut.
+    """A stage ready to be lowered.
 
-    `blocked`: it reads or writes storage in blocks, or starts at multiples, so its loops count from 0 and quotients of coordinates are
-    loop variables.
-    `in_place`: an update that changes what it starts as. `carried`: the fold whose values go from one step to the next: of a filter the
-    number of the elements that are kept. `branches`: the bodies and the reduction of each branch of the stage, which may read arrays where
-    they are that are copied in the stage's own loops. `origin`: the stage of which this one, with more axes in front, makes a part.
+    version_at: the position of the loop before which the two versions part. cut: the position of the loop that is split at boundaries.
+
+    blocked: the stage reads or writes storage in blocks, or starts at multiples, so its loops count from 0 and quotients of
+    coordinates are loop variables.
+
+    in_place: an update that changes its initial array in place. carried: the fold whose value goes from one iteration to the next; of a
+    filter, the number of elements kept. branches: the bodies and the reduction of each branch on sizes; they may read arrays directly of
+    which the stage's own loops read cached copies. origin: the stage of which this one, with more axes in front, computes partial results.
     """
 
     stage: Stage
@@ -73,7 +76,7 @@ class Job:
         self.version_at = self.version_from(0)
 
     def version_from(self, position: int) -> int:
-        """The first loop, from that at `position` on, before which two versions may part."""
+        """The position of the first loop, from `position` on, before which the two versions may part."""
         loops, strided = self.plan.loops, strided_threads(self.plan)
         special = [
             i
@@ -90,8 +93,8 @@ class Job:
         return pure[-1] if pure and self.plan.partition and loops[pure[-1]].kind == "serial" else 10**9
 
     def _may_be_cut(self, name: str) -> bool:
-        """Whether a loop in lanes may end and begin again where boundaries do: one over elements of the result, or of a fold whose lanes
-        have no blocks of their own."""
+        """Whether a vector loop may be split at boundaries: one over result elements, or over a fold whose lanes have no
+        contiguous blocks of their own."""
         return name not in self.reduced or (is_plain_fold(self.stage) and not is_ordered_fold(self.stage))
 
     @property
@@ -100,22 +103,23 @@ class Job:
 
     @property
     def flat(self) -> bool:
-        """Whether it folds segments in blocks of their values: its innermost loop is the one over segments."""
+        """Whether the stage folds segments by the strategy `flat`, in even blocks of values: its innermost loop is the one over
+        segments."""
         return self.plan.strategy is not None and self.plan.strategy[0] == "flat"
 
     @property
     def overlaps(self) -> bool:
-        """Whether the last of several strips is moved back, so that some elements are made twice."""
+        """Whether a split has the tail "shift": the last tile is moved back to end with the axis, so some elements are computed twice."""
         plans = (self.plan, *(branch.plan for branch in self.plan.instead))
         return any(isinstance(r, Split) and r.tail == "shift" for plan in plans for r in plan.relations)
 
     def chosen_by_steps(self, position: int) -> bool:
-        """Whether the loop at `position` runs over an axis of the result whose elements the steps of an update choose."""
+        """Whether the loop at `position` runs over an axis of the result whose elements an update's iterations choose."""
         whole = {axis.name for axis in self.stage.whole_axes} if self.stage.update else set()
         return bool(self.axis_of[self.plan.loops[position].name] & whole)
 
     def in_phases(self, position: int) -> bool:
-        """Whether the loop at `position` is over lanes that are strips, whose indices are unrolled inside."""
+        """Whether the loop at `position` is a vector loop over tiles whose few indices are unrolled inside (see `phases.py`)."""
         loops = self.plan.loops
         if loops[position].kind != "vector":
             return False
@@ -123,8 +127,8 @@ class Job:
         return any(isinstance(r, Split) and r.outer == name and r.inner in inner for r in self.plan.relations)
 
     def rows_along(self, variable: Var, identity: Collection[Node]) -> tuple[Expr, Expr, tuple[Op, ...]] | None:
-        """The row length m and offset c of reads at (x + c) // m and (x + c) % m along an axis x, and these nodes; boundaries in `identity`
-        change nothing."""
+        """Finds reads at (x + c) // m and (x + c) % m along the axis variable x: returns m, c and those nodes; None unless exactly one (m,
+        c) occurs, or if m is a constant below SHORT_ROW. Boundary operations in `identity` count as the identity."""
         found: dict[tuple[Expr, Expr], list[Op]] = {}
         for node in scalar_nodes(*self.bodies):
             if not isinstance(node, Op) or node.dtype is not i64 or node.name not in ("floordiv", "mod", "floormod"):
@@ -140,9 +144,10 @@ class Job:
         return length, offset, tuple(nodes)
 
     def partitioned(self) -> set[Var]:
-        """The variables of axes whose boundaries get loops of their own, and those bound in the expressions that run over sizes.
+        """The variables of the axes whose loops are split at boundaries, and the variables bound inside expressions
+        that run over ranges of sizes.
 
-        The axis that is vectorised always does: lanes that clamp would gather.
+        The vectorised axis is always among them, because lanes with clamped indices would gather.
         """
         vector = [loop.name for loop in self.plan.loops if loop.kind == "vector" and self._may_be_cut(loop.name)]
         names = {axis for name in (*self.plan.partition, *vector) for axis in self.axis_of.get(name, (name,))}
@@ -154,8 +159,8 @@ class Job:
 
 
 def strided_threads(plan: StagePlan) -> frozenset[str]:
-    """The loops over threads of which each has every so many-th index, in an unrolled loop inside: whether that is full is one question
-    for all of them."""
+    """The names of the loops over threads whose split has an unrolled outer loop, so that each thread has indices a constant stride apart;
+    one test decides whether all their tiles are full."""
     unrolled = {loop.name for loop in plan.loops if loop.kind == "unroll"}
     threads = {loop.name for loop in plan.loops if loop.level.startswith("thread")}
     splits = (r for r in plan.relations if isinstance(r, Split))
@@ -163,7 +168,7 @@ def strided_threads(plan: StagePlan) -> frozenset[str]:
 
 
 def _number_kept(fold: Reduce) -> Reduce:
-    """The number of elements for which the first value of a fold holds."""
+    """A fold that counts the elements for which the first value of `fold` is true."""
     left, right, zero = fresh("left"), fresh("right"), ix.as_index(0)
     one = Op("select", i64, (fold.values[0], ix.as_index(1), zero))
     return Reduce(fold.axes, (left,), (right,), (Op("add", i64, (left, right)),), (zero,), (one,), True, "add")
@@ -184,7 +189,8 @@ def _axes_of_loops(stage: Stage, plan: StagePlan) -> dict[str, frozenset[str]]:
 
 
 def make_jobs(stages: Iterable[AnyStage], plans: dict[str, StagePlan], tables: Tables) -> dict[str, Job]:
-    """A job for every stage that is not inlined, by name. Inlined ones are substituted into their readers, inner ones first."""
+    """The lowered stage of every stage that is not inlined, by name. Inlined stages are substituted into their readers, inner ones
+    first."""
     jobs: dict[str, Job] = {}
     inlined: dict[Node, tuple[Stage, tuple[Expr, ...]]] = {}
     closed = [stage for stage in flat(stages) if isinstance(stage, Stage)]
@@ -217,7 +223,7 @@ def _made_bodies(
 
 
 def _reduction(stage: Stage, bodies: tuple[Expr, ...]) -> Reduce | None:
-    """The reduction of a stage, as its bodies have it."""
+    """The reduction of a stage as it occurs in these bodies; None if it has none."""
     if stage.update is not None:
         (found,) = {body.form for body in bodies if isinstance(body, Item) and isinstance(body.form, Reduce)}
         return found
@@ -227,7 +233,7 @@ def _reduction(stage: Stage, bodies: tuple[Expr, ...]) -> Reduce | None:
 
 
 def _folded_in_lanes(stage: Stage, plan: StagePlan, tables: Tables) -> tuple[Expr, ...]:
-    """The bodies of a stage, with the lanes that its schedule gives to folds whose length data decides."""
+    """The bodies of a stage; folds of data-dependent length are distributed over lanes where the strategy `rows` vectorises them."""
     if plan.strategy is None or plan.strategy[0] != "rows":
         return stage.bodies
     loop = part_loop(stage, plan, "fold", -1)
@@ -235,7 +241,8 @@ def _folded_in_lanes(stage: Stage, plan: StagePlan, tables: Tables) -> tuple[Exp
 
 
 def parts_of_layout(job: Job) -> tuple[tuple[int, tuple[tuple[str, int], ...]], ...]:
-    """For each dimension of a stage's storage: the axis it comes from, and the quotients and remainders taken of it."""
+    """For each dimension of a stage's storage: the axis it comes from, and the chain of quotients and remainders applied to the index; ()
+    for the default layout."""
     found: dict[str, tuple[int, tuple[tuple[str, int], ...]]] = {
         axis.name: (d, ()) for d, axis in enumerate(job.stage.axes)
     }
@@ -250,7 +257,7 @@ def parts_of_layout(job: Job) -> tuple[tuple[int, tuple[tuple[str, int], ...]], 
 
 
 def laid_out_shape(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The dimensions of the storage for a box of that shape."""
+    """The extents of the storage for a box of that shape, under the stage's layout."""
     parts = parts_of_layout(job)
     if not parts:
         return shape
@@ -266,7 +273,7 @@ def laid_out_shape(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def substitute_inlined(
     bodies: tuple[Expr, ...], inlined: dict[Node, tuple[Stage, tuple[Expr, ...]]], tables: Tables
 ) -> tuple[Expr, ...]:
-    """The expressions with loads of inlined stages replaced by what they compute."""
+    """The expressions with loads of inlined stages replaced by the expressions that compute them."""
     nodes = scalar_nodes(*bodies)
     if not any(isinstance(n, Load) and getattr(n.array, "form", None) in inlined for n in nodes):
         return bodies
@@ -281,12 +288,12 @@ def substitute_inlined(
 
 
 def replace_scalars(e: Expr, values: Mapping[Any, Node], tables: Tables) -> Expr:
-    """`e` with variables replaced; arrays are closed and stay as they are."""
+    """`e` with variables replaced; arrays are closed and stay unchanged."""
     return tables.renew(scalar_nodes(e), dict(values))[e]
 
 
 def flat(stages: Iterable[AnyStage]) -> list[AnyStage]:
-    """All stages, those of loop bodies included, in order."""
+    """All stages in order, each after the stages of its loop body or branches."""
     found: list[AnyStage] = []
     for stage in stages:
         if not isinstance(stage, Stage):

@@ -1,11 +1,13 @@
-"""Reductions along lanes whose operator is not commutative: each lane folds a block of its own, and the blocks are combined in order.
+"""Vectorised reductions with a non-commutative operator: each lane folds a contiguous block, and the blocks are combined in order.
 
-before   for r in 0..n by vector: acc = op(acc, a[r])
-after    for k in 0..n//8:  for lane in 0..8 by vector: block[lane] = op(block[lane], a[lane*(n//8) + k])
-         acc = op(acc, block[0]), op(acc, block[1]), …
-         for r in 8*(n//8)..n: acc = op(acc, a[r])
+    before   for r in 0..n by vector: acc = op(acc, a[r])
 
-Other loops may stand inside: blocks are then of the outer loop's iterations, and hold a value for every element that the loops inside run over.
+    after    for k in 0..n//8:  for lane in 0..8 by vector: block[lane] = op(block[lane], a[lane*(n//8) + k])
+             acc = op(acc, block[0]), op(acc, block[1]), …
+             for r in 8*(n//8)..n: acc = op(acc, a[r])
+
+Other loops may stand inside: blocks are then of the outer loop's iterations, and hold a value for every element
+that the loops inside run over.
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ if TYPE_CHECKING:
 
 
 class LaneBlocks:
-    """Emits such loops for `Loops`."""
+    """Emits reductions in one block per lane for `Loops`."""
 
     def __init__(self, loops: Loops, reductions: Reductions) -> None:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
 
     def applies(self, work: Work, position: int) -> bool:
-        """Whether the loop at `position` folds in lanes, and its operator is not commutative."""
+        """Whether the loop at `position` is a vector loop of a fold whose operator is not commutative."""
         job, plan = work.job, work.job.plan.loops[position]
         return (
             work.phase is self.reductions.fold
@@ -72,7 +74,7 @@ class LaneBlocks:
         lanes: int,
         step: int,
     ) -> None:
-        """The blocks of `length` iterations each; `inside` are the axes that loops inside run over."""
+        """Emits the blocks of `length` iterations each and their combination; inside: the axes that inner loops run over."""
         job, plan, builder = work.job, work.job.plan.loops[position], self.builder
         assert job.reduction is not None
         origin = total.origins[work.origin_of[0]]

@@ -1,14 +1,14 @@
-"""Reads that run once an update has begun to change the array that they read: which of them find nothing changed.
+"""Reads of an array after an in-place update of it has begun: which of them find their elements unchanged.
 
     for y in 0..h:                        sum[y] reads m[y, :] in the loops of the update of m:
       sum = m[y, 0] + … + m[y, w - 1]     no iteration before this one has changed that row, so the
       for x in 0..w:                      sums need no copy of m
         m[y, x] = m[y, x] / sum
 
-Two kinds of reads are harmless: those of elements that no step changes, wherever they stand (`stages/dependence.py`); and those of a
-stage that is computed in the update's own loops, if no iteration changes what a later one reads. The second is the test for dependences
-that a loop carries, loop by loop (Allen & Kennedy): with the loops outside at the same indices, an earlier iteration of a serial loop,
-or any other iteration of a loop that runs in no order, changes places beside the part that is read here, a box (`regions`).
+Two kinds of reads are legal: those of elements that no iteration changes, wherever they stand (`stages/dependence.py`); and those of a
+stage that is computed in the update's own loops, if no iteration changes an element that a later one reads. The second is the test for
+loop-carried dependences, loop by loop (Allen & Kennedy): with the loops outside at the same indices, an earlier iteration of a serial loop,
+or any other iteration of a loop that runs in no order, changes elements outside the box that is read here (`regions`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from raido.schedule.stages.dependence import Steps, leaves_alone, place_of
 
 
 def finds_unchanged(load: Load, reader: Job, update: Job, steps: Steps, placement: Placement) -> bool:
-    """Whether a read by a stage that runs in the loops of an update, or later, provably finds what was there before the first step."""
+    """Whether a read by a stage that runs in the loops of an update, or later, provably finds the elements from before
+    the update's first iteration."""
     if leaves_alone(steps, load.indices, reader.stage.all_axes, scalar_nodes(*reader.bodies)):
         return True
     position = _position(reader, update, placement.jobs)
@@ -40,7 +41,8 @@ def finds_unchanged(load: Load, reader: Job, update: Job, steps: Steps, placemen
 
 
 def _position(reader: Job, update: Job, jobs: Mapping[str, Job]) -> int | None:
-    """The position of the update's loop at which a stage, or the one in whose loops it is computed, is computed."""
+    """The position of the update's loop at which a stage, or an outer stage in whose loops it is computed, is
+    computed; None outside its loops."""
     while True:
         at = reader.plan.compute_with or (reader.plan.compute if isinstance(reader.plan.compute, At) else None)
         if at is None or at.stage not in jobs:
@@ -51,10 +53,8 @@ def _position(reader: Job, update: Job, jobs: Mapping[str, Job]) -> int | None:
 
 
 def _loops_around(update: Job, position: int) -> list[tuple[str, bool]] | None:
-    """The loops down to a position that the steps run through, and whether each runs in order; of a fused one those that it is made of.
-
-    None where a fused one is split again.
-    """
+    """The loops of the update's iterations down to a position, and whether each runs in order; a fused loop as the loops that it consists
+    of. None where a fused loop is split again."""
     fused = {r.into: (r.outer, r.inner) for r in update.plan.relations if isinstance(r, Fuse)}
     if any(isinstance(r, Split) and r.parent in fused for r in update.plan.relations):
         return None
@@ -74,10 +74,8 @@ def _is_carried_by_none(
     steps: Steps,
     placement: Placement,
 ) -> bool:
-    """Whether, of these loops around a read and the steps, none has an iteration that changes what a later one reads.
-
-    Of a loop that runs in no order, what another one reads.
-    """
+    """Whether none of these loops around a read and the update carries a dependence from the update to the read: no earlier iteration, or
+    no other one of a loop that runs in no order, changes an element that the current one reads."""
     axes = [(axis.name, ix.as_index(0), axis.extent) for axis in update.stage.all_axes]
     here = Coordinates(axes, [r for r in update.plan.relations if isinstance(r, Split)])
     facts, others = Facts(), []
@@ -104,7 +102,8 @@ def _is_carried_by_none(
 def _region(
     load: Load, reader: Job, around: Work, position: int, facts: Facts, placement: Placement
 ) -> list[Interval | None]:
-    """The indices, along each dimension, that a read takes in one iteration of the loop at a position; None where nothing is known."""
+    """The inclusive bounds along each dimension of the indices that a read takes in one iteration of the loop at a position; None for a
+    dimension without known bounds."""
     with placement.builder.block(facts):
         box = placement.boxes(around, position)[reader.stage.name]
     ranges = {axis.var: bounds for axis, bounds in zip(reader.stage.axes, box, strict=True)}
@@ -124,5 +123,5 @@ def _lie_apart(one: Interval | None, other: Interval | None, facts: Facts) -> bo
 
 
 def _as_it_is(name: str, value: Expr, low: Expr, high: Expr) -> Expr:
-    """A computed coordinate: only fused loops have any."""
+    """Returns a computed coordinate unchanged; only fused loops have any."""
     return value

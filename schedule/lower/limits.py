@@ -1,8 +1,8 @@
-"""Checks that sizes keep within their limits, before anything is computed with them or memory taken.
+"""Checks that sizes keep within their limits, emitted before anything is computed with them or memory is allocated.
 
-`require` adds one where it cannot be proved: from the bound of every size, or because an argument or a result is as large, whose
-memory the caller has. The checks multiply floats, which do not overflow, and stop at half of what 64 bits hold: rounding is far
-below that. A check costs a multiplication for each dimension and a branch, once in a call.
+`require` adds a check where the limit is not proved: by the bound of every size, or because an argument or a result, whose memory the
+caller holds, is as large. The checks multiply floats, which do not overflow, and stop at half of the 64-bit range: rounding is far below
+that. A check costs a multiplication for each dimension and a branch, once in a call.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ from raido.algo.graph.rewrite import topological
 from raido.schedule.lower.convert import conjunction
 from raido.schedule.nest.nodes import Check, Statement
 
-LARGEST_NUMBER = (1 << 63) - 1  # what 64 bits with a sign hold
+LARGEST_NUMBER = (1 << 63) - 1  # the greatest i64
 
-_Held = tuple[int, tuple[Expr, ...]]  # bytes of an element, and the sizes that are no literals
+_Held = tuple[int, tuple[Expr, ...]]  # bytes of an element, times literal extents; and the other extents
 
 
 class Limits:
-    """The sizes known to be within the limits, and the checks for all others. `held`: arrays whose memory the caller has."""
+    """The sizes known to be within the limits, and the checks for all others. held: element sizes and shapes of arrays
+    whose memory the caller holds."""
 
     def __init__(self, held: Iterable[tuple[int, Sequence[Expr]]], add: Callable[[Statement], None]) -> None:
         self.known: list[_Held] = [_split(itemsize, shape) for itemsize, shape in held]
-        self.divisors: list[Expr] = []  # known not to be 0
+        self.divisors: list[Expr] = []  # checked not to be 0
         self.add = add
 
     def require(self, dtype: DType, shape: Sequence[Expr], site: Callable[[], int], itemsize: int = 0) -> None:
-        """An array of this shape must be within the limits, its extents too, and all that is computed on the way to them."""
+        """Emits a check that an array of this shape, its extents, and intermediate results of their arithmetic are
+        within the limits, unless proved."""
         shape = tuple(ix.canonical(extent) for extent in shape)
         if not shape or not all(isinstance(node, (Const, SizeVar, Op)) for node in topological(*shape)):
             return
@@ -49,9 +51,9 @@ class Limits:
             self.known.append(held)
 
     def require_number(self, e: Expr, site: Callable[[str], int]) -> None:
-        """Arithmetic on sizes must keep within the limits, and all that is computed on the way to it; nothing is divided by 0.
+        """Emits checks that arithmetic on sizes is within the limits, with its intermediate results, and divides by no 0.
 
-        `site` numbers the line, with what is at fault there.
+        site: returns the number of the source line, given a description of what is at fault.
         """
         for node in topological(e):
             if isinstance(node, Op) and node.name in DIVISIONS and not Facts().less_equal(1, node.args[1]):
@@ -65,7 +67,8 @@ class Limits:
             self.add(Check(_at_most(magnitude(e), LARGEST_ARRAY), f"limit_{len(sizes)}", site(""), sizes))
 
     def _most(self, e: Expr) -> int:
-        """The most that a number and those on the way to it can be; a product of sizes may be known as that of an array."""
+        """An upper bound of a number and its intermediate results; that of a product of sizes may follow from
+        an array that the caller holds."""
         if not isinstance(e, Op):
             return reach(e)
         most = [self._most(a) for a in e.args]
@@ -89,7 +92,7 @@ def _factors(e: Expr) -> list[Expr]:
 
 
 def _split(itemsize: int, shape: Sequence[Expr]) -> _Held:
-    """Literal extents count as bytes of an element."""
+    """The bytes of an element times the literal extents, and the other extents."""
     rest = []
     for extent in shape:
         value = ix.constant_value(extent)
@@ -101,7 +104,7 @@ def _split(itemsize: int, shape: Sequence[Expr]) -> _Held:
 
 
 def _fits_in(wanted: _Held, known: _Held) -> bool:
-    """Whether every extent is at most one of the known array's, a different one for each."""
+    """Whether each extent is provably at most one of the known array's, a different one for each, and the element size is, too."""
     if wanted[0] > known[0] or len(wanted[1]) > len(known[1]):
         return False
     facts, free = Facts(), list(known[1])

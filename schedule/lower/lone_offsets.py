@@ -1,7 +1,7 @@
-"""Offsets without segments: a lone one bounds none, so no element looks at it. It is checked before the stage, where there are none.
+"""Validates `offsets[0]` when there are zero segments: no iteration of the stage would read it, so the check is emitted before the loops.
 
-The check stands before all loops of the stage at root, on behalf of every stage in them: those loops may make no iterations. What an
-offset is made of inside them is not there yet, so it is made for the check, in memory of its own.
+It stands before all loops of a root stage, on behalf of every stage in them, because those loops may have zero iterations. Producers of the
+offset inside these loops have not run there, so they are computed for the check, in temporary memory.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from raido.schedule.stages.stage import AnyStage, Stage
 
 @remembered
 def has_offsets(stage: Stage) -> bool:
-    """Whether a stage looks at offsets of segments."""
+    """Whether a stage reads offsets of segments."""
     return any(isinstance(node, Checked) and node.kind == "offsets" for node in scalar_nodes(*stage.bodies))
 
 
 class LoneOffsets:
-    """Emits the checks of first offsets where there are no segments."""
+    """Emits the checks of the offsets of zero segments."""
 
     def __init__(self, loops: Loops, placement: Placement, stages: Iterable[AnyStage]) -> None:
         self.loops, self.placement = loops, placement
         self.any = any(isinstance(stage, Stage) and has_offsets(stage) for stage in flat(stages))
 
     def before(self, root: Job, jobs: dict[str, Job]) -> None:
-        """Those of all stages in the loops of one that is computed whole, which is about to begin."""
+        """Emits the checks for all stages in the loops of a root stage, before these loops."""
         if not self.any:
             return
         inside = [job for job in jobs.values() if outermost(job, jobs) is root]

@@ -1,10 +1,10 @@
-"""Bounds of the integers that loops of scalars carry from iteration to iteration.
+"""Bounds of the integers that scalar loops carry from iteration to iteration.
 
     while_loop(s > 0 and …, s -> s - 1, start k)      0 <= s <= k, and 1 <= s inside an iteration
 
-Bounds are guessed of how the states begin and of what a condition compares them with. A guess stays if it holds of the first value, and
-of the next one wherever all guesses and the condition held before it; the others are dropped until nothing changes (Flanagan and Leino,
-"Houdini", FME 2001). States are i64; one that is not bounded on both sides might wrap, so that nothing is taken for known of it.
+Bounds are guessed from the states' initial values and from comparisons in the condition. A guess stays if it holds of the initial value,
+and of the next one wherever all guesses and the condition held before it; the others are dropped until a fixed point is reached (Flanagan
+and Leino, "Houdini", FME 2001). States are i64; one that is not bounded on both sides might wrap, so nothing is assumed of it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Bound: TypeAlias = tuple[Var, Expr, bool]  # a state, a number, and whether the 
 
 
 def is_of_loop(e: Node) -> bool:
-    """Whether an expression is an integer that a loop leaves behind."""
+    """Whether an expression is the final i64 state of a scalar loop."""
     return isinstance(e, Item) and isinstance(e.form, (Loop, While)) and e.form.state[e.index].dtype is i64
 
 
 def as_state(e: Expr) -> Expr:
-    """An index in which each number that a loop leaves behind is the loop's state: bounds of a state hold when the loop is over."""
+    """An index with each final state of a loop replaced by the state's variable: bounds of a state hold after the loop as well."""
     found = {item: item.form.state[item.index] for item in _atoms(e) if is_of_loop(item)}  # type: ignore[attr-defined]
     return ix.canonical(substitute(e, found)) if found else e
 
 
 def _atoms(e: Expr) -> Iterator[Expr]:
-    """The parts of an index that index arithmetic does not look into."""
+    """The subexpressions of an index that are opaque to index arithmetic."""
     stack = [e]
     while stack:
         part = stack.pop()
@@ -56,9 +56,10 @@ _LINEAR = {"add", "sub", "mul", "neg", "minimum", "maximum", "floordiv", "mod"}
 def with_loop_states(
     facts: Facts, order: Sequence[Node], values: Mapping[Node, Node]
 ) -> tuple[Facts, dict[Node, Facts]]:
-    """The facts and a range for each state of the loops in `order`; for the nodes of iterations, all bounds and the loop's condition as well.
+    """The assumptions with a range for each state of the loops in `order`; and, for nodes inside iterations, assumptions that also have all
+    bounds and the loop's condition.
 
-    values: of variables of the expressions, in the terms of the facts.
+    values: the values of the expressions' variables, in terms of the assumptions.
     """
     loops = [node for node in reversed(order) if isinstance(node, (Loop, While)) and _counters(node)]
     known: dict[Node, tuple[Expr, ...]] = {}
@@ -78,12 +79,12 @@ def with_loop_states(
 
 
 def _counters(loop: Loop | While) -> list[int]:
-    """The places of the states that are indices."""
+    """The positions of the states that are scalar i64."""
     return [k for k, var in enumerate(loop.state) if var.dtype is i64 and not hasattr(var, "shape")]
 
 
 def _of_iterations(loop: Loop | While) -> list[Node]:
-    """The nodes of a loop's iterations that nothing but these iterations evaluates, its condition least of all."""
+    """The nodes evaluated by a loop's iterations only, and not by its condition."""
     before = set(scalar_nodes(loop.condition)) if isinstance(loop, While) else set()
     depends: set[Node] = {*loop.state}
     found = []
@@ -98,7 +99,7 @@ def _of_iterations(loop: Loop | While) -> list[Node]:
 def _bounded(
     loop: Loop | While, bounds: Iterable[Bound], facts: Facts, values: Mapping[Node, Node]
 ) -> tuple[dict[Var, Interval], list[Expr]]:
-    """A range for each state, in all iterations and when the loop is over; and what else is at least 0 in an iteration."""
+    """A range for each state, in all iterations and after the loop; and further expressions that are at least 0 in an iteration."""
     end: dict[Var, Expr] = {}
     if isinstance(loop, Loop):
         count = _plain(loop.count, values) if _is_index(loop.count) else loop.index
@@ -127,14 +128,14 @@ def _ranged(facts: Facts, ranges: Mapping[Var, Interval]) -> Facts:
 
 
 def _tightest(numbers: Sequence[Expr], least: bool) -> list[Expr]:
-    """The numbers without the literals that another literal says more than; the literal first."""
+    """The bounds with the tightest literal first, without the other literals."""
     literals = [value for number in numbers if (value := ix.constant_value(number)) is not None]
     rest = [number for number in numbers if ix.constant_value(number) is None]
     return [ix.as_index(max(literals) if least else min(literals)), *rest] if literals else rest
 
 
 class _Guessing:
-    """The bounds of one loop's states, guessed and proved."""
+    """The guessed and proved bounds of one loop's states."""
 
     def __init__(self, loop: Loop | While, facts: Facts, values: Mapping[Node, Node]) -> None:
         self.loop, self.facts, self.values = loop, facts, values
@@ -142,7 +143,7 @@ class _Guessing:
         self.order = scalar_nodes(*loop.body)
 
     def bounds(self) -> list[Bound]:
-        """The bounds that hold whenever an iteration begins, and when the loop is over; each state has some on both sides, or none."""
+        """The bounds that hold at the start of every iteration and after the loop; each state has bounds on both sides, or none."""
         guesses = self._first(self._guesses())
         while guesses:
             kept = self._both_sided(self._next(guesses))
@@ -177,7 +178,8 @@ class _Guessing:
         ]
 
     def _compared(self, gap: Expr) -> Iterator[tuple[list[Expr], bool]]:
-        """The numbers that a state is compared with where `gap` >= 0, and those beyond them to which the last iteration may go."""
+        """The numbers that a state is compared with where `gap` >= 0, extended by the steps that the last iteration may go beyond them; and
+        whether they are low bounds."""
         terms = ix.linear(gap)[1]
         for k in _counters(self.loop):
             var = self.loop.state[k]
@@ -188,7 +190,7 @@ class _Guessing:
                 yield [limit, *(ix.add(limit, step) for step in _steps(var, self.loop.body[k]) if step * c < 0)], c == 1  # type: ignore[operator]
 
     def _first(self, guesses: Sequence[Bound]) -> list[Bound]:
-        """The guesses that hold of the values that the states begin with."""
+        """The guesses that hold of the states' initial values."""
         start = {self.loop.index: ix.as_index(0)} if isinstance(self.loop, Loop) else {}
         held = []
         for var, number, least in guesses:
@@ -218,7 +220,7 @@ class _Guessing:
         return held
 
     def _with_inner(self, facts: Facts) -> Facts:
-        """The facts and ranges of what loops inside an iteration leave behind."""
+        """The assumptions with the ranges of the final states of loops inside an iteration."""
         for node in reversed(self.order):
             if isinstance(node, (Loop, While)) and _counters(node):
                 bounds = _Guessing(node, facts, self.values).bounds()
@@ -253,14 +255,14 @@ def _steps(var: Var, e: Expr) -> list[int]:
 
 
 def _plain(e: Expr, values: Mapping[Node, Node]) -> Expr:
-    """An index of variables and sizes in the terms of the facts."""
+    """An index of variables and sizes, in terms of the assumptions."""
     e = ix.canonical(e)
     own = {v: values[v] for v in free_variables(e) if v in values}
     return as_state(ix.canonical(substitute(e, own)) if own else e)
 
 
 def _reach(e: Expr, facts: Facts, values: Mapping[Node, Node]) -> tuple[Expr, Expr] | None:
-    """The least and the largest number that a value can be, as far as they are known and small."""
+    """Inclusive bounds of a value; None where they are unknown or not below 2^53 in magnitude."""
     if e.dtype is i64 and _is_index(e):
         plain = _plain(e, values)
         return interval(plain, facts.ranges, facts)
@@ -273,12 +275,12 @@ def _is_exact(number: int) -> bool:
 
 
 def _is_index(e: Expr) -> bool:
-    """Whether a value is made of variables, sizes and what loops leave behind by index arithmetic alone."""
+    """Whether a value consists of variables, sizes and final states of loops, by index arithmetic alone."""
     return all(is_affine(atom) or is_of_loop(atom) for atom in _atoms(e))
 
 
 def _holds(e: Expr, number: Expr, least: bool, facts: Facts, values: Mapping[Node, Node], depth: int = _DEPTH) -> bool:
-    """Whether a value is provably at least, or at most, a number."""
+    """Whether a value is provably at least (`least`) or at most `number`."""
     again = lambda part, known=facts: _holds(part, number, least, known, values, depth - 1)
     if e.dtype is i64 and _is_index(e):
         plain = _plain(e, values)
@@ -302,7 +304,8 @@ def _holds(e: Expr, number: Expr, least: bool, facts: Facts, values: Mapping[Nod
 
 
 def _sum_holds(e: Op, number: Expr, least: bool, facts: Facts, values: Mapping[Node, Node], depth: int) -> bool:
-    """Of a sum of an index and another value: the other value is at least (or at most) the number without the index."""
+    """Whether a sum or difference of an index and another value is provably at least, or at most, `number`: the bound for the other value
+    is `number` without the index."""
     for one, other in (e.args, e.args[::-1]):
         if not (one.dtype is i64 and _is_index(one)):
             continue
@@ -321,5 +324,5 @@ def _assumed(facts: Facts, test: Expr, holds: bool, values: Mapping[Node, Node])
 
 
 def _known(test: Expr, holds: bool, values: Mapping[Node, Node]) -> list[Expr]:
-    """Indices that are at least 0 where a test holds, or where it does not."""
+    """Index expressions that are at least 0 where a test holds, or (`holds` false) where it does not."""
     return [_plain(gap, values) for gap in assumed(test, holds, _NOTHING_KNOWN) if _is_index(gap)]

@@ -1,8 +1,10 @@
 """The loops of a stage: from its plan and the box to compute, to statements.
 
-`level` emits the loop at one position and goes on inside. A `Work` is what is being emitted: the job, its coordinates (several when
-loops were unrolled: the copies stand side by side in the loops inside and share what they read), and its phase.
-Order of things at a position: the two versions part (`versions`), a reduction begins, the loop itself, producers placed at it.
+`level` emits the loop at one position and goes on inside. A `Work` is the loop cursor: the lowered stage, its
+coordinates, and its phase. It has several coordinates where loops were unrolled; the instances are emitted side by side
+in the loops inside and share loads (unroll-and-jam).
+
+At each position: the two versions part (`versions`), a reduction begins, the loop is emitted, then the producers placed at it.
 """
 
 from __future__ import annotations
@@ -53,11 +55,11 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.plan import LoopPlan
 from raido.schedule.state import trip_count
 
-MOST_COPIES = 1024
+MOST_COPIES = 1024  # instances of a body in all unrolled loops around it
 
 
 class Loops:
-    """Emits loops of stages into a builder. `names`: what the schedule calls arrays, by their forms."""
+    """Emits loops of stages into a builder. names: the schedule's names of arrays, by their forms."""
 
     def __init__(
         self, builder: Builder, converter: Converter, contract: bool, jobs: dict[str, Job], names: Mapping[Node, str]
@@ -85,7 +87,8 @@ class Loops:
         self.placer = Placement(self, jobs, guests)
 
     def nest(self, job: Job, box: Box) -> None:
-        """The stage over a box (inclusive bounds of its pure axes); nothing where it has no elements, as a part's bounds may not show."""
+        """Emits a stage over a box (inclusive bounds of its pure axes), behind a test that no axis of which the box is a part is empty,
+        unless that is proved: the box's bounds may not show it."""
         facts, none = self.builder.facts, ix.as_index(0)
         parts = [
             a.extent
@@ -107,7 +110,8 @@ class Loops:
         self.level(Work(job, [Coordinates(axes, job.plan.relations, self._most(job, box))], self.compute), 0)
 
     def _most(self, job: Job, box: Box) -> dict[str, int]:
-        """Constant bounds of a box that threads of a block go through together: their fused loops divide by these, not by sizes."""
+        """Constant upper bounds of the box's extents where the threads of a block share its loops: fused loops then
+        divide by constants, not by sizes."""
         if not self.builder.inside("block") or not any(loop.level for loop in job.plan.loops):
             return {}
         facts, meaning = self.builder.facts, self.builder.meaning
@@ -119,7 +123,7 @@ class Loops:
         return {name: n for name, n in known if n is not None}
 
     def level(self, work: Work, position: int) -> None:
-        """Everything from the loop at `position` inwards."""
+        """Emits everything from the loop at `position` inwards."""
         phase = work.phase
         if phase.takes_over(work, position):
             return
@@ -133,7 +137,8 @@ class Loops:
             self.sharing.after(work, position)
 
     def _take_over(self, work: Work, position: int) -> bool:
-        """Hands over to versions of a whole stage's loops, or to its strategy's fold; returns whether it did."""
+        """Emits the versions of a whole stage's loops, or its fold by the stage's strategy, from `position`
+        inwards; returns whether it did."""
         job, stage, count = work.job, work.job.stage, len(work.job.plan.loops)
         if job.flat and position == count - 1:
             self.flat_segments.reduce(work, position)
@@ -157,7 +162,7 @@ class Loops:
     # One loop
 
     def loop(self, work: Work, position: int, kind: str | None = None) -> None:
-        """The loop at `position`, and what is inside."""
+        """Emits the loop at `position` and everything inside."""
         job, plan = work.job, work.job.plan.loops[position]
         if kind is None:
             kind = plan.kind
@@ -198,7 +203,7 @@ class Loops:
                 self.loop(single, position, kind)
 
     def _has_full_tiles(self, work: Work, position: int) -> bool:
-        """Whether the loops inside, over sums of a thread, are as long as they are in the middle of the result."""
+        """Whether the loops inside, over a thread's accumulators, have provably the trip counts of a full tile."""
         job = work.job
         for coordinates in work.copies:
             first = coordinates.copy()
@@ -214,8 +219,8 @@ class Loops:
         return True
 
     def _matrix(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> None:
-        """The loop at `position` over products of matrices, as loops that matrix units may run: a whole one, or the steps of as many
-        instructions as there are, and those of one that has fewer."""
+        """Emits the loop at `position` over products of matrices as loops that matrix units can run: a full tile, or where the sum's end
+        cuts it off, as many whole instructions as fit and the rest."""
         job, facts, plan = work.job, self.builder.facts, work.job.plan.loops[position]
         end = ix.add(low, trip_count(job.stage, job.plan, plan.name))
         gaps = [ix.sub(e, end) for e in ix.members_of(high)]
@@ -234,7 +239,7 @@ class Loops:
         self.builder.branch(all_hold(doubtful), whole, otherwise)
 
     def _matrix_rest(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> None:
-        """The steps of a tile that the end of the sum cuts off."""
+        """Emits the iterations of a tile that the end of the sum cuts off."""
         length = ix.maximum(ix.sub(high, low), 0)
         most = ix.constant_value(trip_count(work.job.stage, work.job.plan, work.job.plan.loops[position].name))
         if most is not None and most > STEPS:
@@ -247,11 +252,11 @@ class Loops:
         self._plain(work, position, "matrix", low, high, step)
 
     def _runs_once(self, low: Expr, high: Expr, step: int) -> bool:
-        """Whether a loop has exactly one iteration, wherever that ends: as over the tile of an outer loop whose every tile begins inside."""
+        """Whether a loop provably has exactly one iteration, even if its bounds are not constant."""
         return ix.constant_value(self.builder.facts.decided(ix.ceildiv(ix.sub(high, low), step))) == 1
 
     def _rounds(self, lows: Sequence[Expr], highs: Sequence[Expr], step: int) -> int | None:
-        """How often loops go round, if that is one number: as where each of some threads has every T-th of so many times T indices."""
+        """The trip count of loops if it is the same provable constant for all of them, else None."""
         found: set[int | None] = set()
         for low, high in zip(lows, highs, strict=True):
             lengths = interval(ix.sub(high, low), self.builder.facts.ranges, self.builder.facts)
@@ -260,8 +265,8 @@ class Loops:
         return found.pop() if len(found) == 1 else None
 
     def _most_in_registers(self, work: Work, bounds: Sequence[tuple[Expr, Expr, int]]) -> int | None:
-        """The most iterations of an unrolled loop over accumulators of a thread, if a constant: registers have no addresses, so a
-        tile at the edge of an array is to have as many copies as a full one, each behind a test."""
+        """The greatest trip count of an unrolled loop over a thread's accumulators if it is constant, else None. Registers cannot be
+        indexed, so a tile at the edge of an array has as many instances as a full one, each behind a test."""
         if work.accumulators is None or len(bounds) > 1 or not self.builder.inside("thread"):
             return None
         low, high, step = bounds[0]
@@ -270,7 +275,7 @@ class Loops:
         return count if count is not None and count * work.tested <= MOST_COPIES else None
 
     def _tested(self, work: Work, position: int, count: int, low: Expr, high: Expr, step: int) -> None:
-        """The loop at `position`, written out with `count` iterations: each is tested."""
+        """Emits the loop at `position` written out `count` times, each iteration behind the test that it is in range."""
         plan, var = work.job.plan.loops[position], fresh(work.job.plan.loops[position].name)
         value = ix.add(low, ix.mul(var, step))
         with self._for(work.job, plan, var, ix.as_index(0), ix.as_index(count), 1, "unroll"):
@@ -281,7 +286,7 @@ class Loops:
                 self.choose(replace(work, tested=work.tested * count), position, [[value]])
 
     def bounds(self, coordinates: Coordinates, loop: str) -> tuple[Expr, Expr, int]:
-        """Low, high and step of a loop that comes next, as far as they are decided here."""
+        """The low bound, high bound and step of a loop that is entered next, simplified under the current assumptions."""
         low, high, step = coordinates.bounds(loop)
         facts = self.builder.facts
         return facts.decided(low), facts.decided(high), step
@@ -290,7 +295,7 @@ class Loops:
         self, job: Job, plan: LoopPlan, var: Var, low: Expr, high: Expr, step: int, kind: str, cut: bool = False
     ) -> Any:
         how = as_planned(plan, job.stage.name, kind)
-        if kind == "vector" and cut and plan.tail == "exact":  # a multiple, cut anywhere, leaves none
+        if kind == "vector" and cut and plan.tail == "exact":  # pieces of a multiple may be none
             how["tail"] = "default"
         elif kind == "parallel":
             how |= {**bound(job.stage, job.plan, plan), "certificates": self._promised(job, plan)}
@@ -306,7 +311,7 @@ class Loops:
         return tuple(made for each in unique for made in self.certificates("unique_indices", each))
 
     def certificates(self, by: str, job: Job) -> tuple[Certificate, ...]:
-        """That iterations which write results of a stage write different ones, as `by` knows."""
+        """A certificate, justified by `by`, that iterations of a loop write disjoint elements of the stage's results."""
         found = (self.converter.storages.get(Result(job.form, k)) for k in range(len(job.bodies)))
         return (Certificate(by, tuple(storage.buffer for storage in found if storage is not None)),)
 
@@ -330,7 +335,8 @@ class Loops:
     def _segments(
         self, work: Work, position: int, kind: str, low: Expr, high: Expr, step: int, among: Sequence[Boundary] = ()
     ) -> None:
-        """The loop, cut where boundaries begin and end to vanish if the schedule partitions it; those given, in a piece of a loop."""
+        """Emits a loop, split where its boundary operations begin and end to be the identity if the schedule partitions it. among: the
+        boundaries to consider in a piece of a loop that has been split already."""
         if step == 1 and self._by_rows(work, position, kind, low, high):
             return
         cut = cut_of(work, position, low, high, step, self.builder.facts, among)
@@ -356,7 +362,7 @@ class Loops:
             self.builder.branch(all_hold(lines.conditions), by_lines, otherwise)
 
     def _by_rows(self, work: Work, position: int, kind: str, low: Expr, high: Expr) -> bool:
-        """The loop row by row, where arrays are read flat along it; whether they are."""
+        """Emits the loop row by row if arrays are read flat along it; returns whether it did."""
         rows = rows_through(work, position, ix.sub(high, low), self.builder.facts)
         if rows is not None:
             with row_by_row(self.builder, work, rows, kind, low, high) as (inner, begin, end):
@@ -366,7 +372,7 @@ class Loops:
     def _strips(
         self, work: Work, position: int, cut: tuple[Interior, Expr, Expr] | None, low: Expr, high: Expr, step: int
     ) -> None:
-        """The loop over strips, cut where they are no longer whole, or meet boundaries."""
+        """Emits a vector loop over tiles of `step` indices, with partial tiles and those that meet boundaries peeled off."""
         name, inside, interior = work.job.plan.loops[position].name, work, (low, high)
         if cut is not None:
             inside = replace(work, identity=work.identity | cut[0].identity)
@@ -376,8 +382,8 @@ class Loops:
             self._plain(each.work, position, each.kind, each.low, each.high, step, piece)
 
     def _pieces(self, border: Work, inner: Work, position: int, cut: Cut, interior: Interior | None = None) -> None:
-        """The pieces of a loop. Where boundaries vanish nowhere together, as where arrays stand one behind the other, a border in which some
-        never do is cut again where others do."""
+        """Emits the pieces of a split loop. Where no index is interior to all boundaries, as in a concatenation, a border is split again at
+        those of its boundaries that are the identity in part of it."""
         facts = self.builder.facts
         apart = facts.less(cut.last, cut.first)
         for piece in cut.pieces(facts):
@@ -390,7 +396,7 @@ class Loops:
                 self._plain(work, position, piece.kind, piece.low, piece.high, 1, piece)
 
     def _extent(self, work: Work, position: int) -> Expr:
-        """Of the axes that a loop runs over."""
+        """The product of the extents of the axes that the loop at `position` runs over."""
         extent, names = ix.as_index(1), work.job.axis_of[work.job.plan.loops[position].name]
         for axis in work.job.stage.all_axes:
             if axis.name in names:
@@ -398,7 +404,7 @@ class Loops:
         return extent
 
     def choose(self, work: Work, position: int, values: list[list[Expr]]) -> None:
-        """The loop at `position` is at these values: for each copy, one or (unrolled) several."""
+        """Sets the loop at `position` to these values, for each instance one or (unrolled) several, and emits its body."""
         job, plan = work.job, work.job.plan.loops[position]
         copies, origins = [], []
         for k, (coordinates, options) in enumerate(zip(work.copies, values, strict=True)):
@@ -425,7 +431,7 @@ class Loops:
         return any(self.placer.places(job, p) for job in jobs for p in range(position, len(job.plan.loops)))
 
     def _round(self, work: Work, position: int) -> None:
-        """One iteration of the loop at `position`, also where a guard leaves it empty."""
+        """Emits one iteration of the loop at `position`, also where a guard leaves it empty."""
         self.sharing.enter(work, position)
         self._guarded(work, position)
         self.sharing.leave(work, position)
@@ -447,19 +453,19 @@ class Loops:
             self.inside(work, position)
 
     def inside(self, work: Work, position: int) -> None:
-        """Producers placed at the loop, then the loops further in."""
+        """Emits the producers placed at the loop, then the loops further in."""
         if work.phase.reads:
             self.produce(work, position)
         self.level(work, position + 1)
         self.sharing.inside(work, position)
 
     def produce(self, work: Work, position: int) -> None:
-        """Prefetches and producers that are placed at the loop at `position`."""
+        """Emits prefetches and the producers that are placed at the loop at `position`."""
         prefetch(self.builder, self.converter, self.names, work, position)
         self.placer.inside(work, position)
 
     def bind(self, name: str, value: Expr, low: Expr, high: Expr) -> Expr:
-        """A name for a computed coordinate, which is known to lie in low … high."""
+        """Names a computed coordinate that lies in low … high (inclusive); a variable or constant is returned unchanged."""
         if isinstance(value, Var) or ix.constant_value(value) is not None:
             return value
         var = self.builder.name(name, value)
@@ -469,7 +475,8 @@ class Loops:
     # Versions
 
     def versions(self, work: Work, position: int) -> None:
-        """The general body, and before it the one for full tiles inside the interior, where that makes a difference."""
+        """Emits two versions where they differ: one for full tiles in the interior, behind a test of its
+        conditions, and the general one."""
         special, conditions = specialised_work(work, position, self.builder.facts)
         if not conditions:
             self.level(special, position)
@@ -486,7 +493,8 @@ class Loops:
         self.builder.branch(all_hold(conditions), specialised, general)
 
     def _general(self, work: Work, position: int) -> None:
-        """The body for any tile; where tiles may be moved back, for those of results that are shorter than a tile."""
+        """Emits the version for any tile: moved back to end with the axis where that is legal, else (results shorter
+        than a tile) with partial tiles."""
         tiles, facts = tiles_of(work, position), self.builder.facts
         ends = ends_of(work, tiles)
         if not ends or any(facts.nonnegative(ix.sub(-1, end)) for end in ends):
@@ -505,11 +513,11 @@ class Loops:
     # The element
 
     def _element(self, work: Work) -> None:
-        """The statements of one element of a stage that does not fold (of each copy)."""
+        """Stores one element of each unrolled instance of a stage without a fold."""
         self._store(work, work.job.bodies, [{} for _ in work.copies])
 
     def environment(self, work: Work, k: int) -> dict[Node, Node]:
-        """The values of the stage's axis variables in copy `k`."""
+        """The values of the stage's axis variables in unrolled instance `k`."""
         coordinates = work.copies[k]
         values: dict[Node, Node] = {}
         for name, variable in work.job.variables.items():
@@ -552,7 +560,7 @@ class Loops:
     def _store_own(
         self, work: Work, targets: Sequence[tuple[Buffer, tuple[Expr, ...]]], results: Sequence[Expr]
     ) -> None:
-        """Stores what no other tile does."""
+        """Stores the elements of an overlapping tile that no other tile stores."""
         each = len(targets) // len(work.copies)
         for k, coordinates in enumerate(work.copies):
             places = [(first, coordinates.ranges[axis].value) for axis, first in work.own]
@@ -567,10 +575,10 @@ class Loops:
 
 
 def _unnamed(name: str, value: Expr, low: Expr, high: Expr) -> Expr:
-    """A coordinate that is asked for, and has no statements."""
+    """Returns the coordinate itself: no name is bound, and no statement emitted."""
     return value
 
 
 def _is_inside(work: Work) -> bool:
-    """Whether no boundary is met: rows that meet some are few, and not worth the code of two versions."""
+    """Whether no boundary operation remains. Rows that keep some are few, and not worth the code of two versions."""
     return all(boundary.node in work.identity for boundary in work.job.boundaries)

@@ -1,10 +1,10 @@
-"""Sorts of two runs that are each in order, one behind the other, by merging: arrays put together that were sorted before.
+"""Sorts of two consecutive sorted runs by merging, as in the concatenation of two sorted arrays.
 
-    these    1 4 6 9 | 2 5 7 8      the second run begins where the one descent is
-    pieces   1 2 4 5 | 6 7 8 9      of the result; a binary search finds how many elements of the first run come before each
+    these    1 4 6 9 | 2 5 7 8      the second run begins at the only descent
+    pieces   1 2 4 5 | 6 7 8 9      of the result; bisection finds the number of elements of the first run before each
 
-Pieces of a chunk go forward side by side: a step waits for the comparison of the step before in its piece, not for the others. Of equal
-keys those of the first run come first. (Green, McColl and Bader, GPU merge path, 2012.)
+The pieces of a chunk are merged in an interleaved loop: a step waits for the comparison of the step before in its piece, not for the other
+pieces. Of equal keys those of the first run come first. (Green, McColl and Bader, GPU merge path, 2012.)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from raido.schedule.lower.sorts import Row
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
-PIECES = 4  # side by side: a step takes some 12 cycles (a load, a comparison, a choice), and issues in three
+PIECES = 4  # interleaved: the latency of a step is some 12 cycles (a load, a comparison, a selection), and it issues in three
 
 
 class Merge:
@@ -45,7 +45,7 @@ class Merge:
         self.count = chunks.high
 
     def merge(self) -> None:
-        """Stores all elements, of which exactly one comes before the one that stands before it."""
+        """Stores all elements in order; exactly one of them must precede the one before it."""
         builder = self.builder
         self.second = self._second_run()
         certificates = (Certificate("quicksort", self.row.results()),)
@@ -63,7 +63,7 @@ class Merge:
                 self._step(at, taken[-1])
 
     def _second_run(self) -> Var:
-        """The index at which the second run begins: the sum of those of all descents, chunk by chunk."""
+        """The index at which the second run begins: the sum of the indices of all descents, of which there is one, chunk by chunk."""
         builder = self.builder
         memory = builder.alloc("found", i64, (self.chunks.count,), "heap")
         with each_chunk(builder, self.chunks) as (chunk, first, end):
@@ -78,7 +78,7 @@ class Merge:
         return builder.name("second", Read(second, (), None))
 
     def _taken_before(self, place: Expr) -> Var:
-        """How many elements of the first run come before a place of the result."""
+        """The number of elements of the first run before an index of the result."""
         builder, second = self.builder, self.second
 
         def goes_behind(middle: Var) -> NestExpr:
@@ -89,11 +89,12 @@ class Merge:
         return builder.name("before", first_where(builder, least, ix.minimum(place, second), goes_behind))
 
     def _beside(self, taken: Expr, place: Expr) -> Expr:
-        """The index of the second run's next element where so many of the first one stand before a place."""
+        """The index of the second run's next element, if `taken` elements of the first run precede index `place` of the result."""
         return ix.add(self.second, ix.sub(place, taken))
 
     def _step(self, at: Expr, register: Buffer) -> None:
-        """Stores the element that comes to a place: that of the first run, unless there is none, or the other precedes it."""
+        """Stores the element at index `at` of the result: the first run's next one, unless there is none or the second run's precedes
+        it."""
         builder = self.builder
         taken = builder.name("taken", Read(register, (), None))
         beside = builder.name("beside", self._beside(taken, at))

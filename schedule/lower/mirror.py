@@ -1,7 +1,9 @@
-"""Symmetric results by their lower triangle (strategy "triangle"): tiles that lie above it are not made, and copied afterwards.
+"""Symmetric results by their lower triangle (strategy "triangle"): tiles above the diagonal are not computed, but copied afterwards.
 
-for yo, xo: if x of some element of the tile <= y of some: tile of sums
-for y: for x > y: out[y, x] = out[x, y]
+    for yo, xo: if x of some element of the tile <= y of some: tile of sums
+    for y: for x > y: out[y, x] = out[x, y]
+
+The copy runs over tiles of some rows, so that a cache line that it reads serves all of them.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from raido.schedule.strategies.parts import part_plan, rows_copied_together
 
 
 def is_triangle(job: Job) -> bool:
-    """Whether a stage makes the lower triangle of its result, and copies the other."""
+    """Whether a stage computes the lower triangle of its result and copies the upper one."""
     return job.plan.strategy is not None and job.plan.strategy[0] == "triangle"
 
 
 @contextmanager
 def unless_copied(builder: Builder, work: Work) -> Iterator[None]:
-    """What is added meanwhile, only where some element of the tile at hand is on or below the diagonal."""
+    """Puts the statements added meanwhile behind the test that an element of the current tile is on or below the diagonal."""
     lanes = any(loop.kind == "vector" for loop in work.job.plan.loops[: work.job.first_reduction])
     if not is_triangle(work.job) or lanes or len(work.copies) > 1:
         yield
@@ -41,7 +43,7 @@ def unless_copied(builder: Builder, work: Work) -> Iterator[None]:
 
 
 def copy_triangle(builder: Builder, job: Job, storages: Sequence[Storage]) -> None:
-    """The elements above the diagonal, copied of those below it, some rows at a time."""
+    """Emits the copy of the elements below the diagonal to those above it, some rows at a time."""
     *outer, rows, columns = job.stage.axes
     count = rows_copied_together(job.plan)
     by_blocks, along = part_plan(job.stage, job.plan, "copy").loops

@@ -1,9 +1,9 @@
-"""Tiles of products of matrices that the edge of their result cuts off, moved back so that they end with it (the "shift" of tails).
+"""Tiles of matrix products that the edge of their result cuts off, moved back so that they end with it (the "shift" of tails).
 
     for yo in 0..n step 128: tile yo..min(n, yo + 128)        last tile: loops in order, element by element
-    tile y = min(yo, n - 128) .. y + 128                      a whole one, which matrix units make; rows from yo on are stored
+    tile y = min(yo, n - 128) .. y + 128                      a full one, by matrix units; rows from yo on are stored
 
-Elements that two tiles have are made twice, with the same bits, and stored once. There are such tiles where the result is as long as one.
+Elements of two tiles are computed twice, with the same bits, and stored once. Tiles move where the result is at least as long as a tile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A block's part of an axis: its loop over blocks, the innermost along the axis, makes tiles of so many indices of `parent`."""
+    """A block's tile of an axis: `length` indices of `parent`, by the innermost loop over blocks along the axis."""
 
     axis: str
     parent: str
@@ -32,7 +32,7 @@ class Tile:
 
 
 def tiles_of(work: Work, position: int) -> dict[str, Tile]:
-    """The tiles of a block along the axes that the edge may cut off, by their loops; none where tiles stay."""
+    """The tiles of a block along the axes that the edge may cut off, by the name of their loop; {} where tiles do not move."""
     plan, outer = work.job.plan, work.job.plan.loops[:position]
     if matrix_loop(plan) is None or len(work.copies) > 1 or work.job.fused:
         return {}
@@ -52,12 +52,12 @@ def tiles_of(work: Work, position: int) -> dict[str, Tile]:
 
 
 def ends_of(work: Work, tiles: dict[str, Tile]) -> list[Expr]:
-    """Where the last whole tile begins, along each axis: at least 0 where there is one."""
+    """The index at which the last full tile begins, along each axis; at least 0 where there is one."""
     return [ix.sub(work.copies[0].whole[tile.axis][1], tile.length) for tile in tiles.values()]
 
 
 def moved_back(loops: Loops, work: Work, position: int, tiles: dict[str, Tile]) -> Work:
-    """The work on the tile that ends inside the result, whose facts say that there is one."""
+    """The loop cursor at the tile moved back inside the result, under the assumption that the result is at least as long as a tile."""
     (old,), plan, builder = work.copies, work.job.plan, loops.builder
     made = Coordinates([(name, *old.whole[name]) for name in old.axes], plan.relations, old.most)
     own: list[tuple[str, Expr]] = []

@@ -1,4 +1,4 @@
-"""Copies of rows that do not begin at multiples of what moves at once: there neighbouring threads take neighbouring elements.
+"""Vectorised copies of rows that do not begin at multiples of the vector length: neighbouring threads take neighbouring elements there.
 
     for v in thread..N step T:                              if k % L == 0: the loop as it is
       r = ro + L*(v % W);  y = …                            else:
@@ -6,8 +6,8 @@
         a_copy[y, x] = a[y, x]                                  v = e // L;  r = …;  y = …;  x = r + e % L
                                                                 if x < min(k, r + L): a_copy[y, x] = a[y, x]
 
-A vectorised copy moves such rows an element at a time, each thread its own vectors: neighbouring threads would read elements that are a
-vector apart. Both loops copy what all T threads of a block copy together, as threads 0 … T − 1 begin at their numbers.
+A vectorised copy moves such rows one element at a time, each thread its own vectors: neighbouring threads would read elements a vector
+apart. Both loops copy the same elements with all T threads of a block, as threads 0 … T − 1 begin at their numbers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from raido.schedule.nest.walk import with_blocks
 
 
 def deal_out_odd_rows(block: Block) -> Block:
-    """The statements with such copies by elements where rows are odd."""
+    """Returns the statements with vectorised copies distributed by elements where rows are no multiples of the vector length."""
     return _block(block, ())
 
 
 def _block(block: Block, threads: Sequence[For]) -> Block:
-    """A block; `threads`: the loops over threads around it, one right inside the other, outermost first."""
+    """Rewrites a block; `threads`: the perfectly nested loops over threads around it, outermost first."""
     alone = threads if len(block.statements) == 1 else ()
     return Block(tuple(_statement(s, alone) for s in block.statements))
 
@@ -50,7 +50,7 @@ def _statement(s: Statement, threads: Sequence[For]) -> Statement:
 
 
 def _begins_at_number(loop: For, threads: Sequence[For]) -> bool:
-    """Whether each thread begins a loop at its number, and goes on by as many as there are."""
+    """Whether each thread begins a loop at its number, with the number of threads as step."""
     if not threads or loop.low is not threads[-1].var or threads[-1].step != 1:
         return False
     first = threads[0]
@@ -61,7 +61,7 @@ def _begins_at_number(loop: For, threads: Sequence[For]) -> bool:
 
 
 def _vector_of(block: Block) -> For | None:
-    """The vectorised copy to shared memory that a block is, but for names and tests around it."""
+    """The vectorised copy to shared memory that a block consists of, apart from names and tests around it; None for other blocks."""
     *names, last = block.statements or (None,)
     if not all(isinstance(s, Let) for s in names):
         return None
@@ -75,13 +75,13 @@ def _vector_of(block: Block) -> For | None:
 
 
 def _lanes(loop: For) -> int:
-    """The most iterations of a vectorised loop; 0 where that is no number."""
+    """The greatest trip count of a vectorised loop; 0 where it is no constant."""
     counts = (ix.difference(end, loop.low) for end in ix.members_of(ix.canonical(loop.high)))
     return min((n for n in counts if n is not None), default=0)
 
 
 def _row_length(vector: For) -> Expr | None:
-    """The length of the rows that are copied, if sizes alone say it, and it need not be a multiple of the elements that move at once."""
+    """The length of the rows that are copied, if it is made of sizes and not provably a multiple of the vector length; else None."""
     (s,) = vector.body.statements
     assert isinstance(s, Store) and isinstance(s.value, Read)
     read = s.value
@@ -94,7 +94,8 @@ def _row_length(vector: For) -> Expr | None:
 
 
 def _by_rows(loop: For, vector: For, length: Expr) -> Statement:
-    """A loop over vectors where rows are multiples of what moves at once, and over elements where they are not."""
+    """The loop over vectors where rows are multiples of the vector length, and a loop over elements where they are not, behind
+    a test unless that is known."""
     lanes, element = _lanes(vector), fresh("element")
     own = [v for v in bound_within(loop.body) if isinstance(v, Var)]
     renamed: dict[Node, Node] = {v: fresh(v.name, v.dtype) for v in (loop.var, *own)}

@@ -1,9 +1,9 @@
-"""Sorts that read and write the elements once for each digit: blocks hand on how many elements they have of each of its values.
+"""Radix sorts that read and write the elements once for each digit: blocks hand on their counts of each digit value by decoupled look-back.
 
-    bins[pass, d] = how many elements have digit d, for all passes at once; bins give way to places
+    bins[pass, d] = number of elements with digit d, for all passes at once; then an exclusive sum over d
     for each pass:
-      blocks in their order: put their elements in the order of the digit; thread.x d: learns how many the blocks before have of d, and
-      hands that and its own on; the elements are moved
+      blocks in order: order their elements by the digit; thread.x d: reads the count of d in the blocks before, and hands on the sum
+      with its own; the elements are moved
 
 (Adinets & Merrill, Onesweep: a faster least significant digit radix sort for GPUs, 2022; look-back: `kernels/look_back.py`.)
 """
@@ -22,16 +22,16 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import sortable
 from raido.schedule.strategies.table import BITS_OF_A_DIGIT
 
-COUNTED = 8  # times the elements of a block: what a block that counts has, which then adds a counter for each digit to those of all
+COUNTED = 8  # blocks' worth of elements that a block counts before it adds its counters to the global ones
 
 
 class Onesweep(BlockSort):
-    """A sort by blocks that wait for those before them, on devices that run one side of a branch which all threads of a block take."""
+    """A sort by blocks that wait for earlier ones, on devices that run only the side of a branch that all threads of a block take."""
 
     apart = True
 
     def _begin(self, passes: int) -> None:
-        """Counts the digits of all passes, and says where the elements with each digit begin."""
+        """Counts the digits of all passes, and computes the index of the first element with each digit."""
         builder, threads = self.builder, self.threads
         cells = ix.as_index(passes * KEYS)
         shape = (ix.mul(ix.add(self.blocks, 1), KEYS),)
@@ -62,7 +62,7 @@ class Onesweep(BlockSort):
             self._scan(ix.as_index(KEYS), self.bins, lambda k: (ix.add(first, k),))
 
     def _pass(self, each: Pass, these: tuple[Buffer, ...]) -> None:
-        """Elements move to their places by one digit."""
+        """Emits the move of all elements by one digit."""
         builder, before, state = self.builder, self.before, self.state
         with builder.loop(cell := fresh("cell"), ZERO, before.shape[0], 1, **self._names("parallel")):
             builder.add(Store(state, (cell,), ZERO))

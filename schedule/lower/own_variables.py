@@ -1,9 +1,9 @@
-"""Loops of scalars with variables of their own, where one was made twice: what is known of a loop is kept by its variables.
+"""Renames the variables of scalar loops that occur twice, because assumptions about a loop are recorded by its variables.
 
-    t = while_loop(…, start of y) < while_loop(…, start of x)        one state s in both, unless one of them gets another name
+    t = while_loop(…, start of y) < while_loop(…, start of x)        one state s in both, unless one of them is renamed
 
-A stage that is made where it is read, at two indices, leaves its loops in two places, with other starts and ends. So do folds over as many
-elements as an index says.
+A stage that is inlined at two indices leaves its loops in two places, with different initial values and trip counts. So do folds whose
+length depends on an index.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from raido.schedule.stages.tables import Tables
 
 
 def with_own_variables(bodies: tuple[Expr, ...], tables: Tables) -> tuple[Expr, ...]:
-    """The expressions of a stage, in which each variable of a loop belongs to one."""
+    """The expressions of a stage with each variable bound by one loop."""
     while True:
         nodes = scalar_nodes(*bodies)
         twice = _second_binder(nodes)
@@ -29,7 +29,7 @@ def with_own_variables(bodies: tuple[Expr, ...], tables: Tables) -> tuple[Expr, 
 
 
 def _second_binder(nodes: list[Node]) -> Node | None:
-    """A loop one of whose variables another one has, before it."""
+    """A loop that binds a variable of an earlier loop; None if there is none."""
     first: dict[Var, Node] = {}
     for node in nodes:
         if any(first.setdefault(var, owner) is not owner for var, owner in _bound(node)):
@@ -38,7 +38,7 @@ def _second_binder(nodes: list[Node]) -> Node | None:
 
 
 def _bound(node: Node) -> Iterator[tuple[Var, Node]]:
-    """The variables of a loop and whose they are: the loop's, or those of all folds over as many elements."""
+    """The variables that a node binds, each with its owner: the loop, or the axis of a fold, which folds of the same length share."""
     if isinstance(node, (Loop, While)):
         yield from ((var, node) for var in node.state)
     if isinstance(node, Loop):

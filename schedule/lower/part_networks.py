@@ -1,15 +1,16 @@
-"""Parts of few keys in order by a network in registers: a matrix whose columns are sorted, then merged two by two until one is left.
+"""Sorting networks in registers for short parts of keys: a matrix whose columns are sorted, then merged two by two until one is left.
 
-    lanes are columns    element k of column x is key R·x + k of R rows; a network sorts each column, every second one downwards
+    lanes are columns    element k of column x is key R·x + k of R rows; a network sorts each column, every second one descending
     lanes are rows       the first steps of bitonic merges of 2, 4, … columns: compare-exchanges between columns
     lanes are columns    … and the last steps: between elements of a column
 
-In between the matrix is stored by rows and read by columns, or the other way round, which are transposes in registers
-(`gang/transposes`). Where a column is to descend, lanes hold complements (negated floats), so every compare-exchange puts the lesser key
-first. Elements of the matrix behind the part are the greatest key. A network is not stable, which shows in floats alone: in a part with
-NaN or -0.0, which is therefore left to others.
-(Batcher, Sorting networks and their applications, 1968; Blacher, Giesen and Kühne, Fast and robust vectorized in-place sorting of
-primitive types, 2021: sorted columns, merged.)
+In between the matrix is stored by rows and read by columns, or the other way round, which are transposes in registers (`gang/transposes`).
+Where a column is to descend, lanes hold complements (negated floats), so every compare-exchange puts the lesser key first. Elements of the
+matrix behind the part are the greatest key. A network is not stable, which is observable in floats alone: a part with NaN or -0.0 is
+therefore not sorted here.
+
+(Batcher, Sorting networks and their applications, 1968; Blacher, Giesen and Kühne, Fast and robust vectorized in-place sorting of primitive
+types, 2021: sorted columns, merged.)
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ Keep: TypeAlias = "Callable[[Expr, Sequence[NestExpr]], None]"
 
 
 class PartNetworks:
-    """Networks for `largest` keys (a power of two, or the one below), half as many, and so on, as long as that is more than `ranked`.
+    """Networks for `largest` keys, rounded down to a power of two, for half as many, and so on, as long as that is more than `ranked`.
 
-    lanes: of the loops, as fields of a `For`.
+    lanes: the `For` fields of loops.
     """
 
     def __init__(
@@ -49,7 +50,8 @@ class PartNetworks:
         self.networks = [_Network(builder, source, lanes, keep, *_sides(size)) for size in sizes]
 
     def sort(self, low: Expr, high: Expr) -> Buffer | None:
-        """Stores a part in order, if a network takes so many keys and keeps the order of these; a register says whether one did."""
+        """Stores a part in order, if a network takes its length and preserves the order of its keys; returns a register that says whether
+        one did, or None without networks."""
         if not self.networks:
             return None
         builder = self.builder
@@ -66,7 +68,7 @@ class PartNetworks:
 
 
 def _sides(size: int) -> tuple[int, int]:
-    """Rows and columns of a matrix of a power of two of elements: a square, or twice as many rows."""
+    """The rows and columns of a matrix of `size` elements, a power of two: a square, or twice as many rows."""
     exponent = size.bit_length() - 1
     return 1 << (exponent + 1) // 2, 1 << exponent // 2
 
@@ -86,7 +88,7 @@ class _Network:
 
     @contextmanager
     def sorted_columns(self, low: Expr, high: Expr) -> Iterator[None]:
-        """Sorts the columns of a part, as a context that runs unless there is a key of which a network does not keep the order."""
+        """Sorts the columns of a part, as a context whose body runs unless there is a key whose order a network does not preserve."""
         builder = self.builder
         unkept = builder.register("unkept", const(i32, 0)) if self.key.is_float else None
         with self._along(self.columns) as x:
@@ -108,7 +110,7 @@ class _Network:
     def merge(self, low: Expr, high: Expr) -> None:
         """Merges sorted columns, and stores the elements of the part."""
         doublings = self.columns.bit_length() - 1
-        width = fresh("width")  # the exponent of two of the columns that are one sequence afterwards
+        width = fresh("width")  # log2 of the number of columns that form one sorted sequence afterwards
         with self.builder.loop(width, ONE, ix.as_index(doublings + 1), 1):
             with self._along(self.rows) as k:
                 keys = self._load(self.by_rows, k, self.columns)
@@ -141,7 +143,7 @@ class _Network:
         return self.builder.name("key", key)
 
     def _element(self, at: Expr, high: Expr) -> NestExpr:
-        """The key at an index, or the greatest one from `high` on."""
+        """The key at an index, or the greatest key from `high` on."""
         there = self.builder.name("there", Op("lt", bool_, (at, high)))
         key = self._name(Read(self.source, (at,), there))
         return self._name(Op("select", self.key, (there, key, identity("minimum", self.key))))
@@ -154,19 +156,19 @@ class _Network:
             self.builder.add(Store(matrix, (ix.as_index(k), at), key))
 
     def _turned(self, key: NestExpr, column: int, width: Expr) -> NestExpr:
-        """The key of a column, or its complement where the column ascended before and descends now, or the other way round."""
+        """The key of a column, complemented where the column's direction differs from that of the merge before."""
         now, before = (Op("shr", i64, (ix.as_index(column), e)) for e in (width, ix.sub(width, 1)))
         turns = self._name(Op("eq", bool_, (Op("bit_and", i64, (Op("bit_xor", i64, (now, before)), ONE)), ONE)))
         return self._name(Op("select", self.key, (turns, self._complement(key), key)))
 
     def _step(self, keys: list[NestExpr], distance: int) -> None:
-        """Compare-exchanges of keys so far apart."""
+        """Emits compare-exchanges of keys `distance` apart."""
         for i in range(len(keys)):
             if not i & distance:
                 self._exchange(keys, i, i + distance)
 
     def _step_of_held(self, held: Sequence[Buffer], distance: int) -> None:
-        """Compare-exchanges of keys in registers, so far apart."""
+        """Emits compare-exchanges of keys in registers `distance` apart."""
         keys: list[NestExpr] = [self._name(Read(each, (), None)) for each in held]
         self._step(keys, distance)
         for register, key in zip(held, keys, strict=True):
@@ -186,7 +188,7 @@ class _Network:
         return Op("neg" if self.key.is_float else "bit_not", self.key, (key,))
 
     def _is_unkept(self, key: NestExpr) -> NestExpr:
-        """Whether a float is NaN or -0.0: equal keys may differ in their bits."""
+        """Whether a float is NaN or -0.0: such keys are equal or unordered although their bits differ."""
         bits = unsigned(self.key)
         is_minus = Op("eq", bool_, (Op("bitcast", bits, (key,)), const(bits, 1 << (bits.bits - 1))))
         return Op("logical_or", bool_, (is_minus, Op("ne", bool_, (key, key))))

@@ -1,10 +1,10 @@
-"""Sorts by comparison whose elements threads split by so many pivots that each part is one thread's own.
+"""Quicksorts by threads, which split the elements by pivots until each part is sorted by one thread.
 
     bounds    0         9         a part, then two, then four, …: each has a pivot, the median of some of its keys
-    chunks    1 1 0 1 | 0 1 1     append what comes before the pivot of every part that they meet, and the rest (`append_by_key`)
+    chunks    1 1 0 1 | 0 1 1     append the elements before the pivot of each part that they overlap, and the rest (`append_by_key`)
 
-A part has two keys, of which lanes count and append a chunk's elements at once. Both sides keep the order of their elements, as in one
-part (`quicksorts`). (Blelloch, Prefix sums and their applications, 1990: the split.)
+A part has two keys, which lanes count and append a gang of elements at a time. Both sides keep the order of their elements, as in
+`quicksorts`. (Blelloch, Prefix sums and their applications, 1990: the split.)
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from raido.schedule.stages.sort_keys import precedes
 
 
 class PartedQuicksort(Quicksort):
-    """One sort, by threads, of as many chunks as the schedule says."""
+    """One sort by threads, in as many chunks as the schedule says."""
 
     def _survey(self) -> list[Var]:
-        """How many elements come before the one that stands before them; where keys may be counted, the least and the greatest of them, too."""
+        """The number of descents of the elements; where keys may be counted, also the least and the greatest key."""
         builder = self.builder
         names = ("add", *EXTREMES[: 2 if self.counted else 0])
         kinds = (i64, *(self.key for _ in names[1:]))
@@ -42,7 +42,7 @@ class PartedQuicksort(Quicksort):
         return [builder.name(register.name, Read(register, (), None)) for register in whole]
 
     def _sort_all(self) -> None:
-        """Splits everything into a power of two of parts, at least as many as there are chunks, and sorts these."""
+        """Splits all elements into a power of two of parts, at least as many as there are chunks, and sorts these."""
         builder, chunks = self.builder, self.chunks
         most = ix.mul(chunks.count, 2)
         bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
@@ -78,7 +78,7 @@ class PartedQuicksort(Quicksort):
                 self._sort_part(self._part(bounds, part, ONE))
 
     def _part(self, bounds: Buffer, number: Expr, width: Expr) -> Part:
-        """A part of so many of the smallest ones."""
+        """Part `number` at a level where parts consist of `width` of the final ones."""
         low, high = (
             self.builder.name(name, Read(bounds, (ix.mul(k, width),), None))
             for name, k in (("low", number), ("high", ix.add(number, 1)))
@@ -88,7 +88,7 @@ class PartedQuicksort(Quicksort):
     def _split_parts(
         self, bounds: Buffer, pivots: Buffer, counts: Buffer, whole: Expr, half: Expr, number: Expr
     ) -> None:
-        """Splits each of `number` parts of `whole` smallest ones in two."""
+        """Splits each of `number` parts, of `whole` final parts each, in two."""
         builder = self.builder
         part = fresh("part")
         with builder.loop(part, ZERO, number, 1):
@@ -122,7 +122,7 @@ class PartedQuicksort(Quicksort):
                 builder.add(Store(these, (at,), Read(other, (at,), None)))
 
     def _count(self, part: Part, test: Test) -> Var:
-        """The number of elements of a part for which a test of the key holds."""
+        """The number of elements of a part whose key passes a test."""
         count = self.builder.register("count", ZERO)
         with self._along(part) as at:
             key = self.builder.name("key", Read(self.these[0], (at,), None))

@@ -1,16 +1,18 @@
 """Reductions along a loop over tasks or blocks, as two: the partial result of every chunk, and the fold of these, in order.
 
-before   for c in 0..n step B by threads: for r in c..min(c + B, n): acc = op(acc, a[r])
-after    for c in 0..n step B by threads: partial[c // B] = op over r in c..min(c + B, n) of a[r]
-         for chunk in 0..ceil(n / B): acc = op(acc, partial[chunk])
+    before   for c in 0..n step B by threads: for r in c..min(c + B, n): acc = op(acc, a[r])
 
-Loops over tiles of results that stand between chunks and steps stay around the fold: each tile has accumulators of its own.
-In the fold of partial results the loop over chunks stands around the stage's other loops, so that partial results are read one behind the
-other; inside the lanes of a tile, where a gang's sums are registers and a chunk has several gangs side by side.
-Both are reductions like any other (Halide's `rfactor`: Suriana, Adams & Kamil, Parallel associative reductions in Halide, 2017). The
-first has one more axis, of chunks, and the loops of the stage. The second is made in the stage's own loops; where blocks of a GPU have
-chunks, by a thread for each element, or of a single value by the threads of one block. Chunks are fixed by schedule and sizes, so
-threads change no bit.
+    after    for c in 0..n step B by threads: partial[c // B] = op over r in c..min(c + B, n) of a[r]
+             for chunk in 0..ceil(n / B): acc = op(acc, partial[chunk])
+
+Loops over tiles of results between the loop over chunks and the reduction loops inside it stay around the fold: each tile has accumulators
+of its own. In the fold of partial results the loop over chunks stands around the stage's other loops, so that partial results are read
+consecutively; inside the vector loops of a tile, where a gang's sums are registers and a chunk has several interleaved gangs.
+
+Both are reductions like any other (Halide's `rfactor`: Suriana, Adams & Kamil, Parallel associative reductions in Halide, 2017). The first
+has one more axis, of chunks, and the loops of the stage. The second is emitted in the stage's own loops; where blocks of a GPU have chunks,
+by a thread for each element, or of a single value by the threads of one block. Chunks are fixed by schedule and sizes, so results do not
+depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -43,26 +45,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """A reduction in chunks: `job` stores the partial result of a chunk, number `chunk` of its axes; `fold` is their fold."""
+    """A reduction in chunks: `job` stores the partial result of a chunk, whose number is the axis `chunk`; `fold` combines them."""
 
     job: Job
     chunk: str
     fold: Work
 
     def at(self, coordinates: Coordinates, number: Expr) -> Coordinates:
-        """The coordinates of the stage in the chunk of that number."""
+        """The coordinates of the stage in chunk `number`."""
         return coordinates.extended(self.chunk, number, ix.add(number, 1), number)
 
 
 class PartialFolds:
-    """Emits such reductions with the loops of `Loops`."""
+    """Emits reductions in chunks with the loops of `Loops`."""
 
     def __init__(self, loops: Loops, reductions: Reductions) -> None:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
 
     def reduce(self, work: Work, position: int) -> None:
-        """The reduction whose outermost loop, at `position`, is for tasks or blocks."""
+        """Emits the reduction whose outermost loop, at `position`, runs over tasks or blocks."""
         job, plan, builder = work.job, work.job.plan.loops[position], self.builder
         low, high, step = work.copies[0].bounds(plan.name)
         span = step if step > 1 else plan.grain
@@ -80,7 +82,7 @@ class PartialFolds:
         self.fold(partials, position)
 
     def _chunk(self, part: Work, position: int, first: Var, end: Expr) -> None:
-        """The partial results of the chunk that begins at `first`."""
+        """Emits the partial results of the chunk that begins at `first`."""
         job, plan, reductions = part.job, part.job.plan.loops[position], self.reductions
         whole = part.copies[0].bounds(plan.name)[2] > 1
         if whole and self._is_in_tiles(job, position + 1):
@@ -100,14 +102,17 @@ class PartialFolds:
         reductions.part(part, position, reductions.finish, own)
 
     def _is_in_tiles(self, job: Job, position: int) -> bool:
-        """Whether the loop at `position` runs over elements of the result, by blocks of a GPU or around other loops of the reduction."""
+        """Whether the loop at `position` runs over elements of the result, on blocks of a GPU or around other loops of the reduction."""
         if position == len(job.plan.loops) or job.plan.loops[position].name in job.reduced:
             return False
         around = any(loop.name in job.reduced for loop in job.plan.loops[position:])
         return around or is_bound(job.plan.loops[position], "block")
 
     def fold(self, partials: Partials, position: int) -> None:
-        """The stage's results, of its partial results: few iterations, of which a code generator is to make no copies."""
+        """Emits the stage's results as the fold of its partial results.
+
+        LLVM does not copy the loops of this fold, which are a small part of the work.
+        """
         with self._block(partials.fold.job):
             made = self.builder.scope.statements
             before = len(made)
@@ -115,7 +120,7 @@ class PartialFolds:
             made[before:] = map(_made_once, made[before:])
 
     def rewritten(self, work: Work, position: int, count: Expr, within: Sequence[Expr] = ()) -> Partials:
-        """The two reductions, with memory for so many partial results; they are not combined where an extent `within` is 0."""
+        """The two reductions, with memory for `count` partial results; zero chunks if an extent in `within` is 0."""
         job, fold = work.job, work.job.carried
         assert fold is not None
         for n in self.builder.can_be_empty(within):  # chunks of nothing, however many, are not counted
@@ -141,7 +146,7 @@ class PartialFolds:
         return Partials(part, chunk.name, self._fold(work, position, combined))
 
     def _fold(self, work: Work, position: int, fold: Reduce) -> Work:
-        """The fold of partial results: the stage with one reduction axis, of chunks."""
+        """The loop cursor of the fold of partial results: the stage with one reduction axis, of chunks."""
         job, (chunk,) = work.job, fold.axes
         name = part_name(job.stage.name, "combine")
         stage = replace(job.stage, name=name, reduction=fold)
@@ -155,7 +160,7 @@ class PartialFolds:
         return replace(work, job=combined, copies=[here], phase=self.loops.compute, versioned=True)
 
     def _loops(self, work: Work, position: int, chunk: Axis) -> tuple[tuple[LoopPlan, ...], tuple[Split, ...]]:
-        """The loops of the fold from `position` on, and the splits that make them."""
+        """The loops of the fold from `position` on, and the splits that they need."""
         job = work.job
         own = [loop for loop in job.plan.loops[position:] if loop.name not in job.reduced]
         if not is_bound(job.plan.loops[position], "block"):
@@ -176,7 +181,7 @@ class PartialFolds:
         return ((line, steps) if commutative else (steps, line)), (relation,)
 
     def _block(self, job: Job) -> AbstractContextManager[object]:
-        """One block, where threads fold the partial results."""
+        """A loop over one block if threads fold the partial results, else an empty context."""
         if not any(is_bound(loop, "thread") for loop in job.plan.loops[job.first_reduction :]):
             return nullcontext()
         how = {"kind": "parallel", "level": "block.x", "stage": job.stage.name, "loop": job.plan.loops[-1].name}
@@ -190,7 +195,7 @@ def _made_once(s: Statement) -> Statement:
 
 
 def _lanes_in_tiles(job: Job, own: Sequence[LoopPlan]) -> bool:
-    """Whether a loop in lanes runs over a part of an axis that another one outside it goes through."""
+    """Whether a vector loop runs over part of an axis that another loop outside it tiles."""
     axes = [job.axis_of[loop.name] for loop in own]
     return any(
         loop.kind == "vector" and any(axes[k] & axes[outside] for outside in range(k)) for k, loop in enumerate(own)
@@ -198,7 +203,7 @@ def _lanes_in_tiles(job: Job, own: Sequence[LoopPlan]) -> bool:
 
 
 def unused(name: str, coordinates: Coordinates) -> str:
-    """A name that no axis or loop has, nor the halves of such a one."""
+    """A name that neither an axis or loop has, nor its halves (name + "o", name + "i")."""
     while {name, name + "o", name + "i"} & coordinates.ranges.keys():
         name += "_"
     return name

@@ -1,8 +1,8 @@
-"""The interior, in which a stage's boundary operations change nothing: conditions on a tile, and cuts of the loop along one axis.
+"""The interior, in which a stage's boundary operations are the identity: conditions on a tile, and bounds of the loop along one axis.
 
-A boundary operation `clamp(e, n)` (wrap, mirror alike) is the identity where 0 <= e and e <= n − 1. For the axes that are chosen
-outside, that is a condition on the tile; along the axis that is cut, solving for it gives the interior [low, high]. Operations nested
-in others are solved with the inner ones gone, so a chain of inlined stencils has one interior.
+A boundary operation `clamp(e, n)` (wrap, mirror alike) is the identity where 0 <= e and e <= n − 1. For the axes that are chosen outside,
+that is a condition on the tile; along the axis whose index set is split (Allen & Kennedy), solving for it gives the interior [low, high].
+Nested operations are solved with the inner ones taken as the identity, so a chain of inlined stencils has one interior.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Ranges = Mapping[Var, tuple[Expr, Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A boundary operation: its node, its index with inner boundaries removed, its extent (of a quotient, those of what is divided), the
-    variables of the index."""
+    """A boundary operation: its node, the boundary operations in its index, the index with these removed, the extent, and the variables of
+    the index. If the index is a quotient, `index` and `extent` are those of its dividend."""
 
     node: Op
     inner: tuple[Op, ...]
@@ -33,17 +33,19 @@ class Boundary:
 
 @dataclass(slots=True)
 class Interior:
-    """The conditions under which boundaries vanish: `conditions` (each at least 0), or along the cut axis `lows` <= x <= `highs`."""
+    """The conditions under which boundary operations are the identity: `conditions` (each at least 0), or along the
+    split axis `lows` <= x <= `highs`."""
 
     conditions: list[Expr] = field(default_factory=list)
     lows: list[Expr] = field(default_factory=list)
     highs: list[Expr] = field(default_factory=list)
     identity: set[Node] = field(default_factory=set)
-    along: dict[Boundary, tuple[Expr, Expr]] = field(default_factory=dict)  # where each vanishes along the cut axis
+    along: dict[Boundary, tuple[Expr, Expr]] = field(default_factory=dict)  # bounds of each one's interior
 
 
 def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
-    """The boundary operations with an affine index, or the quotient of one, and an extent of sizes, inner ones first."""
+    """The boundary operations whose index is affine or the quotient of an affine one, and whose extent is made
+    of sizes; inner ones first."""
     found: dict[Op, Boundary] = {}
     for node in scalar_nodes(*bodies):
         if not isinstance(node, Op) or node.name not in ix.BOUNDARY_OPS:
@@ -60,7 +62,8 @@ def boundaries_of(bodies: tuple[Expr, ...]) -> list[Boundary]:
 
 
 def _dividend(e: Expr) -> tuple[Expr, int]:
-    """a and d of ⌊a / d⌋ + c = ⌊(a + c·d) / d⌋, d a positive constant: it lies in 0 … n − 1 where its dividend lies in 0 … d·n − 1."""
+    """The dividend and divisor of an index: a + c·d and d for ⌊a / d⌋ + c with a positive constant d, else the index and 1. The quotient
+    lies in 0 … n − 1 where the dividend lies in 0 … d·n − 1."""
     constant, terms = ix.linear(e)
     (atom, *others) = terms or (None,)
     if isinstance(atom, Op) and atom.name == "floordiv" and not others and terms[atom] == 1:
@@ -72,7 +75,7 @@ def _dividend(e: Expr) -> tuple[Expr, int]:
 
 
 def without_boundaries(e: Expr, gone: Collection[Node]) -> Expr:
-    """An index in which boundary operations are left out."""
+    """An index in which the boundary operations in `gone` are replaced by their argument."""
     if not gone:
         return ix.canonical(e)
     memo: dict[Node, Node] = {}
@@ -83,7 +86,7 @@ def without_boundaries(e: Expr, gone: Collection[Node]) -> Expr:
 
 
 def _affine_variables(e: Expr) -> frozenset[Var] | None:
-    """The variables that an index is made of, by sums and products with numbers that sizes decide; None where it is made otherwise."""
+    """The variables of an index that is a sum of products with factors made of constants and sizes; None for any other index."""
     variables: set[Var] = set()
     for atom in ix.linear(e)[1]:
         if is_made_of_sizes(atom):
@@ -102,7 +105,8 @@ _SUMS = ("add", "mul", "sub")
 def interior_of(
     boundaries: list[Boundary], allowed: set[Var], ranges: Ranges, cut: Var | None, facts: Facts
 ) -> Interior:
-    """When the boundaries over `allowed` variables vanish, their variables running over `ranges`; `cut` is the axis to solve for."""
+    """The interior of the boundaries over `allowed` variables, which range over `ranges`; `cut` is the axis to solve
+    for, None for conditions only."""
     result = Interior()
     for b in boundaries:
         if not b.variables <= allowed or any(n not in result.identity for n in b.inner):
@@ -133,7 +137,7 @@ def contradicts(e: Expr, conditions: list[Expr]) -> bool:
 
 
 def _solve(result: Interior, k: int, rest: tuple[Expr, Expr], last: Expr) -> tuple[Expr, Expr]:
-    """0 <= k·x + rest <= last, for x: the least and the greatest."""
+    """Solves 0 <= k·x + rest <= last for x: the least and the greatest value, which it adds to `result`."""
     if k > 0:
         low = ix.ceildiv(ix.mul(rest[0], -1), k)
         high = ix.floordiv(ix.sub(last, rest[1]), k)
@@ -148,7 +152,7 @@ def _solve(result: Interior, k: int, rest: tuple[Expr, Expr], last: Expr) -> tup
 
 
 def solved(result: Interior) -> tuple[Expr, Expr] | None:
-    """The interior along the cut axis, inclusive; None when nothing was to be solved."""
+    """The inclusive bounds of the interior along the split axis; None when there was nothing to solve."""
     if not result.lows:
         return None
     low, high = result.lows[0], result.highs[0]

@@ -1,8 +1,8 @@
-"""Loop peeling of strip-mined lanes: a vector loop over strips whose few indices are unrolled inside, as `split(x, 2)` makes it.
+"""Loop peeling of strip-mined vector loops: over tiles whose few indices are unrolled inside, as `split(x, 2)` makes them.
 
-Each unrolled index is a *phase*: quotients and remainders by the strip's length are the loop's counter and constants there, lanes read
-neighbours, and the stores of all phases together fill memory (`targets/emit/interleave.py`). That takes whole strips: the loop runs
-over these, counted from 0, and what is left at its end, and what meets boundaries at either end, is peeled off and goes one by one.
+Each unrolled index is a *phase*: quotients and remainders by the tile's length are the loop's counter and constants there, lanes read
+consecutive elements, and the stores of all phases together fill memory (`targets/emit/interleave.py`). That takes whole tiles: the loop
+runs over these, counted from 0; the partial tile at its end, and tiles that meet boundaries at either end, are peeled off and run serially.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from raido.schedule.lower.work import Work
 
 @dataclass(frozen=True, slots=True)
 class Strips:
-    """The iterations low … high − 1 of a loop over strips, by a kind of loop, and the work inside them."""
+    """The iterations low … high − 1 of a loop over tiles, its kind, and the loop cursor inside them."""
 
     work: Work
     kind: str
@@ -35,8 +35,8 @@ def strips_of(
     step: int,
     facts: Facts,
 ) -> Iterator[Strips]:
-    """A loop low … high − 1 over strips of `step` indices: those that meet boundaries, the whole strips of the `interior`, first and
-    behind it, and the rest."""
+    """The peeled parts of a loop low … high − 1 over tiles of `step` indices: tiles that meet boundaries, then the whole tiles of the
+    `interior` (first index, index behind it), then the rest."""
     low, high = bounds
     first, behind = interior
     before = facts.decided(ix.maximum(ix.sub(first, low), 0))

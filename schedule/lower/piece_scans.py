@@ -1,10 +1,11 @@
-"""Scans and filters of whose blocks the threads of a GPU's block have pieces (`thread_scans`), in the phases that `block_scans` has.
+"""Scans and filters whose blocks are distributed in pieces over the threads of a GPU's block (`thread_scans`),
+in the phases of `block_scans`.
 
-    three_phase  what comes before each piece in its block is kept from the pass that totals blocks
-    chain        blocks hand on what comes before them by a `Carry`
-    in_turn      the threads of one block go through blocks one after the other; all of them hold what came before
+    three_phase  the prefix before each piece in its block is kept from the pass that totals blocks
+    chain        blocks hand on the prefix before them by a `Carry`
+    in_turn      the threads of one block go through blocks one after the other; all of them hold the prefix
 
-In each of them threads total their pieces, scan these totals, and go through their pieces from what comes before.
+In each of them threads total their pieces, scan these totals, and go through their pieces from the prefix before.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ EmitBlock: TypeAlias = Callable[[Work, int], None]
 
 
 class PieceScans:
-    """Emits them."""
+    """Emits scans and filters in pieces."""
 
     def __init__(self, blocks: Blocks, threads: ThreadScans) -> None:
         self.blocks, self.threads = blocks, threads
@@ -38,7 +39,7 @@ class PieceScans:
         self.builder: Builder = blocks.builder
 
     def three_phase(self, work: Work, position: int, last: LastPass) -> None:
-        """A loop that totals blocks, a scan of the totals by the threads of one block, and a loop that goes through the blocks."""
+        """Emits a loop that totals blocks, a scan of the totals by the threads of one block, and a loop that goes through the blocks."""
         blocks, threads = self.blocks, self.threads
         partials = self.reductions.partials(work, (), blocks.count(work, position))
         before = threads.before_pieces(work, position, partials)
@@ -60,7 +61,7 @@ class PieceScans:
         blocks.each(work, position, self._whole_apart(go_through), certificates=last.certificates)
 
     def chain(self, work: Work, position: int, last: LastPass) -> None:
-        """One loop over blocks, each of which looks back at those before it once it is totalled."""
+        """Emits one loop over blocks, each of which looks back at those before it once it is totalled."""
         builder, blocks = self.builder, self.blocks
         job, count = work.job, blocks.count(work, position)
         initial = self._initial(work)
@@ -88,7 +89,7 @@ class PieceScans:
             self.reductions.copy(before, (count,), last.end.buffers, ())
 
     def _whole_apart(self, emit: EmitBlock) -> EmitBlock:
-        """The code of a block; where pieces are vectorised, whole blocks have code of their own, without a test."""
+        """The emitter of a block, with a separate version without tests for full blocks where pieces are vectorised."""
         builder = self.builder
 
         def block(inner: Work, at: int) -> None:
@@ -106,7 +107,7 @@ class PieceScans:
         return block
 
     def in_turn(self, work: Work, position: int, follow: Follow) -> None:
-        """Blocks one after the other, each by the threads of one block of a GPU."""
+        """Emits blocks one after the other, each by the threads of one block of a GPU."""
         carry = self.blocks.initial(work, position, "before")
         combine = self._combine(work)
 
@@ -120,7 +121,7 @@ class PieceScans:
         self.blocks.each(work, position, block)
 
     def _totals(self, work: Work, position: int, pieces: Pieces, combine: Combine) -> Prefixes:
-        """The totals of the pieces of a block, each with those of all pieces before it."""
+        """Emits the totals of a block's pieces and their inclusive scan."""
         parts = self.threads.parts(pieces, [v.dtype for v in carried(work).left])
 
         def total(piece: Work, first: int, t: Expr) -> None:
@@ -132,7 +133,7 @@ class PieceScans:
         return self.threads.scan(pieces, parts, combine, self.reductions.operator(work))
 
     def _begun(self, work: Work, position: int, combine: Combine) -> tuple[Pieces, Prefixes, Elements]:
-        """The pieces of a block, the scan of their totals, and what comes before each of them in the block."""
+        """The pieces of a block, the scan of their totals, and the prefix before each piece in the block."""
         pieces = self.threads.pieces(work, position)
         scanned = self._totals(work, position, pieces, combine)
         return pieces, scanned, self.threads.begins(pieces, scanned, [v.dtype for v in carried(work).left])
@@ -147,7 +148,8 @@ class PieceScans:
         combine: Combine,
         last: LastPass,
     ) -> None:
-        """Each thread goes through its piece: from `earlier`, what came before the block, and what the threads before it have."""
+        """Emits the pass of each thread through its piece, from `earlier`, the value before the block, combined with
+        the pieces before in `begins`."""
 
         def one(piece: Work, first: int, t: Expr) -> None:
             running = self.blocks.values(piece, first, "running")

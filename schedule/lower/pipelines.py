@@ -1,4 +1,4 @@
-"""Copies that run ahead of the loop that reads them (Lam, Software Pipelining, 1988), as `store(buffers=n)` says.
+"""Software pipelining (Lam, 1988) of copies to shared memory, which run ahead of the loop that reads them, as `store(buffers=n)` says.
 
     for ro in 0..k step 8:                       ring: f32[2, 64, 8] shared
       tile: f32[64, 8] shared                    ring[0] = tile of 0 (asynchronous);  commit copies
@@ -8,8 +8,8 @@
                                                    commit copies
                                                    … ring[ro//8 % 2] …
 
-With n buffers iteration i copies what iteration i + n − 1 reads, into the buffer that iteration i − 1 has read, and awaits all groups but
-those of the last n − 2 iterations. Copies of different stages that run ahead of one loop are of one group.
+With n buffers iteration i copies the tile that iteration i + n − 1 reads, into the buffer that iteration i − 1 has read, and awaits all
+groups but those of the last n − 2 iterations. Copies of different stages that run ahead of one loop form one group.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from raido.schedule.nest.walk import with_blocks
 
 
 def run_copies_ahead(block: Block) -> Block:
-    """The statements with every buffer of several iterations as a ring, into which copies run ahead of the loop around it.
+    """Returns the statements with every buffer of several iterations as a ring, filled ahead of the loop around it.
 
-    Where a loop makes one iteration, and is none in the nest, there is nothing to run ahead of.
+    A loop with one iteration is no loop in the nest, and its buffer gets no ring.
     """
     return Block(tuple(made for s in block.statements for made in _statement(s)))
 
@@ -63,7 +63,7 @@ def _is_ring(s: Statement) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Ring:
-    """The copies of iterations to a buffer: `copies`, in terms of the loop's variable and of `names`, and the memory of `count` iterations."""
+    """The copies into one buffer: `copies`, in terms of the loop's variable and of `names`, and the ring `made` of `count` buffers."""
 
     buffer: Buffer
     made: Buffer
@@ -73,7 +73,7 @@ class _Ring:
 
 
 class _Pipeline:
-    """One loop, and the buffers that copies run ahead into."""
+    """One loop, and the buffers into which copies run ahead of it."""
 
     def __init__(self, loop: For) -> None:
         self.loop = loop
@@ -106,7 +106,7 @@ class _Pipeline:
         return _Ring(buffer, _memory(buffer, count), count, ordered, copies)
 
     def statements(self) -> Iterable[Statement]:
-        """The memory, the copies before the loop, and the loop."""
+        """The allocations, the copies before the loop, and the loop."""
         loop, counts = self.loop, sorted({ring.count for ring in self.rings})
         yield from (Alloc(ring.made) for ring in self.rings)
         for group in range(1 - counts[-1], 0):
@@ -123,12 +123,12 @@ class _Pipeline:
         yield replace(loop, body=Block(body))
 
     def _slot(self, count: int, value: Expr) -> Let:
-        """Names the place of an iteration in rings of so many."""
+        """Names the index in rings of `count` buffers of the iteration at `value`."""
         iteration = ix.floordiv(ix.sub(value, self.loop.low), self.loop.step)
         return Let(fresh("slot"), ix.mod(iteration, count))
 
     def _copies(self, count: int, value: Expr) -> Statement:
-        """The copies of an iteration to rings of so many buffers, under a test that there is such an iteration."""
+        """The copies of the iteration at `value` to rings of `count` buffers, behind the test that there is such an iteration."""
         loop, begin, made = self.loop, fresh(self.loop.var.name), list[Statement]()
         slot = self._slot(count, begin)
         for ring in self.rings:
@@ -141,7 +141,7 @@ class _Pipeline:
 
 
 def _memory(buffer: Buffer, count: int) -> Buffer:
-    """Memory for several iterations; each begins at a multiple of what moves at once."""
+    """The ring's buffer for several iterations, each beginning at a multiple of the widest access."""
     strides = strides_of(buffer)
     size = 1 + sum((_number(n) - 1) * _number(by) for n, by in zip(buffer.shape, strides, strict=True))
     together = WIDEST_ACCESS // buffer.dtype.itemsize
@@ -155,7 +155,7 @@ def _number(e: Expr) -> int:
 
 
 def _without_names(block: Block) -> Iterable[Statement]:
-    """The statements of a copy, in which an element that is stored at once has no name: no register holds it on its way."""
+    """The statements of a copy without names of elements that are stored at once: an asynchronous copy passes through no register."""
     kept: list[Statement] = []
     for s in block.statements:
         last = kept[-1] if kept else None
@@ -169,8 +169,8 @@ def _without_names(block: Block) -> Iterable[Statement]:
 def _in_rings(
     s: Any, rings: Mapping[Buffer, tuple[Buffer, Expr]], asynchronous: bool, known: Mapping[Node, Node] | None = None
 ) -> Any:
-    """A statement with elements of buffers where they lie in rings: by buffer the ring, and the place there. `asynchronous`: what is stored is
-    copied."""
+    """A statement with accesses to buffers redirected to their rings, given by buffer the ring and the index in it. asynchronous: stores of
+    unpredicated reads become asynchronous copies."""
 
     def change(e: Node) -> Node:
         if isinstance(e, Read) and e.buffer in rings:

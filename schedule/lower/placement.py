@@ -1,7 +1,8 @@
-"""Producers inside loops: what part of each is needed there, and where it is kept.
+"""Producers inside loops: the region of each that is needed there, and its memory.
 
-At the loop where producers are computed, the boxes of all stages inside that loop are found from their readers, consumers first. A
-stage and the guests in its loops are computed for the same indices along the axes that they share: all that is read of any of them.
+At the loop where producers are computed, the boxes of all stages inside that loop follow from their readers, consumers first (Halide's
+bounds inference). A stage and the stages fused into its loops are computed for the same indices along the axes that they share: the
+bounding box of all reads of any of them.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from raido.schedule.stages.stage import initial_values
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-MOST_STACK = 256 << 10
+MOST_STACK = 256 << 10  # bytes of one buffer
 Ranges = Mapping[Var, tuple[Expr, Expr]]
 Reader: TypeAlias = tuple[Reads, Ranges]
-"""Loads, and the values of the variables in their indices."""
+"""The loads of a consumer, with the ranges of the variables in their indices."""
 
 
 class Placement:
-    """Computes producers at the loops where the plans put them."""
+    """Emits producers at the loops where the plans place them."""
 
     def __init__(self, loops: Loops, jobs: dict[str, Job], guests: dict[str, list[Guest]]) -> None:
         self.loops, self.jobs = loops, jobs
@@ -54,23 +55,23 @@ class Placement:
                 self.kept.setdefault((job.plan.store.stage, job.plan.store.loop), []).append(job)
 
     def places(self, job: Job, position: int) -> bool:
-        """Whether any producer is computed or kept at the loop."""
+        """Whether any producer is computed or stored at the loop."""
         key = (job.stage.name, job.plan.loops[position].name)
         return bool(self._computed(job, position)) or key in self.kept
 
     def _computed(self, job: Job, position: int) -> list[Job]:
-        """The producers computed at the loop, but for copies of arrays that a branch of the stage reads where they are."""
+        """The producers computed at the loop, without cached copies of arrays that a branch on sizes reads directly."""
         found = self.computed.get((job.stage.name, job.plan.loops[position].name), [])
         own = self.jobs[job.stage.name].plan if job.stage.name in self.jobs else job.plan
         return [each for each in found if takes_copy(each.plan, own, job.plan)] if own.instead else found
 
     def keeps(self, job: Job, position: int) -> bool:
-        """Whether a producer is kept at the loop, or computed at it and kept further out."""
+        """Whether a producer is stored at the loop, or computed at it and stored further out."""
         key = (job.stage.name, job.plan.loops[position].name)
         return key in self.kept or any(each.plan.store is not None for each in self.computed.get(key, ()))
 
     def begin_pass(self) -> None:
-        """Lets what slides along a stage's loops start anew, where they run once more."""
+        """Restarts sliding windows along a stage's loops, for a second pass over them."""
         self.sliding.start_anew()
 
     def inside(self, work: Work, position: int) -> None:
@@ -93,7 +94,7 @@ class Placement:
             self._compute(group, kept)
 
     def _for_start(self, work: Work, jobs: list[Job]) -> list[Job]:
-        """Those of the stages that what an update starts as needs: its steps, and what they read, come later."""
+        """The stages among `jobs` on which an update's initial values depend; producers of its iterations are computed later."""
         assert work.job.reduction is not None
         needed: set[Node] = {
             load.array.form for load in loads_in(*initial_values(work.job.reduction)) if isinstance(load.array, Result)
@@ -104,15 +105,15 @@ class Placement:
         return [job for job in jobs if job.form in needed]
 
     def _compute(self, group: list[Job], boxes: dict[str, Box]) -> None:
-        """A stage over its box, with the guests in its loops."""
+        """Emits a stage over its box, with the stages fused into its loops."""
         self.loops.sharing.boxes |= {guest.stage.name: boxes[guest.stage.name] for guest in group[1:]}
         self.loops.nest(group[0], boxes[group[0].stage.name])
 
     @contextmanager
     def made_for(self, read: Expr, values: Mapping[Var, Expr], stages: Sequence[Job]) -> Iterator[None]:
-        """Computes, here, what an expression at these values reads of some stages, wherever else they are computed.
+        """Emits, here, the stages that an expression reads when its variables have these values, wherever else they are computed.
 
-        Each for itself, without guests, and in memory that is forgotten afterwards.
+        Each is emitted by itself, without fused stages, into memory that is dead after the `with` block.
         """
         reader: Reader = Reads((read,)), {var: (value, value) for var, value in values.items()}
         made_by = {job.form: job for job in stages}
@@ -147,7 +148,7 @@ class Placement:
     # Regions
 
     def _nested(self, job: Job, position: int = 0) -> list[Job]:
-        """Every stage computed inside the loops of a stage from `position` on, its guests and theirs included."""
+        """Every stage computed inside the loops of a stage from `position` on, fused stages and those inside them included."""
         found: dict[str, Job] = {}
         pending = [(job, position)]
         while pending:
@@ -161,7 +162,8 @@ class Placement:
         return list(found.values())
 
     def _sorted(self, jobs: list[Job]) -> list[Job]:
-        """Stages computed at one loop, each after those whose results are read in its loops."""
+        """Stages computed at one loop, each after those whose results are read in its loops; CompileError where they depend on each
+        other."""
         jobs = sorted(jobs, key=lambda j: j.position)
         if not self.guests:
             return jobs
@@ -182,7 +184,7 @@ class Placement:
         return done
 
     def _units(self, members: list[Job]) -> list[list[Job]]:
-        """The stages computed inside a loop, readers first; a stage and its guests stand together, guests first."""
+        """The stages computed inside a loop, readers first; a leader and the stages fused with it are one group, the leader last."""
         names = {job.stage.name for job in members}
         hosts = [job for job in members if job.plan.compute_with is None or job.plan.compute_with.stage not in names]
         units = []
@@ -207,14 +209,14 @@ class Placement:
         return done
 
     def boxes(self, work: Work, position: int) -> dict[str, Box]:
-        """The box of each stage inside the loop: all that is read of it there."""
+        """The box of each stage computed inside the loop: the bounding box of all that is read of it there."""
         around = [work, *self.loops.sharing.running_inside(work, position)]
         present = {each.job.stage.name for each in around}
         members = [job for job in self._nested(work.job, position) if job.stage.name not in present]
         return self._boxes_of(members, [(each.job.reads, ranges_of(each)) for each in around])
 
     def _boxes_of(self, members: list[Job], readers: list[Reader]) -> dict[str, Box]:
-        """The box of each of these stages: all that is read of it, by the readers and by one another."""
+        """The box of each of these stages: the bounding box of all that the readers and one another read of it."""
         facts = self.builder.facts
         boxes: dict[str, Box] = {}
         for unit in self._units(members):
@@ -235,10 +237,8 @@ class Placement:
         return boxes
 
     def _common(self, unit: list[Job], readers: list[Reader]) -> dict[str, dict[int, tuple[Expr, Expr]]]:
-        """Of a stage with guests, the indices along the axes that they share: what is read of any of them, for all of them.
-
-        All of an axis that the stage folds over, or goes through as a whole.
-        """
+        """For each stage of a fused group and each dimension along a shared axis, the inclusive bounds that all of them compute: the
+        bounding box of the reads of any. The whole axis if the leader folds over it or goes through it as a whole."""
         host, facts = unit[-1], self.builder.facts
         matched = {guest.job.stage.name: guest.matched for guest in self.guests[host.stage.name]}
         shared = {name for theirs in matched.values() for name in theirs.values()}
@@ -267,7 +267,7 @@ class Placement:
     # Memory
 
     def _keep(self, job: Job, box: Box) -> Box:
-        """Memory for the box, here; the stage's loads go there from now on. Returns the box with its bounds named."""
+        """Allocates memory for the box here, which the stage's loads read from now on; returns the box with its bounds named."""
         builder, label = self.builder, job.stage.name.rsplit("/", 1)[-1]
         multiples = dict(job.plan.aligned)
         shape = tuple(
@@ -295,7 +295,8 @@ class Placement:
 def aligned(
     job: Job, box: Iterable[tuple[Expr, Expr]], name: Callable[[str, Expr], Expr] = lambda axis, low: low
 ) -> Box:
-    """The box from the multiples on that the schedule asks for; `name` gives a bound a name, of a multiple which one it is."""
+    """The box with low bounds rounded down to the multiples that `align` asks for; `name` names a low bound, or
+    of a multiple its quotient."""
     found = []
     for axis, (low, high) in zip(job.stage.axes, box, strict=True):
         each = dict(job.plan.aligned).get(axis.name, 1)
@@ -305,7 +306,7 @@ def aligned(
 
 
 def _regions(job: Job, readers: list[Reader], facts: Facts) -> list[list[tuple[Expr, Expr] | None]]:
-    """The regions of a stage that the readers reach, load by load."""
+    """The regions of a stage that the readers reach, one for each load."""
     shape = [axis.extent for axis in job.stage.axes]
     regions = []
     for reads, ranges in readers:
@@ -315,20 +316,21 @@ def _regions(job: Job, readers: list[Reader], facts: Facts) -> list[list[tuple[E
 
 
 def asked_scope(job: Job, shape: tuple[Expr, ...], itemsize: int, builder: Builder) -> str:
-    """The scope that the schedule names, if it does; refuses one that cannot hold the shape, or has no block or thread to belong to."""
+    """The memory scope of a stage's storage if the schedule names one ("local" becomes "stack"), else "" or None; raises ScheduleError if
+    the scope cannot hold the shape, or no enclosing loop is bound to a block or thread."""
     scope = job.plan.scope
     if scope not in ("stack", "register", "shared", "local"):
         return scope
     counts = [ix.constant_value(extent) for extent in shape]
     held = f"[{', '.join(ix.text(extent) for extent in shape)}]"
-    why = f"an iteration needs {held} of it, which has no constant size" if None in counts else ""
+    why = f"an iteration needs {held} of the stage, which has no constant size" if None in counts else ""
     if not why and scope != "shared" and prod(count or 0 for count in counts) * itemsize > MOST_STACK:
-        why = f"an iteration needs {held} of it, more than {MOST_STACK >> 10} KiB"
-    remedy = 'tile the loop that it is computed at in all axes, or scope="heap"'
+        why = f"an iteration needs {held} of the stage, more than {MOST_STACK >> 10} KiB"
+    remedy = 'tile in all axes the loop at which the stage is computed, or scope="heap"'
     level = {"shared": "block", "local": "thread"}.get(scope)
     if level is not None and not builder.inside(level):
-        why = f"no loop around it is bound to {level}s"
-        remedy = f'compute it inside a loop that is bound to "{level}.x", or scope="heap"'
+        why = f"no loop around the stage is bound to {level}s"
+        remedy = f'compute the stage inside a loop that is bound to "{level}.x", or scope="heap"'
     if why:
         headline = f'cannot keep stage "{job.stage.name}" in scope "{scope}"'
         site = place(job.stage.site) + "   " + job.stage.site.text if job.stage.site else None
@@ -337,7 +339,7 @@ def asked_scope(job: Job, shape: tuple[Expr, ...], itemsize: int, builder: Build
 
 
 def padded(job: Job, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Strides of a buffer whose rows are longer than their contents (`store(pad=…)`); () for dense ones."""
+    """The strides of a buffer whose rows are longer than their contents (`store(pad=…)`); () for dense ones."""
     if not job.plan.pad or len(shape) < 2:
         return ()
     strides: list[Expr] = [ix.as_index(1)]

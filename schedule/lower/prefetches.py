@@ -1,4 +1,4 @@
-"""Hints for reads that are to come, where a schedule asks for them."""
+"""Prefetch hints for the reads of later iterations, where a schedule asks for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from raido.schedule.nest.values import Read
 
 
 def prefetch(builder: Builder, converter: Converter, names: Mapping[Node, str], work: Work, position: int) -> None:
-    """Hints for what the stage will read of an array some iterations later. `names`: what arrays are called, by their keys."""
+    """Emits hints for the elements that the stage will read of an array some iterations later. names: the
+    schedule's names of arrays, by key."""
     job, name = work.job, work.job.plan.loops[position].name
     for hint in job.plan.prefetches:
         if hint.loop != name or len(job.axis_of[name]) != 1:
@@ -37,7 +38,7 @@ def prefetch(builder: Builder, converter: Converter, names: Mapping[Node, str], 
 
 
 def _is_distant(converter: Converter, array: Node) -> bool:
-    """Whether an array is kept whole: what is computed inside the loops is near, or has no place yet."""
+    """Whether an array is stored whole in memory; one computed inside the loops is in a near cache, or not allocated yet."""
     storage = converter.storages.get(array)  # type: ignore[call-overload]
     return storage is not None and not storage.origin and storage.buffer.scope not in ("register", "stack")
 

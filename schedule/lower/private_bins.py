@@ -1,14 +1,15 @@
-"""Updates whose chunks of steps fold into bins of their own, as stages of the ordinary kinds: strategy "private".
+"""Updates in chunks with private bins, as stages of the ordinary kinds: strategy "private".
 
-before   for r in 0..n: out[k[r]] += v[r]
-after    for chunk by threads:
-           for copy, b: bins[chunk, copy, b] = 0                            a map
-           for r of the chunk: bins[chunk, r mod copies, k[r]] += v[r]      an update of two more axes, in place
-         for b: out[b] = out[b] + bins[0, 0, b] + bins[0, 1, b] + …         a reduction over chunks and copies
+    before   for r in 0..n: out[k[r]] += v[r]
 
-None has an emitter of its own. A chunk has several copies of its bins, taken in turn, so that a step need not wait for the one before it.
-Where the steps are bound to threads of a GPU, a chunk is a block, whose threads share bins and take their steps indivisibly: in shared
-memory if the bins have a constant size, from which one more map stores them. With fewer than two chunks the steps run in order.
+    after    for chunk by threads:
+               for copy, b: bins[chunk, copy, b] = 0                            a map
+               for r of the chunk: bins[chunk, r mod copies, k[r]] += v[r]      an update of two more axes, in place
+             for b: out[b] = out[b] + bins[0, 0, b] + bins[0, 1, b] + …         a reduction over chunks and replicas
+
+None has an emitter of its own. A chunk has several replicas of its bins, used in turn, so that an iteration need not wait for the one
+before it. Where the iterations are bound to threads of a GPU, a chunk is a block, whose threads share bins and update them atomically: in
+shared memory if the bins have a constant size, from which one more map stores them. With fewer than two chunks the iterations run in order.
 """
 
 from __future__ import annotations
@@ -40,18 +41,19 @@ if TYPE_CHECKING:
 
 ZERO = ix.as_index(0)
 Set: TypeAlias = tuple[Axis, Expr, Expr]
-"""An axis of sets of bins, and the range of sets that a stage runs over."""
+"""An axis of replicas or chunks of bins, with the first index of the stage along it and the one after its last."""
 
 
 class PrivateBins:
-    """Rewrites such updates, with the loops of `Loops`."""
+    """Rewrites updates to private bins, with the loops of `Loops`."""
 
     def __init__(self, updates: Updates) -> None:
         self.updates, self.loops = updates, updates.loops
         self.builder: Builder = updates.builder
 
     def update(self, work: Work, position: int, wanted: int | Expr, replicas: int) -> None:
-        """The steps in chunks; in order, if there is but one. Results that start as constants are not set before their bins are folded."""
+        """Emits the update in `wanted` chunks with `replicas` of the bins each; in order, if there is but one chunk. Results with constant
+        initial values are not set before the bins are folded."""
         updates, builder, job = self.updates, self.builder, copied(work.job)
         job.plan = replace(job.plan, strategy=("atomic" if _deals_out(job) else "serial", ()))
         work, fold = replace(work, job=job), _reduction(job)
@@ -80,7 +82,7 @@ class PrivateBins:
         builder.branch(Op("lt", bool_, (ix.as_index(1), chunks)), chunked, plain)
 
     def _fill(self, work: Work, position: int, sets: tuple[Axis, Axis], bins: Generate) -> None:
-        """Every chunk takes its steps into its bins."""
+        """Emits the loop over chunks in which each updates its bins."""
         job, builder = work.job, self.builder
         (chunk, copy), loop, fold = sets, job.plan.loops[position], _reduction(job)
         how, (axis, *_) = {"stage": job.stage.name, "loop": loop.name}, job.axis_of[loop.name]
@@ -106,7 +108,7 @@ class PrivateBins:
                 self._map(work, here, bins, _loads(own, (copy, *job.stage.axes), fold))
 
     def _fold(self, work: Work, sets: tuple[Axis, Axis], bins: Generate, starts: tuple[Expr, ...]) -> None:
-        """Every element of the results takes its bins in, from these values on, in the loops of part "combine"."""
+        """Emits the fold of the bins of every element of the results, from `starts` on, in the loops of part "combine"."""
         job, fold = work.job, _reduction(work.job)
         values = _loads(bins, (*sets, *job.stage.axes), fold)
         parts = (sets, fold.left, fold.right, fold.combine, fold.neutral, values, fold.commutative, fold.monoid)
@@ -118,7 +120,8 @@ class PrivateBins:
     # Steps
 
     def _by_one_thread(self, part: Work, position: int, copy: Axis) -> None:
-        """The steps of a chunk, by one thread; those of the only loop over them, or of a strip, take the copies of the bins in turn."""
+        """Emits the iterations of a chunk by one thread; in the only loop over them, or the loop over a tile, they use the
+        replicas of the bins in turn."""
 
         def take(strip: Work, at: int, made: Callable[[Work], Made]) -> None:
             self._in_turn(replace(strip, phase=self.updates.of_made(made)), at, copy)
@@ -134,7 +137,7 @@ class PrivateBins:
             self._in_turn(part, position, copy)
 
     def _in_turn(self, part: Work, position: int, copy: Axis) -> None:
-        """The loop over steps, which take the copies of the bins in turn."""
+        """Emits the loop over iterations, unrolled by the replicas of the bins, which they use in turn."""
         job, loop, replicas = part.job, part.job.plan.loops[position], ix.constant_value(copy.extent) or 1
         if replicas == 1:
             self.loops.loop(part, position, "serial")
@@ -150,7 +153,7 @@ class PrivateBins:
                     self.loops.choose(replace(part, copies=[one]), position, [[ix.add(var, k * step)]])
 
     def _on_threads(self, part: Work, position: int, copy: Axis, first: Expr, end: Expr) -> None:
-        """The steps of a chunk, by the threads of a block: the number of a step says which copy of the bins it changes."""
+        """Emits the iterations of a chunk by the threads of a block; an iteration's number selects the replica of the bins."""
         job = part.job
         (axis, *_) = job.axis_of[job.plan.loops[position].name]
 
@@ -163,7 +166,7 @@ class PrivateBins:
     # Stages
 
     def _allocate(self, work: Work, name: str, sets: Sequence[Axis], scope: str) -> Generate:
-        """Memory for sets of bins along these axes, as the results of a form: one for each element that no loop has chosen yet."""
+        """Allocates sets of bins along these axes, as the results of a form: one bin for each element that no loop has chosen yet."""
         fold, open_, axes = _reduction(work.job), self.updates.open_axes(work), (*sets, *work.job.stage.axes)
         form = Generate(axes, tuple(Item(fold, k) for k in range(len(fold.left))))
         along = [d for d, axis in enumerate(axes) if axis in (*sets, *open_)]
@@ -174,13 +177,14 @@ class PrivateBins:
         return form
 
     def _is_small(self, work: Work, copy: Axis) -> bool:
-        """Whether the bins of a chunk fit into a block's shared memory."""
+        """Whether the bins of a chunk fit into a block's shared memory (SHARED_BYTES)."""
         counts = [ix.constant_value(axis.extent) for axis in (copy, *self.updates.open_axes(work))]
         itemsize = sum(v.dtype.itemsize for v in _reduction(work.job).left)
         return None not in counts and prod(count or 0 for count in counts) * itemsize <= SHARED_BYTES
 
     def _map(self, work: Work, sets: Sequence[Set], form: Generate, bodies: tuple[Expr, ...]) -> None:
-        """A map over sets of bins, in the loops of part "combine"; along the last axis by the threads of a block where these take steps."""
+        """Emits a map over sets of bins, in the loops of part "combine"; along the last axis by the threads of a block
+        where these run the iterations."""
         job = work.job
         plan = without_threads(part_plan(job.stage, job.plan, "combine"), True)
         threads = [loop for loop in job.plan.loops if is_bound(loop, "thread")]
@@ -193,7 +197,7 @@ class PrivateBins:
         self._run(work, sets, stage, plan)
 
     def _run(self, work: Work, sets: Sequence[Set], stage: Stage, plan: StagePlan) -> None:
-        """A stage over elements of the results, or of sets of bins: a map, or with a reduction over the sets."""
+        """Emits a stage over the results or over sets of bins: a map, or a reduction over the sets."""
         job, fold = work.job, stage.reduction
         ranges = list[tuple[str, Expr, Expr]]((axis.name, low, high) for axis, low, high in sets)
         for axis in job.stage.axes:
@@ -210,12 +214,12 @@ def _reduction(job: Job) -> Reduce:
 
 
 def _loads(form: Node, axes: Sequence[Axis], fold: Reduce) -> tuple[Expr, ...]:
-    """The elements of a form's results, one by one along axes."""
+    """The elements of a form's results at the variables of these axes."""
     return tuple(Load(Result(form, k), tuple(axis.var for axis in axes), False) for k in range(len(fold.left)))
 
 
 def _into(work: Work, sets: Sequence[Set], form: Generate) -> Work:
-    """The steps of an update into the first set of bins of these."""
+    """The loop cursor of the update redirected into the first of these sets of bins."""
     job, stage = copied(work.job), work.job.stage
     assert stage.update is not None
     added = tuple(axis for axis, _, _ in sets)
@@ -230,7 +234,7 @@ def _into(work: Work, sets: Sequence[Set], form: Generate) -> Work:
 
 
 def _restricted(work: Work, axis: str, low: Expr, high: Expr) -> Work:
-    """The work over a part of an axis, of whose loops none has been chosen yet."""
+    """The loop cursor restricted to a part of an axis, none of whose loops has been chosen yet."""
     old = work.copies[0]
     new = Coordinates([(a, *((low, high) if a == axis else old.whole[a])) for a in old.axes], work.job.plan.relations)
     for name in old.axes:
@@ -241,5 +245,5 @@ def _restricted(work: Work, axis: str, low: Expr, high: Expr) -> Work:
 
 
 def _deals_out(job: Job) -> bool:
-    """Whether the steps of an update are bound to the threads of a block."""
+    """Whether the iterations of an update are bound to the threads of a block."""
     return any(is_bound(loop, "thread") and loop.name in job.reduced for loop in job.plan.loops)

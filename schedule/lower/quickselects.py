@@ -1,8 +1,8 @@
-"""Sorts of which some places are read: parts between pivots that hold none of them are left as they are.
+"""Partial sorts, of which only some places are read: parts between pivots without such a place are left unsorted.
 
     places 0..1     5 2 9 1 7   pivot 5     2 1 | 5 9 7     1 2 | 5 9 7
 
-Of random elements a few places cost some passes over half of what the pass before went through. (Hoare, Algorithm 65: Find, 1961.)
+A few places of random elements cost passes over about half of the elements of the pass before. (Hoare, Algorithm 65: Find, 1961.)
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Quickselect(Quicksort):
         ]
 
     def sort(self) -> None:
-        """Statements that read the elements, and sort and store those of the places."""
+        """Emits the sort, from reading the elements to storing those at the places."""
         self._sort_by_comparisons()
 
     def _if_wanted(self, low: NestExpr, high: NestExpr) -> AbstractContextManager[object]:
-        """The block for statements of a part, which run where some place that is read lies in it."""
+        """Opens a block for statements of the part low … high − 1, which run if a place that is read lies in it."""
         tests = [
             Op("logical_and", bool_, (Op("le", bool_, (low, last)), Op("lt", bool_, (first, high))))
             for first, last in self.places

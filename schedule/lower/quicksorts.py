@@ -1,14 +1,15 @@
-"""Sorts by comparison: elements before a pivot move to the front, the others behind them, and both parts are sorted in the same way.
+"""Quicksort: elements before a pivot move to the front, the others behind them, and both parts are sorted in the same way.
 
-    these    5 2 9 1 7   pivot 5          a part of few elements: each goes to the place that its rank says,
-    these    2 1 | 5 9 7                  how many stand before it; keys alone of a few more go through a network (`part_networks`)
+    these    5 2 9 1 7   pivot 5          a short part is sorted by ranks: each element goes to the index that is the number of
+    these    2 1 | 5 9 7                  elements before it; slightly longer ones of keys alone by a network (`part_networks`)
 
-The front is written over what has been read, the rest goes to other memory and from there behind the front, both in order, so that equal
-keys keep theirs. What is in order already is left as it is, and two runs in order are merged (`merged_runs`). Where nothing comes before
-the pivot, what equals it is split off and done. Lanes append what they keep, a gang at a time. Pivots are medians of three or of nine
-elements, in places that depend on the part.
-(Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm vectorized
-using AVX-512, 2017.)
+The front overwrites elements already read; the rest goes to other memory and from there behind the front, both in order, so that the sort
+is stable. Elements already in order are not moved, and two sorted runs are merged (`merged_runs`). Where no element precedes the pivot,
+those equal to it are split off and done. Lanes append what they keep, a gang at a time. Pivots are medians of three or of nine elements, at
+pseudo-random places that depend on the part's bounds.
+
+(Hoare, Quicksort, 1962; Bentley and McIlroy, Engineering a sort function, 1993; Bramas, A novel hybrid quicksort algorithm
+vectorized using AVX-512, 2017.)
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
 
 ZERO, ONE = ix.as_index(0), ix.as_index(1)
 EXTREMES = ("minimum", "maximum")
-LONG = 1024  # elements of a part whose pivot is the median of nine
-DEEPEST = 64  # parts that wait at most: of two the shorter one is sorted first, so the others are twice as long each
-CHANCES = 15  # bits of the number that chooses places
+LONG = 1024  # elements: longer parts take the median of nine as pivot
+DEEPEST = 64  # the most waiting parts: the shorter of two is sorted first, so the depth is at most log2 of the length
+CHANCES = 15  # bits of the pseudo-random number that chooses places
 SPREAD = 0x9E3779B1  # 2³² over the golden ratio, so that places spread (Knuth, The Art of Computer Programming 3, 6.4)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A range of the elements."""
+    """A range low … high − 1 of the elements."""
 
     low: Expr
     high: Expr
@@ -55,8 +56,8 @@ Test: TypeAlias = "Callable[[NestExpr], NestExpr]"
 
 
 class Quicksort:
-    """A sort by one thread: of `these`, memory for each array, the key first, beside `others`. There is none before elements are to be
-    moved, or are read again and are not there already."""
+    """A sort by one thread. these: memory for each array of the elements, the key first; others: memory of the same size. Both are () until
+    elements are to be moved, or are read again and not in memory already."""
 
     def __init__(self, builder: Builder, row: Row) -> None:
         job = row.job
@@ -69,7 +70,7 @@ class Quicksort:
         self.chunks: Chunks = chunks_of(builder, ZERO, self.count, numbers["chunks"])
         self.dtypes = tuple(value.dtype for value in job.reduction.left)
         self.key = self.dtypes[0]
-        self.counter = i32 if self.key.bits <= i32.bits else i64  # of as many lanes as keys
+        self.counter = i32 if self.key.bits <= i32.bits else i64  # with 64-bit keys i64, so that their lanes match
         self.these: tuple[Buffer, ...] = ()
         self.others: tuple[Buffer, ...] = ()
         loop = job.plan.loops[-1]
@@ -77,10 +78,10 @@ class Quicksort:
         if loop.kind == "vector":
             self.lanes |= {"lanes": loop.lanes, "interleave": loop.interleave, "tail": loop.tail}
         else:
-            self.network = 0  # lanes are what it is made of
+            self.network = 0  # a network consists of vector loops
 
     def sort(self) -> None:
-        """Statements that sort the elements, unless they are in order, or two runs that are, and store them."""
+        """Emits the sort and the stores of the results: nothing is moved if the elements are in order, and two runs in order are merged."""
         builder = self.builder
         if not self.row.is_there():
             self._read()
@@ -97,7 +98,7 @@ class Quicksort:
 
     @contextmanager
     def _unless_two_runs(self, descents: Expr) -> Iterator[None]:
-        """The branch of what is not merged, as a context: short arrays, and those of more than two runs in order."""
+        """The branch for elements that are not merged, as a context: short arrays, and those of more than two runs in order."""
         builder = self.builder
         if builder.facts.less_equal(self.count, self.ranked):
             yield
@@ -126,38 +127,39 @@ class Quicksort:
         self._sort_all()
 
     def _memory(self, name: str) -> tuple[Buffer, ...]:
-        """Memory for all elements."""
+        """Allocates memory for all elements."""
         return tuple(self.builder.alloc(name, dtype, (self.count,), "heap") for dtype in self.dtypes)
 
     def _read(self) -> None:
-        """Reads the elements."""
+        """Computes all elements into `these`."""
         self.these = self._memory("these")
         with self._elements() as (_, at):
             for buffer, value in zip(self.these, self.row.elements(at), strict=True):
                 self.builder.add(Store(buffer, (at,), value))
 
     def _values(self, at: Expr) -> Sequence[NestExpr]:
-        """An element, the key first, before any has moved."""
+        """The values of an element, the key first, before any has moved."""
         if not self.these:
             return self.row.elements(at)
         return [self.builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]
 
     def _sort_all(self) -> None:
-        """Sorts and stores all elements."""
+        """Sorts and stores all elements, as one part."""
         self._sort_part(Part(ZERO, self.count))
 
     def _keep(self, at: Var) -> None:
-        """Stores an element where it stands."""
+        """Stores an element at its present index of the results."""
         self.row.keep(at, [Read(buffer, (at,), None) for buffer in self.these])
 
     # A survey decides how all elements are sorted
 
     def _survey(self) -> list[Var]:
-        """How many elements come before the one that stands before them; where keys may be counted, the least and the greatest of them, too."""
+        """The number of descents of the elements (those that precede the one before them); where keys may be counted, also the
+        least and the greatest key."""
         return self._survey_of(Part(ZERO, self.count))
 
     def _survey_of(self, part: Part) -> list[Var]:
-        """The same of a part."""
+        """As `_survey`, for a part."""
         builder = self.builder
         found = [builder.register("descents", ZERO)]
         if self.counted:
@@ -177,7 +179,7 @@ class Quicksort:
 
     @contextmanager
     def _along(self, part: Part) -> Iterator[Var]:
-        """A loop along a part, in lanes as the schedule says."""
+        """A loop along a part, with the schedule's lanes."""
         at = fresh("i")
         with self.builder.loop(at, part.low, part.high, 1, **self.lanes):
             yield at
@@ -189,7 +191,7 @@ class Quicksort:
             yield chunk, at
 
     def _copy(self, source: Sequence[Buffer], part: Part, target: Sequence[Buffer], ahead: Expr = ZERO) -> None:
-        """Moves a part to other memory, `ahead` places on."""
+        """Copies a part to other memory, `ahead` places further on."""
         with self._along(part) as at:
             for a, b in zip(source, target, strict=True):
                 self.builder.add(Store(b, (ix.add(at, ahead),), Read(a, (at,), None)))
@@ -202,9 +204,9 @@ class Quicksort:
         *sides: tuple[Sequence[Buffer], Buffer],
         spare: bool = False,
     ) -> None:
-        """Appends the elements of a part for which a test of the key holds to one side, and the others to the other side.
+        """Appends the elements of a part whose key passes a test to one side, and the others to the other side.
 
-        A side is memory, and the register that holds the place of what comes next. `spare`: no other thread has elements of the part.
+        A side is its buffers, and the register with the next index. spare: no other thread has elements of the part.
         """
         builder = self.builder
         with self._along(part) as at:
@@ -248,11 +250,11 @@ class Quicksort:
         builder.add(While(closed(setup), Op("le", bool_, (ZERO, last)), closed(body)))
 
     def _if_wanted(self, low: NestExpr, high: NestExpr) -> AbstractContextManager[object]:
-        """The block for statements of the part from one index to before another: they always run."""
+        """Opens a block for statements of the part low … high − 1; here they always run."""
         return nullcontext()
 
     def _split_in_two(self, part: Part, push: Callable[[NestExpr, NestExpr], None]) -> None:
-        """Splits a part by a pivot, and leaves both sides to be sorted; elements that equal it are stored where nothing comes before it."""
+        """Splits a part by a pivot, and pushes both sides; elements equal to the pivot are stored at once where none precedes it."""
         builder, low, high = self.builder, part.low, part.high
         pivot = self._pivot(part)
         begin, front, behind = (builder.register(name, low) for name in ("begin", "front", "behind"))
@@ -286,10 +288,10 @@ class Quicksort:
             push(chosen(first, start, middle), chosen(first, middle, high))
 
     def _by_ranks(self, part: Part) -> None:
-        """Stores every element at the place that the number of those before it says.
+        """Stores every element at its rank, the number of elements before it.
 
-        Each of two elements that differ is before the other or behind it, so that less comparisons hold where some are equal, or no
-        numbers: only then is it counted again, who stood first among equal ones, and again where there are no numbers.
+        Of two elements that differ one is before the other, so fewer comparisons hold where some are equal or NaN. Only then are ranks
+        counted again with ties broken by position, and, for NaN, once more in the total order of sorts.
         """
 
         def less(key: NestExpr, own: NestExpr, _: NestExpr) -> NestExpr:
@@ -306,7 +308,7 @@ class Quicksort:
         self._by_ranks_of(part, (less, less_or_earlier, in_order) if self.key.is_float else (less, less_or_earlier))
 
     def _by_ranks_of(self, part: Part, orders: Sequence[Callable[[NestExpr, NestExpr, NestExpr], NestExpr]]) -> None:
-        """Stores every element at its place in the first of some orders that has a place for each."""
+        """Stores every element at its rank by the first of these orders that gives each a rank of its own."""
         builder = self.builder
         if len(orders) == 1:
             self._rank(part, orders[0])
@@ -322,7 +324,8 @@ class Quicksort:
     def _rank(
         self, part: Part, before: Callable[[NestExpr, NestExpr, NestExpr], NestExpr], found: Buffer | None = None
     ) -> None:
-        """Stores the elements by how many are `before` them, of which it is told the keys and whether they stand earlier; adds up how many."""
+        """Stores each element at the index that is the number of elements `before` it. before: a condition on the other key, the own key,
+        and whether the other stands earlier. found: a register that receives the sum of all ranks."""
         builder, counter = self.builder, self.counter
         with self._along(part) as at:
             own = [builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]
@@ -343,7 +346,7 @@ class Quicksort:
     # Pivots
 
     def _pivot(self, part: Part) -> Expr:
-        """The median of three keys of a part, or of nine of a long one."""
+        """The median of three keys of a part, or of nine of one longer than LONG."""
         builder = self.builder
         length = builder.name("length", ix.sub(part.high, part.low))
         pivot = builder.alloc("pivot", self.key, (), "register")
@@ -373,11 +376,11 @@ class Quicksort:
         return builder.name("pivot", Read(pivot, (), None))
 
     def _add(self, register: Buffer, number: NestExpr) -> None:
-        """Adds a number to a register, in lanes or one after the other."""
+        """Adds a number to a register, in lanes or serially."""
         self._fold(register, number, "add")
 
     def _fold(self, register: Buffer, value: NestExpr, name: str) -> None:
-        """Folds a value into a register by an operator, in lanes or one after the other."""
+        """Folds a value into a register by an operator, in lanes or serially."""
         fold_into(self.builder, register, value, name)
 
 
@@ -386,12 +389,12 @@ def _not(test: NestExpr) -> NestExpr:
 
 
 def chosen(test: NestExpr, a: NestExpr, b: NestExpr) -> NestExpr:
-    """One of two values."""
+    """A selection between two values."""
     return Op("select", a.dtype, (test, a, b))
 
 
 def _median(a: NestExpr, b: NestExpr, c: NestExpr) -> NestExpr:
-    """The second of three keys."""
+    """The median of three keys."""
     low = chosen(precedes(b, c), b, chosen(precedes(a, c), c, a))
     high = chosen(precedes(a, c), a, chosen(precedes(b, c), c, b))
     return chosen(precedes(a, b), low, high)

@@ -1,8 +1,8 @@
-"""Sorts by digits of some bits, the least significant first, so that equal keys keep their order.
+"""Radix sorts, least significant digit first, so that equal keys keep their order.
 
-A pass counts the digits of every chunk, turns the counts into places (digit by digit, and chunk by chunk within a digit), and moves
-every element to its place, from one side of memory to the other. A digit that is the same in all elements moves none of them: its pass
-is left out. Few elements are sorted by insertion. Threads take chunks, as many as the schedule says. The order is that of `sort_keys`.
+A pass counts the digits of every chunk, turns the counts into indices (an exclusive sum over digits, and over chunks within a digit), and
+moves every element from one half of memory to its index in the other. A digit that is the same in all elements moves none of them: its pass
+is skipped. Few elements are sorted by insertion. Threads take chunks, as many as the schedule says. The order is that of `sort_keys`.
 (Knuth, The Art of Computer Programming 3, 5.2.5; insertion: 5.2.1.)
 """
 
@@ -31,11 +31,12 @@ ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 @dataclass(slots=True)
 class Sorting:
-    """One sort: `count` elements along `axis`, in `chunks`, by `passes[k]` digits of `bits` bits of key k; a `few` by
-    insertion.
+    """One sort: `count` elements along `axis`, in `chunks`, by `passes[k]` digits of `bits` bits of key k; up
+    to `few` elements by insertion.
 
-    `values[j][side, element]` is memory for two of every array, the keys first; the elements are on the side that `side` holds.
-    `some[k][chunk]` and `every[k][chunk]` are the bits that any, and that all, of the keys in a chunk have."""
+    `values[j][side, element]` is memory for two copies of every array, the keys first; the elements are in the half that `side` names.
+    `some[k][chunk]` and `every[k][chunk]` are the bitwise or, and the bitwise and, of the keys in a chunk.
+    """
 
     axis: Axis
     bits: int
@@ -53,13 +54,13 @@ class Sorting:
 
 
 class RadixSort:
-    """One sort."""
+    """One radix sort."""
 
     def __init__(self, builder: Builder, row: Row) -> None:
         self.builder, self.row = builder, row
 
     def sort(self) -> None:
-        """Statements that read the elements, sort them and store them."""
+        """Emits the sort, from reading the elements to storing the results."""
         builder, sorting = self.builder, self._begin(self.row.job)
         self._load(sorting)
         is_few = Op("le", bool_, (sorting.count, ix.as_index(sorting.few)))
@@ -76,7 +77,7 @@ class RadixSort:
         self._store(sorting)
 
     def _begin(self, job: Job) -> Sorting:
-        """The memory of a sort, and its numbers."""
+        """Allocates the memory of a sort, and reads its parameters."""
         builder, stage = self.builder, job.stage
         assert stage.sort is not None and job.reduction is not None
         axis = stage.reduction_axes[0]
@@ -100,7 +101,7 @@ class RadixSort:
     # Loops
 
     def _load(self, sorting: Sorting) -> None:
-        """Reads all elements once, and notes in which bits their keys differ."""
+        """Reads all elements once, and records the bits in which their keys differ."""
         builder, element = self.builder, fresh("i")
         with each_chunk(builder, sorting.chunks) as (chunk, low, high):
             keys = [buffer.dtype for buffer in sorting.some]
@@ -128,7 +129,7 @@ class RadixSort:
     # Insertion
 
     def _insert(self, sorting: Sorting) -> None:
-        """Every element goes before those that stand in front of it and belong behind it."""
+        """Emits an insertion sort: every element moves before those in front of it that it precedes."""
         builder, element = self.builder, fresh("i")
         with builder.loop(element, ONE, sorting.count, 1):
             own = [builder.name("value", Read(buffer, (ZERO, element), None)) for buffer in sorting.values]
@@ -155,7 +156,7 @@ class RadixSort:
     # Passes
 
     def _pass_by_pass(self, sorting: Sorting) -> None:
-        """The passes whose digits differ, those of the last key first."""
+        """Emits the passes, those of the last key first; passes whose digit is the same in all elements are skipped."""
         builder = self.builder
         counts = builder.alloc("counts", i64, (sorting.chunks.count, ix.as_index(1 << sorting.bits)), "heap")
         for k in reversed(range(len(sorting.passes))):
@@ -180,7 +181,7 @@ class RadixSort:
         return builder.name("differing", Op("bit_xor", key, (some, every)))
 
     def _pass(self, sorting: Sorting, k: int, low: Expr, counts: Buffer) -> None:
-        """Elements move to their places on the other side by one digit of a key."""
+        """Emits the move of all elements to the other half by one digit of a key."""
         builder = self.builder
         source = builder.name("source", Read(sorting.side, (), None))
         target = builder.name("target", ix.sub(1, source))
@@ -198,7 +199,7 @@ class RadixSort:
 
 
 def digit_of(key: NestExpr, low: NestExpr, bits: int) -> NestExpr:
-    """The digit of some bits of a key that begins at bit `low`."""
+    """The digit of `bits` bits of a key that begins at bit `low`."""
     dtype: DType = key.dtype
     moved = key if isinstance(low, Const) and not low.value else Op("shr", dtype, (key, low))
     return moved if bits >= dtype.bits else Op("bit_and", dtype, (moved, const(dtype, (1 << bits) - 1)))

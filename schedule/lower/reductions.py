@@ -1,7 +1,7 @@
 """Reductions: accumulators set before the first reduction loop, folded inside, stored after it.
 
-What stands inside the outermost reduction loop gets an accumulator per element: over the box of the pure loops inside it, and for
-each unrolled copy. They are registers where the box is constant and every index will be, else a buffer on the stack or the heap. A
+Statements inside the outermost reduction loop get an accumulator per element: over the box of the pure loops inside it, and for each
+unrolled instance. Accumulators are registers where the box is constant and every index will be, else a buffer on the stack or the heap. A
 parallel reduction loop makes partial results, which are folded by a reduction of their own (`partials`).
 """
 
@@ -30,10 +30,10 @@ from raido.schedule.stages.stage import initial_values
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-REGISTER_BYTES = 8 << 10
-STACK_BYTES = 64 << 10
+REGISTER_BYTES = 8 << 10  # of one accumulator over all elements of the box
+STACK_BYTES = 64 << 10  # likewise
 Step: TypeAlias = tuple[Reduce, Sequence[Buffer], tuple[Expr, ...]]
-"""A fold, its accumulators, and their indices."""
+"""One step of a fold: the fold, the buffers of its accumulators, and the indices into them."""
 
 
 class Reductions:
@@ -47,7 +47,7 @@ class Reductions:
         self.finish = Phase(self._finish_element, over_reduced, reads=False)
 
     def reduce(self, work: Work, position: int) -> None:
-        """The reduction whose outermost loop stands at `position`."""
+        """Emits the reduction whose outermost loop stands at `position`."""
         plan = work.job.plan.loops[position]
         if plan.kind == "parallel" and not is_bound(plan, "thread") and plan.name in work.job.reduced:
             self.loops.sharing.before(work, position)
@@ -77,13 +77,13 @@ class Reductions:
         self.builder.branch(all_hold(whole), full, cut_off)
 
     def _tile(self, work: Work, position: int) -> None:
-        """The reduction, with accumulators for all that stands inside it."""
+        """Emits the reduction with accumulators for every element that its loops run over."""
         accumulators = self.allocate(work, position)
         for phase in (self.start, self.fold, self.finish):
             self.part(work, position, phase, accumulators)
 
     def _rows(self, work: Work, position: int, edges: Sequence[Edge]) -> None:
-        """The reduction at the edge of an array, some rows at a time."""
+        """Emits the reduction of a tile that the edge of an array cuts off, some rows at a time."""
         with parts(self.loops, work, edges) as rows:
             beside = replace(work, copies=[row.coordinates for row in rows])
             accumulators = self.allocate(beside, position)
@@ -98,7 +98,7 @@ class Reductions:
                     self.loops.level(replace(one, accumulators=accumulators, origin_of=[k]), position)
 
     def part(self, work: Work, position: int, phase: Phase, accumulators: Accumulators) -> None:
-        """One phase, over the loops from `position` on."""
+        """Emits one phase, over the loops from `position` on."""
         if phase is self.start and accumulators.lengths and self._folds_in_lanes(work, position):
             self._fill(work, accumulators, accumulators.buffers[0].shape)
             return
@@ -108,7 +108,7 @@ class Reductions:
         self.loops.level(part, position)
 
     def _folds_in_lanes(self, work: Work, position: int) -> bool:
-        """Whether a reduction loop is vectorised: each lane's partials cover the whole buffer, so all of it must be set."""
+        """Whether a reduction loop is vectorised: each lane's partial results cover the whole buffer, so all of it must be set."""
         job = work.job
         lanes = any(loop.kind == "vector" and loop.name in job.reduced for loop in job.plan.loops[position:])
         return lanes and job.stage.scan is None
@@ -133,7 +133,7 @@ class Reductions:
         return values
 
     def allocate(self, work: Work, position: int, registers: bool = True, label: str = "") -> Accumulators:
-        """Accumulators for the pure loops from `position` on, and for the unrolled copies."""
+        """Allocates accumulators for the pure loops from `position` on, and for the unrolled instances."""
         reduction = carried(work)
         axes, extents, used = self.open_box(work)
         copied = len(work.copies) > 1
@@ -149,7 +149,7 @@ class Reductions:
         return Accumulators(buffers, axes, origins, copied, tuple(lengths))
 
     def open_box(self, work: Work) -> tuple[tuple[str, ...], list[Expr], list[Expr]]:
-        """The pure axes that no loop has chosen yet; how many elements there are along each at most, and how many there are."""
+        """The pure axes that no loop has chosen yet; upper bounds of their extents, and the extents themselves."""
         job = work.job
         folded = {a.name for a in job.stage.reduction_axes}
         axes = tuple(a for a in job.stage.axes if a.name not in folded and work.copies[0].ranges[a.name].value is None)
@@ -184,7 +184,8 @@ class Reductions:
         return "stack" if total <= STACK_BYTES else "heap"
 
     def _is_fixed(self, low: Expr, high: Expr, masked: bool) -> bool:
-        """Whether so many registers are known to do: for lanes, which masks turn off where there are fewer, at most so many."""
+        """Whether a constant number of registers suffices for low … high − 1: the extent is constant, or bounded by a constant in lanes,
+        where masks turn off the rest."""
         if ix.difference(high, low) is not None or not masked or self.builder.inside("block"):
             return ix.difference(high, low) is not None
         most = extent_bound(low, high, ix.add(ix.sub(high, low), 1), self.builder.facts, self.builder.meaning)
@@ -212,7 +213,7 @@ class Reductions:
         self.loops.finish(work, extra)
 
     def steps(self, work: Work) -> list[Step]:
-        """The step of each copy: the fold with its axes' variables replaced, the accumulators, and their indices."""
+        """One fold step for each unrolled instance: the fold with its axis variables replaced, the accumulators, and their indices."""
         loops, acc, fold = self.loops, accumulators_of(work), (Item(carried(work), 0),)
         copies = [loops.environment(work, k) for k in range(len(work.copies))]
         converted = loops.converter.convert_copies(fold, copies, self.builder.facts, work.identity)
@@ -228,11 +229,11 @@ class Reductions:
         return (*place, *acc.suffix)
 
     def partials(self, work: Work, shape: tuple[Expr, ...], count: Expr) -> tuple[Buffer, ...]:
-        """Memory for the accumulators of every chunk, which have that shape."""
+        """Allocates memory for the accumulators of `count` chunks, each of that shape."""
         return tuple(self.builder.alloc("partial", v.dtype, (count, *shape), "heap") for v in carried(work).left)
 
     def keep(self, job: Job, own: Accumulators, partials: Sequence[Buffer], chunk: Expr) -> None:
-        """Stores one chunk's accumulators."""
+        """Stores one chunk's accumulators as its partial result."""
         how = as_own_loop(job, own)
         self.each(own.lengths, lambda at: self.copy(own.buffers, at, partials, (chunk, *at)), how=how)
 
@@ -249,7 +250,8 @@ class Reductions:
         unrolled: bool = False,
         how: Mapping[str, Any] | None = None,
     ) -> None:
-        """Loops over a box of that shape, the last one as `how` says; written out for registers, whose indices are constant."""
+        """Emits loops over a box of that shape, the innermost one with the fields in `how`; `unrolled` writes them out, as
+        registers need constant indices."""
         if len(at) == len(shape):
             body(at)
             return
@@ -271,7 +273,7 @@ class Reductions:
         )
 
     def set_all(self, acc: Accumulators, values: Sequence[Expr]) -> None:
-        """Every accumulator is set to these constants."""
+        """Sets every accumulator to these constants."""
         pairs = tuple(zip(acc.buffers, values, strict=True))
 
         def store(at: tuple[Expr, ...]) -> None:
@@ -293,7 +295,7 @@ class Reductions:
     def combine(
         self, work: Work, acc: Accumulators, at: tuple[Expr, ...], left: Sequence[Expr], right: Sequence[Expr]
     ) -> None:
-        """The accumulators at these indices become the operator of `left` and `right`."""
+        """Sets the accumulators at these indices to the operator of `left` and `right`."""
         self.combine_where(work, self._environment(work, acc, at), acc.buffers, at, left, right)
 
     def combine_where(
@@ -305,11 +307,11 @@ class Reductions:
         left: Sequence[Expr],
         right: Sequence[Expr],
     ) -> None:
-        """buffers[at] = the operator of `left` and `right`, for the element at which the axes have these values."""
+        """Emits buffers[at] = the operator of `left` and `right`, for the element at which the axes have these values."""
         self.loops.emitter.combine_into(self._converted(work, values), buffers, at, left, right)
 
     def operator(self, work: Work, k: int = 0) -> Reduce:
-        """The reduction as its operator is where copy `k` of the work is."""
+        """The reduction with its operator converted at the coordinates of unrolled instance `k`."""
         return self._converted(work, self.loops.environment(work, k))
 
     def _converted(self, work: Work, values: dict[Node, Node]) -> Reduce:
@@ -324,14 +326,16 @@ class Reductions:
 
 
 def as_own_loop(job: Job, acc: Accumulators) -> dict[str, Any]:
-    """How loops over accumulators go through the last of their axes: in lanes, or on threads of a block, where the stage's own loop does."""
+    """The `For` fields of a loop over the last axis of the accumulators: vector, or parallel over threads, if the stage's own loop
+    over that axis is; else {}."""
     own = [loop for loop in job.plan.loops if acc.axes[-1:] == (*job.axis_of[loop.name],)]
     chosen = [loop for loop in own if loop.kind == "vector"] or [loop for loop in own if is_bound(loop, "thread")]
     return as_planned(chosen[0], job.stage.name) if chosen else {}
 
 
 def _spans(coordinates: Coordinates, loops: Sequence[LoopPlan]) -> list[tuple[LoopPlan, tuple[Expr, Expr]]]:
-    """From where to where loops run, outermost first: inside one in lanes, a part of the same axis may begin with the lane."""
+    """The bounds of loops, outermost first, each with the vector loops outside it entered: a part of the same
+    axis may begin at the lane's index."""
     inside = coordinates.copy()
     spans = []
     for loop in loops:

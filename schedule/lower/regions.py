@@ -1,8 +1,9 @@
-"""Which part of a producer is needed, and how large that part can be.
+"""The region of a producer that is needed, and an upper bound of its extent.
 
-A region is a box: inclusive bounds for each dimension, in terms of the loop variables around it. It is the hull of what every load
-can reach while its reader's axes run over the reader's own box (interval analysis of index expressions). Taps at offsets of one
-index stay one interval: the hull is taken inside the clamp, which is monotone and never stretches.
+A region is a box: inclusive bounds for each dimension, in terms of the loop variables around it. It is the bounding box of all
+elements that loads can reach while their reader's axes run over the reader's own box (interval analysis of index expressions,
+as in Halide's bounds inference). Taps at offsets of one index stay one interval: the bounding box is taken inside the clamp,
+which is monotone and never stretches.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Box = tuple[tuple[Expr, Expr], ...]
 class Reads:
     """The loads of some expressions, by array form, with the ranges of the variables bound inside the expressions.
 
-    Not those of lone offsets, which are looked at apart (`lone_offsets.py`).
+    Loads of the offsets of zero segments are left out: they are validated separately (`lone_offsets.py`).
     """
 
     def __init__(self, bodies: Sequence[Expr]) -> None:
@@ -49,7 +50,7 @@ class Reads:
 def region_read(
     reads: Reads, form: Node, shape: Sequence[Expr], ranges: Mapping[Var, tuple[Expr, Expr]], facts: Facts
 ) -> list[list[tuple[Expr, Expr] | None]]:
-    """For each load of `form`: inclusive bounds of each dimension before clamping; None where nothing is known."""
+    """For each load of `form`: inclusive bounds of each dimension before clamping; None for a dimension without known bounds."""
     every = {**reads.inner, **ranges}
     return [
         [_reach(i, n, every, reads.opaque, facts) for i, n in zip(indices, shape, strict=True)]
@@ -68,7 +69,7 @@ def _reach(
     if not _is_index(index):
         return None
     bounds = interval(index, ranges, facts)
-    # The iterations of a loop may be as many as some data say: no bound, where the region is asked for.
+    # A trip count read from data is no bound at the place where the region is needed.
     return bounds if bounds is None or all(_is_index(e) for e in bounds) else None
 
 
@@ -84,7 +85,7 @@ _INDEX_OPS = {"add", "sub", "mul", "neg", "floordiv", "mod", "floormod", "minimu
 
 
 def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[Expr], facts: Facts) -> Box:
-    """The smallest box around all of them, brought into the array."""
+    """The bounding box of all regions, clipped to the array."""
     lows: list[list[Expr]] = [[] for _ in shape]
     highs: list[list[Expr]] = [[] for _ in shape]
     whole = [False] * len(shape)
@@ -113,7 +114,7 @@ def hull(regions: Iterable[Sequence[tuple[Expr, Expr] | None]], shape: Sequence[
 
 
 def lowest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
-    """`e` brought into 0 … last, and 0 where there is no index, without the parts that the facts make superfluous."""
+    """`e` clipped to 0 … last as a low bound, 0 where there is no index; clips that the assumptions make superfluous are left out."""
     if not facts.nonnegative(e):
         e = ix.maximum(e, 0)
     if ix.constant_value(e) == 0 or facts.less_equal(e, last):
@@ -124,7 +125,7 @@ def lowest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
 
 
 def highest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
-    """`e` brought into 0 … last, and −1 where there is no index, without the parts that the facts make superfluous."""
+    """`e` clipped to 0 … last as a high bound, −1 where there is no index; clips that the assumptions make superfluous are left out."""
     beyond = ix.difference(e, last)
     if beyond is not None and beyond >= 0:
         return last
@@ -134,7 +135,7 @@ def highest_index(e: Expr, last: Expr, facts: Facts) -> Expr:
 
 
 def _outermost(bounds: list[Expr], sign: int) -> list[Expr]:
-    """Of bounds that are constants apart only the largest (sign 1) or smallest (−1)."""
+    """The bounds that none of the others exceeds by a constant: the largest ones (sign 1), or the smallest ones (−1)."""
     kept: list[Expr] = []
     for e in bounds:
         for k, other in enumerate(kept):
@@ -148,7 +149,7 @@ def _outermost(bounds: list[Expr], sign: int) -> list[Expr]:
 
 
 def _below(a: Expr, b: Expr) -> bool:
-    """Whether a <= b, as both are the same minimum or maximum of parts that differ by constants."""
+    """Whether a <= b provably holds, because they differ by a constant or are minima (maxima) of parts that do."""
     gap = ix.difference(b, a)
     if gap is not None:
         return gap >= 0
@@ -161,7 +162,7 @@ def _below(a: Expr, b: Expr) -> bool:
 
 @kept_meanwhile
 def spread(e: Expr) -> Expr:
-    """`min(a, b) + c` as `min(a + c, b + c)`: clamps of a chain of stages then collapse into one."""
+    """`min(a, b) + c` distributed as `min(a + c, b + c)`, maxima alike: clamps of a chain of stages then collapse into one."""
     constant, terms = ix.linear(e)
     if constant and len(terms) == 1:
         ((atom, c),) = terms.items()
@@ -172,9 +173,9 @@ def spread(e: Expr) -> Expr:
 
 
 def extent_bound(low: Expr, high: Expr, size: Expr, facts: Facts, meaning: Mapping[Var, Expr]) -> Expr:
-    """An upper bound of high − low + 1: a constant where one is found, else `size`, that of the whole dimension.
+    """An upper bound of high − low + 1: a constant where one is found, else `size`, the extent of the whole dimension.
 
-    `meaning`: what variables that only name an expression stand for.
+    meaning: the expressions of variables that only name one.
     """
     if meaning:
         low, high = (ix.canonical(substitute(e, meaning)) for e in (low, high))

@@ -1,4 +1,4 @@
-"""Values folded into registers by an operator that has a neutral element: in lanes, or one after the other, as the loop around says."""
+"""Folds into registers by an operator with a neutral element: vectorised or serial, as the enclosing loop is."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Sorts side by side on a GPU, each by one block.
+"""Sorts of many rows on a GPU, each by one block.
 
     block.x row: for each digit:
-      thread.x: counts[d] = how many elements of the row have digit d; counts give way to places
-      for part of the row: put its elements in the order of the digit; move them from places[d] on; places[d] += how many they are
+      thread.x: counts[d] = number of elements of the row with digit d; then an exclusive sum
+      for part of the row: order its elements by the digit; move them to indices from places[d] on; places[d] += their number
 
-A block goes through its row part by part and in order, so its places are all that a part has to know of those before it. A row that is
-no longer than a part never leaves shared memory.
+A block goes through its row part by part and in order, so its places are all that a part needs of those before it. A row that is no longer
+than a part never leaves shared memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from raido.schedule.strategies.table import BITS_OF_A_DIGIT
 
 
 class RowSort(BlockSort):
-    """A sort inside a loop over blocks: the parts of a row are those of one block, one after the other."""
+    """A sort inside a loop over blocks: the parts of a row are processed by one block, one after the other."""
 
     @contextmanager
     def _each_block(self, count: Expr, certificates: tuple[Certificate, ...] = ()) -> Iterator[Expr]:
@@ -37,11 +37,11 @@ class RowSort(BlockSort):
             yield part
 
     def _begin(self, passes: int) -> None:
-        """Memory for the places of the elements that come next, by their digits."""
+        """Allocates, for each digit, the index of the next element with it."""
         self.places = self.builder.alloc("places", i64, (ix.as_index(KEYS),), "shared")
 
     def _pass(self, each: Pass, these: tuple[Buffer, ...]) -> None:
-        """Elements move to their places by one digit."""
+        """Emits the move of all elements by one digit."""
         builder, threads, places = self.builder, self.threads, self.places
         counts = self._counters("counts", i32)
         with threads.in_turn(self.count) as i:

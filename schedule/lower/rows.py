@@ -1,4 +1,4 @@
-"""Loops along an axis at which arrays are read flat, run as one over rows and one along each: reads there are contiguous."""
+"""Loops along an axis at which flat arrays are read, split into a loop over rows and one inside each, where reads are contiguous."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from raido.schedule.lower.work import Rows, Work
 
 
 def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> Rows | None:
-    """The rows that the loop runs through, if it settles an axis at which arrays are read flat (and rows are not empty)."""
+    """The rows that the loop runs through, if it is the last loop along an axis at which arrays are read flat, and rows are
+    provably not empty; else None."""
     job = work.job
     name = job.plan.loops[position].name
     axes = job.axis_of[name]
@@ -31,7 +32,7 @@ def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> R
         return None
     inside = [
         node.args[1] for node in work.identity if isinstance(node, Op)
-    ]  # no boundary vanishes in an array of no elements
+    ]  # a boundary operation is the identity only where its extent is not 0
     whole = any(found[0] in factors(count) for count in (iterations, *inside))
     if not whole and not facts.nonnegative(ix.sub(found[0], 1)):
         return None
@@ -42,7 +43,7 @@ def rows_through(work: Work, position: int, iterations: Expr, facts: Facts) -> R
 def row_by_row(
     builder: Builder, work: Work, rows: Rows, kind: str, low: Expr, high: Expr
 ) -> Iterator[tuple[Work, Expr, Expr]]:
-    """A loop over rows: what to emit in each, and from where to where, so that nothing is divided."""
+    """A loop over rows, as a context that yields the loop cursor inside and the bounds in a row, so that no index is divided."""
     length = ix.maximum(rows.length, 1)
     begin = ix.add(low, rows.offset)
     first = begin if ix.constant_value(begin) == 0 else ix.floordiv(begin, length)
@@ -55,7 +56,7 @@ def row_by_row(
 
 
 def places_in_row(rows: Rows, place: Expr) -> dict[Node, Node]:
-    """The quotients and remainders that a row settles, at a place of the axis."""
+    """The quotients and remainders at an index of the axis, in terms of the current row."""
     rest = ix.sub(place, _start(rows))
     return {n: rows.row if n.name == "floordiv" else rest for n in rows.nodes}
 

@@ -1,10 +1,11 @@
-"""Scans whose results are runs of one number (`stages/runs.py`), made run by run.
+"""Scans whose results are runs of one number (`stages/runs.py`), computed run by run.
 
     before   for x in 0..n: out[x] = running += marks[x]
+
     after    for xo in blocks: for k in first..last + 1: for x in begin..end: out[x] = k
 
-A block finds its first and its last run by binary search among the ends, and no other block's results. What shares the innermost loop has
-the number of the run for all of its lanes.
+A block finds its first and its last run by bisection among the ends, and needs no other block's results. Stages that share the innermost
+loop have the number of the run in all of its lanes.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ ZERO = ix.as_index(0)
 
 
 class RunScans:
-    """Emits them with the loops of `Blocks`."""
+    """Emits scans run by run with the loops of `Blocks`."""
 
     def __init__(self, blocks: Blocks) -> None:
         self.blocks, self.loops = blocks, blocks.loops
         self.builder: Builder = blocks.builder
 
     def emit(self, work: Work, position: int, keep: Keep) -> None:
-        """The scan whose loop over blocks stands at `position`; `keep` stores an element, which is that number."""
+        """Emits the scan whose loop over blocks stands at `position`; `keep` stores an element, given the number of its run."""
         stored = [work.job, *self.loops.sharing.sharers(work.job, position)]
         certificates = tuple(each for job in stored for each in self.loops.certificates("runs", job))
         self.blocks.each(work, position, lambda inner, at: self._block(inner, at, keep), certificates=certificates)
@@ -61,20 +62,20 @@ class RunScans:
             builder.add(Store(begin, (), end))
 
     def _end(self, work: Work, number: Expr, there: NestExpr | None) -> NestExpr:
-        """Before which index a run ends."""
+        """The index before which a run ends."""
         scan = work.job.stage.scan
         assert scan is not None and scan.ends is not None
         storage = self.loops.converter.storages[scan.ends]
         return Read(storage.buffer, storage.place((number,), self.builder.facts), there)
 
     def _ended(self, work: Work, place: Expr) -> Var:
-        """How many runs end at an index or before it."""
+        """The number of runs that end at an index or before it."""
         goes_on = lambda k: self.builder.name("goes_on", Op("lt", bool_, (place, self._end(work, k, None))))
         return self.builder.name("number", first_where(self.builder, ZERO, _number_of_runs(work), goes_on))
 
 
 def _number_of_runs(work: Work) -> Expr:
-    """How many ends of runs there are: an element of the scan's fold asks each of them."""
+    """The number of ends of runs: the extent of the fold that each element of the scan makes of them."""
     fold = work.job.stage.reduction
     assert fold is not None
     (value,) = fold.values

@@ -1,7 +1,6 @@
-"""Scans: running values that every step of a fold stores; by strategy one after the other (`serial`), from the initial value on, or in
-blocks (`block_scans`), each from what came before it, or run by run (`run_scans`). On a GPU the threads of one block may make some steps
-at a time.
-"""
+"""Scans: the running values of a fold, stored at every iteration. By strategy they run serially from the initial value on (`serial`),
+in blocks (`block_scans`), each from the prefix before it, or run by run (`run_scans`). On a GPU the threads of one block may run a
+serial scan, one piece each."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class Scans:
         self.running = Phase(self._scan_element, cuts=True, shares=True)
 
     def scan(self, work: Work, position: int) -> None:
-        """The scan whose outermost scanned loop stands at `position`."""
+        """Emits the scan whose outermost scanned loop stands at `position`."""
         strategy = work.job.plan.strategy
         if strategy is None or strategy[0] == "serial":
             self._serial(work, position)
@@ -43,7 +42,7 @@ class Scans:
             self.in_blocks.emit(replace(work, copies=[copy], origin_of=[0]), position, LastPass(self._follow))
 
     def _serial(self, work: Work, position: int) -> None:
-        """One step after the other."""
+        """Emits the iterations one after the other, or block after block by the threads of one block."""
         if self.in_blocks.pieces.threads.applies(work, position):
             for copy in work.copies:
                 self.in_blocks.pieces.in_turn(replace(work, copies=[copy], origin_of=[0]), position, self._follow)

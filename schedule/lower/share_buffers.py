@@ -1,7 +1,7 @@
 """Arrays that are never alive at the same time share memory.
 
-On the host's level, an array's life runs from the first statement that mentions it to the last. A later array of the same type and
-shape takes over the memory of one that is dead by then. Buffers that are swapped or viewed keep their own.
+On the host level, an array's lifetime runs from the first statement that mentions it to the last. A later array of the same dtype and shape
+takes over the memory of one that is dead by then. Buffers that are swapped or viewed keep their own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from raido.schedule.nest.walk import statements_within, with_statements
 
 
 def share_buffers(nest: Nest) -> Nest:
-    """The nest with fewer allocations on the host's level."""
+    """Returns the nest with fewer allocations on the host level."""
     statements = list(statements_within(nest.body))
     swapped = {b for s in statements if isinstance(s, Swap) for b in (s.left, s.right)}
     swapped |= {s.source for s in statements if isinstance(s, View)}
@@ -57,7 +57,7 @@ def _share(block: Block, swapped: set[Buffer]) -> Block:
 
 
 def _some_alike(statements: Sequence[Statement], swapped: set[Buffer]) -> bool:
-    """Whether arrays of one type and shape are allocated here that may share memory."""
+    """Whether the block allocates two arrays of one dtype and shape that may share memory."""
     found = [_shape_of(buffer) for s in statements if (buffer := _shareable(s, swapped)) is not None]
     return len(set(found)) < len(found)
 
@@ -73,7 +73,7 @@ def _shape_of(buffer: Buffer) -> tuple[Any, ...]:
 
 
 def _inside(statement: Statement, swapped: set[Buffer]) -> Statement:
-    """Loops and tests of the host are levels of their own."""
+    """Applies `_share` to the blocks of the host's loops and branches, each a level of its own."""
     if isinstance(statement, For):
         body = _share(statement.body, swapped)
         return statement if body is statement.body else replace(statement, body=body)

@@ -1,4 +1,4 @@
-"""The shared memory of a block: what its buffers come to, which a device bounds."""
+"""The size of a block's shared memory, checked against the device's limit."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from raido.schedule.nest.walk import blocks_of
 
 
 def check_shared(nest: Nest, gpu: Gpu) -> Nest:
-    """The nest itself; ScheduleError where a block has more shared memory than the device."""
+    """Returns the nest; raises ScheduleError where a block uses more shared memory than the device has."""
     for loop in _launches(nest.body):
         buffers = _shared(loop)
         total = sum(_bytes(buffer) for buffer in buffers)
         if total > gpu.shared:
             each = ", ".join(f"{_bytes(buffer)} of {buffer.name}" for buffer in buffers)
-            why = f"a block would have {total} bytes of shared memory ({each}), and it may have {gpu.shared}"
+            why = f"a block would have {total} bytes of shared memory ({each}), and the device allows {gpu.shared}"
             headline = f'cannot run "{loop.loop}" of stage "{loop.stage}" in blocks'
             raise ScheduleError(
                 explain(headline, why=why, **{"try": 'smaller tiles, or fewer copies with scope="shared"'})
@@ -38,7 +38,7 @@ def _launches(s: Statement) -> Iterator[For]:
 
 
 def _shared(s: Statement) -> list[Buffer]:
-    """The shared buffers of a statement; of two branches, those of the one that has more."""
+    """The shared buffers allocated in a statement; of two branches, those of the larger total."""
     if isinstance(s, Alloc):
         return [s.buffer] if s.buffer.scope == "shared" else []
     inside = [_shared(each) for each in (s.statements if isinstance(s, Block) else blocks_of(s))]

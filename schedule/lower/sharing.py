@@ -1,8 +1,9 @@
-"""Stages that share the loops of another (`compute_with`); of a scan, those of the pass that stores its results.
+"""Loop fusion by `compute_with`: stages that share the outer loops of a leader; of a scan, those of the pass that stores its results.
 
-A guest's outermost loops are its host's. Where the host has emitted the body of the last shared loop, the guest goes on from there
-with the same coordinates. A guest's reduction over shared loops begins before the host's loop and ends after it; where that loop is
-parallel, each iteration has a partial result (`partials`). Where the host is computed for part of its indices, so are its guests.
+A fused stage's outermost loops are its leader's. Where the leader has emitted the body of the last shared loop, the fused stage
+goes on from there with the same coordinates. A fused reduction over shared loops begins before the leader's loop and ends after
+it; where that loop is parallel, each iteration has a partial result (`partials`). Where the leader is computed for part of its
+indices, so are the fused stages.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A guest's reduction while its host's loops are open. `copy_at`: which of its copies began where the host's loops outside are."""
+    """A fused stage's reduction while its leader's loops are open. copy_at: the number of the unrolled instance that began at these values
+    of the leader's outer loops."""
 
     outer: Work
     accumulators: Accumulators
@@ -36,7 +38,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class InChunks:
-    """A guest's reduction in chunks, the iterations of a parallel loop of its host, which counts from `low` by `step`."""
+    """A fused stage's reduction in chunks, the iterations of its leader's parallel loop, which counts from `low` by `step`."""
 
     partials: Partials
     low: Expr
@@ -45,7 +47,8 @@ class InChunks:
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """A stage and the position of the last loop that it shares. `matched`: the host's axis for each axis that shared loops run over."""
+    """A stage fused with a leader, and the position of the last loop that it shares. matched: the leader's axis for each axis
+    that shared loops run over."""
 
     job: Job
     last: int
@@ -53,7 +56,7 @@ class Guest:
 
 
 def guests_by_host(jobs: dict[str, Job]) -> dict[str, list[Guest]]:
-    """The guests of each stage that has any."""
+    """The fused stages of each leader, by the leader's name."""
     found: dict[str, list[Guest]] = {}
     for job in jobs.values():
         at = job.plan.compute_with
@@ -68,7 +71,8 @@ def guests_by_host(jobs: dict[str, Job]) -> dict[str, list[Guest]]:
 
 
 class Sharing:
-    """Emits guests at the hooks that `Loops` calls. `boxes`: the indices of a guest that are computed, where not all are."""
+    """Emits fused stages at the hooks that `Loops` calls. boxes: the box of a fused stage that is computed,
+    where that is not the whole array."""
 
     def __init__(self, loops: Loops, reductions: Reductions, guests: dict[str, list[Guest]]) -> None:
         self.loops, self.reductions = loops, reductions
@@ -84,7 +88,7 @@ class Sharing:
         return self.guests.get(work.job.stage.name, [])
 
     def _work(self, guest: Guest, host: Work, count: int, bind: Bind | None = None) -> Work:
-        """The guest with its first `count` loops where the host's are."""
+        """The loop cursor of a fused stage whose first `count` loops have the leader's values."""
         job, copies = guest.job, []
         box = self.boxes.get(job.stage.name, ())
         for coordinates in host.copies:
@@ -106,20 +110,20 @@ class Sharing:
         )
 
     def running_inside(self, work: Work, position: int) -> list[Work]:
-        """The guests that run inside the loop at `position`, as far as its loops have been chosen."""
+        """The loop cursors of fused stages that share the loop at `position`, with the values chosen so far."""
         inside = [guest for guest in self._of(work) if guest.last >= position]
         return [self._work(guest, work, position + 1, lambda name, value, low, high: value) for guest in inside]
 
     def sharers(self, job: Job, position: int) -> list[Job]:
-        """The guests whose loop the one at `position` is too."""
+        """The fused stages that share the loop at `position`."""
         return [guest.job for guest in self.guests.get(job.stage.name, ()) if guest.last >= position]
 
     def forwards(self, job: Job) -> bool:
-        """Whether a guest reads what the stage stores."""
+        """Whether a fused stage reads the values that the stage stores."""
         return any(job.form in guest.job.reads.loads for guest in self.guests.get(job.stage.name, ()))
 
     def before(self, work: Work, position: int) -> None:
-        """The host's loop at `position` begins: so do reductions of guests over it."""
+        """Starts the fused reductions whose outermost loop is the leader's loop at `position`, before that loop."""
         for guest in self._of(work):
             if guest.job.first_reduction != position or position > guest.last:
                 continue
@@ -138,7 +142,8 @@ class Sharing:
             self.running[guest.job.stage.name] = Running(outer, total, copy_at)
 
     def enter(self, work: Work, position: int) -> None:
-        """An iteration of the host's loop at `position` begins, perhaps an empty one: so does a partial result."""
+        """Starts the partial results of fused reductions in an iteration, perhaps an empty one, of the leader's
+        parallel loop at `position`."""
         for guest in self._of(work):
             chunks = self.in_chunks.get(guest.job.stage.name)
             if chunks is not None and guest.job.first_reduction == position:
@@ -153,9 +158,9 @@ class Sharing:
                 self.running[guest.job.stage.name] = Running(part, own, {_values(work.copies[0], work, position): 0})
 
     def inside(self, work: Work, position: int) -> None:
-        """The host has emitted what is inside its loop at `position`: guests go on from here.
+        """Emits the fused stages that go on from the leader's loop at `position`, once the leader's body is emitted.
 
-        What the host has just stored, in this very block, guests take from where it was computed.
+        Values that the leader has just stored in this very block are forwarded in registers.
         """
         if not self._of(work):
             return
@@ -174,13 +179,13 @@ class Sharing:
         converter.forward = {}
 
     def leave(self, work: Work, position: int) -> None:
-        """The iteration of the host's loop at `position` has ended: a partial result is complete."""
+        """Stores the partial results of fused reductions at the end of an iteration of the leader's loop at `position`."""
         for guest in self._of(work):
             if guest.job.stage.name in self.in_chunks and guest.job.first_reduction == position:
                 self._finish(guest, position)
 
     def after(self, work: Work, position: int) -> None:
-        """The host's loop at `position` has ended: so do reductions of guests over it."""
+        """Finishes the fused reductions whose outermost loop is the leader's loop at `position`, after that loop."""
         for guest in self._of(work):
             if guest.job.first_reduction != position or position > guest.last:
                 continue
@@ -196,12 +201,12 @@ class Sharing:
 
 
 def _values(coordinates: Coordinates, work: Work, count: int) -> tuple[Expr | None, ...]:
-    """The current indices of the first `count` loops."""
+    """The current values of the first `count` loops."""
     return tuple(coordinates.ranges[loop.name].value for loop in work.job.plan.loops[:count])
 
 
 def outermost(job: Job, jobs: dict[str, Job]) -> Job:
-    """The stage at root in whose loops a stage is computed."""
+    """The root stage in whose loops a stage is computed, itself if it is at root."""
     while True:
         at = job.plan.compute_with or (job.plan.compute if isinstance(job.plan.compute, At) else None)
         if at is None or at.stage not in jobs:

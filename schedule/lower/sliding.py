@@ -1,7 +1,7 @@
-"""Producers that slide: kept further out than they are computed.
+"""Sliding windows (Halide): producers stored further out than they are computed.
 
-Along the one dimension that moves with the loop, each iteration computes only what lies beyond what earlier iterations computed, in a buffer
-folded to a power of two.
+Along the one dimension that moves with the loop, each iteration computes only the elements beyond those that earlier iterations computed,
+in a buffer folded to a power of two.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from raido.schedule.plan import At
 if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
-STACK_BYTES = 32 << 10
+STACK_BYTES = 32 << 10  # of one buffer
 Compute = Callable[[list[Job], dict[str, Box]], None]
 
 
 @dataclass(slots=True)
 class Window:
-    """Memory that outlives the loop its contents are computed in.
+    """Memory that outlives the loop in which its contents are computed.
 
-    `slid`: the dimension that slides, if there is one. `reached`: how far it is done, a register for each scope in which the window
-    starts anew.
+    slid: the dimension that slides, if there is one. reached: for each scope in which the window restarts, a register
+    with the first index not computed yet.
     """
 
     scope: Scope
@@ -46,7 +46,8 @@ class Window:
 
 
 class Sliding:
-    """Windows of stages. `levels`: the scope in which each is kept; `compute` emits a stage and its guests over boxes."""
+    """The sliding windows of stages. levels: the level of the scope in which each is stored; `compute` emits a stage
+    and its fused stages over boxes."""
 
     def __init__(self, loops: Loops, guests: dict[str, list[Guest]], compute: Compute) -> None:
         self.loops, self.guests, self.compute = loops, guests, compute
@@ -55,9 +56,9 @@ class Sliding:
         self.windows: dict[tuple[str, int], Window] = {}
 
     def slides(self, group: list[Job], boxes: dict[str, Box]) -> bool:
-        """Keeps a stage (and its guests) at its outer place; computes what is new.
+        """Stores a stage (and its fused stages) at its outer place, emits the computation of the new elements, and returns True.
 
-        False in iterations that are written out, and where what is needed does not fit the window that other parts of the loop slide.
+        Returns False in unrolled iterations, and where the needed box does not fit the window of other parts of the loop.
         """
         job, builder = group[0], self.builder
         floor, box = self.loops.emitter.floor, boxes[job.stage.name]
@@ -117,12 +118,12 @@ class Sliding:
         return True
 
     def start_anew(self) -> None:
-        """Forgets how far windows have slid: the loop that they slide along begins again."""
+        """Resets the progress of all windows, because the loop that they slide along begins again."""
         for window in self.windows.values():
             window.reached.clear()
 
     def _same_axes(self, host: Job, job: Job, dimensions: list[int]) -> list[int]:
-        """Which dimensions of a stage or of its guest stand for these of the stage."""
+        """The dimensions of a stage, or of a stage fused with it, that correspond to `dimensions` of the leader."""
         if job is host:
             return dimensions
         matched = next(guest.matched for guest in self.guests[host.stage.name] if guest.job is job)
@@ -130,7 +131,7 @@ class Sliding:
         return [d for d, axis in enumerate(job.stage.axes) if matched.get(axis.name) in names]
 
     def _window(self, job: Job, box: Box, level: int, between: set[Var], slid: list[int]) -> Window:
-        """The memory of a stage at `level`: what there is, or what the first box asks for."""
+        """The window of a stage at `level`, created with the layout of the first box that asks for it."""
         key = (job.stage.name, id(self.builder.scopes[level]))
         if key not in self.windows:
             layout = self._layout(job, box, level, between, slid)
@@ -155,7 +156,7 @@ class Sliding:
         return True
 
     def _use(self, job: Job, window: Window) -> None:
-        """The stage's loads go to the window from now on."""
+        """Redirects the stage's loads to the window from now on."""
         storage = window.storage
         for k in range(len(job.bodies)):
             kept = Storage(self._output(job, k, window), storage.origin, storage.fold)
@@ -163,7 +164,7 @@ class Sliding:
             self.builder.level_of[kept.buffer] = self.builder.scope.level
 
     def _steady(self, loops: list[Scope]) -> list[Var]:
-        """The innermost loop's variable, and those outside it that it continues: its own range starts where theirs stands."""
+        """The innermost loop's variable, followed by those of outer loops that it continues, each starting at the value of the next one."""
         found: list[Var] = []
         ranges = self.builder.facts.ranges
         variables = [s.var for s in loops]
@@ -175,7 +176,7 @@ class Sliding:
         return found
 
     def _layout(self, job: Job, box: Box, level: int, between: set[Var], slid: list[int]) -> Storage:
-        """The layout of the memory kept at `level`, folded along the slid dimension."""
+        """The layout of the memory stored at `level`, folded along the sliding dimension."""
         builder = self.builder
         inside = {v for v in self._variables() if builder.level_of[v] > level}
         moving = [d for d, bounds in enumerate(box) if any(_mentions(e, between) for e in bounds)]
@@ -199,7 +200,7 @@ class Sliding:
         return Storage(_unplaced(job, tuple(shape)), tuple(origin), tuple(fold))
 
     def _reached(self, job: Job, window: Window, reset: int) -> Buffer:
-        """The register that says how far the slid dimension has been computed since the window last started anew."""
+        """The register with the first index along the sliding dimension not computed since the window last restarted."""
         scope = self.builder.scopes[reset]
         if id(scope) not in window.reached:
             register = Buffer(f"{job.stage.name}_reached", i64, (), "register", new_serial(), (), 1, None)
@@ -209,7 +210,7 @@ class Sliding:
         return window.reached[id(scope)][1]
 
     def _output(self, job: Job, k: int, window: Window) -> Buffer:
-        """The buffer of result `k`, allocated where the window is kept."""
+        """The buffer of result `k`, allocated in the scope where the window is stored."""
         if k not in window.buffers:
             shape, dtype = window.storage.buffer.shape, job.bodies[k].dtype
             label = job.stage.name.rsplit("/", 1)[-1]
@@ -223,7 +224,7 @@ class Sliding:
 
 
 def kept_scope(shape: tuple[Expr, ...], itemsize: int) -> str:
-    """The scope of memory of a shape: a register, the stack if it is known to be small, or the heap."""
+    """The memory scope for a shape: "register" for one element, "stack" for at most STACK_BYTES bytes, else "heap"."""
     total = itemsize
     for e in shape:
         value = ix.constant_value(e)
@@ -244,7 +245,7 @@ def _mentions(e: Expr, variables: set[Var]) -> bool:
 
 
 def grows_with(e: Expr, var: Var, moving: set[Var]) -> bool:
-    """Whether a bound is made of `var` so that it never decreases as `var` grows, and of nothing else that moves."""
+    """Whether a bound depends on no moving variable but `var`, and never decreases as `var` grows."""
     for atom, c in ix.linear(e)[1].items():
         if atom is var or not _mentions(atom, moving):
             if atom is var and c < 0:

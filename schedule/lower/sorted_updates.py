@@ -1,9 +1,9 @@
-"""Updates whose steps are first brought into the order of the elements that they change: `strategy("sorted")`.
+"""Updates whose iterations are first sorted by the elements that they change: `strategy("sorted")`.
 
-The bins are cut into ranges that a cache holds. Chunks of the steps count what each range gets; the counts become places, range by range
-and chunk by chunk within one; chunks move where a step goes, and its values, to their places. Then ranges, those of part "ranges", go
-through the steps of each in the order in which they were: whatever the operator, the result is that of `serial`, and the last write wins.
-(Counting sort, as in Knuth, The Art of Computer Programming 3, 5.2.)
+The bins are divided into ranges that fit in a cache. Chunks of the iterations count those of each range; the counts become indices, by
+range and by chunk within one; chunks move each iteration's bin and values to its index. Then ranges, those of part "ranges", run the
+iterations of each in their original order: whatever the operator, the result is that of `serial`, and the last write wins. (Counting sort,
+as in Knuth, The Art of Computer Programming 3, 5.2.)
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ ZERO, ONE = ix.as_index(0), ix.as_index(1)
 
 @dataclass(slots=True)
 class Sorting:
-    """Memory for the steps in order: `counts[chunk, range]`, numbers of them, then places; `offsets`: where steps go in their range of
-    `width` bins; `values`: what they bring, or a constant. `axes` are those that bins lie along.
-    """
+    """Memory for the sorted iterations: `counts[chunk, range]`, their numbers, then indices; `offsets`: each one's bin relative to its
+    range of `width` bins; `values`: the values that they store or combine, or constants. axes: the axes of the bins."""
 
     counts: Buffer
     offsets: Buffer
@@ -44,14 +43,14 @@ class Sorting:
 
 
 class SortedUpdates:
-    """Emits the passes, with the loops of `Loops`."""
+    """Emits sorted updates, with the loops of `Loops`."""
 
     def __init__(self, updates: Updates) -> None:
         self.updates = updates
         self.loops, self.builder = updates.loops, updates.builder
 
     def update(self, work: Work, position: int, width: int, wanted: int | Expr) -> None:
-        """The steps, from the outermost loop over them on, sorted by ranges of `width` bins, in so many chunks."""
+        """Emits the iterations, from the outermost loop over them on, sorted by ranges of `width` bins, in `wanted` chunks."""
         builder = self.builder
         axes, fold, loop = self.updates.open_axes(work), work.job.reduction, work.job.plan.loops[position]
         assert fold is not None
@@ -79,7 +78,7 @@ class SortedUpdates:
         self._fold(work, sorting)
 
     def _extents(self, work: Work) -> tuple[Expr, Expr]:
-        """How many bins and how many steps there are."""
+        """The number of bins and the number of iterations."""
         bins, steps = ONE, ONE
         for axis in self.updates.open_axes(work):
             bins = ix.mul(bins, axis.extent)
@@ -88,7 +87,7 @@ class SortedUpdates:
         return bins, steps
 
     def step(self, sorting: Sorting, take: Take, moves: bool, work: Work, values: dict[Node, Node]) -> None:
-        """One step, which is counted, or moved."""
+        """Emits one iteration of the update, which is counted, or moved."""
         builder = self.builder
         brought, places, holds = self.updates.read_step(work, values, with_values=moves)
         flat: Expr = ZERO
@@ -110,7 +109,7 @@ class SortedUpdates:
         builder.add(closed(scope) if holds is None else If(holds, closed(scope)))
 
     def _fold(self, work: Work, sorting: Sorting) -> None:
-        """Every range takes its steps, one after the other."""
+        """Emits the loop over ranges, each of which runs its iterations one after the other."""
         builder, job = self.builder, work.job
         chunks, ranges = sorting.counts.shape
         loop = part_loop(job.stage, job.plan, "ranges", 0)
@@ -141,7 +140,7 @@ class SortedUpdates:
                 self.updates.take_step(work, values, places, brought)
 
     def _unfold(self, axes: Sequence[Axis], flat: Expr) -> dict[Axis, NestExpr]:
-        """The index along every axis."""
+        """The index along every axis of a flat index."""
         found: dict[Axis, NestExpr] = {}
         for axis in reversed(axes[1:]):
             found[axis] = self.builder.name(axis.name, ix.mod(flat, axis.extent))
@@ -151,5 +150,5 @@ class SortedUpdates:
 
 
 def offset_dtype(width: int) -> DType:
-    """The narrowest type that holds offsets in a range."""
+    """The narrowest dtype that holds offsets in a range of `width` bins."""
     return next((dtype for dtype in (u8, u16, u32) if width <= 1 << dtype.bits), i64)

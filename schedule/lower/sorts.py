@@ -1,8 +1,5 @@
-"""Sorts, by the strategy that the schedule says: `radix`, by digits, and on a GPU by blocks of elements `three_phase`, of sorts side by
-side one by each block; `quicksort` and `quickselect`, by comparisons.
-
-All keep the order of equal keys.
-"""
+"""Sorts, by the strategy that the schedule names: `radix`, by digits; on a GPU `three_phase` and `chain`, by digits in blocks of elements,
+and many rows by one block each; `quicksort` and `quickselect`, by comparisons. All are stable."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class Sorts:
         self.builder: Builder = loops.builder
 
     def sort(self, work: Work) -> None:
-        """The sort along the axis, for each copy."""
+        """Emits the sort along the axis, for each unrolled instance."""
         count = work.job.stage.reduction_axes[0].extent
         kind = _kind(work.job)
         for k in range(len(work.copies)):
@@ -48,19 +45,19 @@ class Sorts:
 
 
 class Row:
-    """The elements of one sort, as the program says them, and the places of its results."""
+    """The elements of one sort, as the program computes them, and the memory of its results."""
 
     def __init__(self, loops: Loops, work: Work, copy: int) -> None:
         self.loops, self.work, self.copy, self.job = loops, work, copy, work.job
         self.axis = work.job.stage.reduction_axes[0]
 
     def is_there(self) -> bool:
-        """Whether an element is read rather than made: reading it again costs no more than reading a copy."""
+        """Whether elements are read rather than computed: reading them again costs no more than reading a copy."""
         assert self.job.reduction is not None
         return all(_is_read(value) for value in self.job.reduction.values)
 
     def elements(self, at: Expr) -> list[Var]:
-        """Statements that compute an element, and the names of its values, the keys first."""
+        """Emits the values of an element, and returns their names, the keys first."""
         loops, work = self.loops, self.work
         values = {**loops.environment(work, self.copy), self.axis.var: at}
         assert work.job.reduction is not None
@@ -70,7 +67,7 @@ class Row:
         return [builder.name("value", v) for v in loops.emitter.values(form.values)]
 
     def keep(self, at: Expr, values: Sequence[NestExpr]) -> None:
-        """Statements that store an element of the results."""
+        """Stores an element of the results."""
         loops, job = self.loops, self.job
         where = {**loops.environment(self.work, self.copy), self.axis.var: at}
         place = tuple(where[each.var] for each in job.stage.axes)
@@ -79,13 +76,13 @@ class Row:
             loops.builder.add(Store(storage.buffer, storage.place(place, loops.builder.facts), value))
 
     def results(self) -> tuple[Buffer, ...]:
-        """The memory of the results."""
+        """The buffers of the results."""
         storages = self.loops.converter.storages
         return tuple(storages[Result(self.job.form, k)].buffer for k in range(len(self.job.bodies)))
 
 
 def _is_read(value: Expr) -> bool:
-    """Whether a value is an element of an array at a place that axes and sizes say, or such a place."""
+    """Whether a value is an array element at an index made of axes and sizes, or such an index."""
     if isinstance(value, Load):
         return not value.checked and all(map(_is_read, value.indices))
     return not any(isinstance(node, Load | Checked | Cond | Loop | While | Item) for node in scalar_nodes(value)) and (
@@ -94,7 +91,7 @@ def _is_read(value: Expr) -> bool:
 
 
 def _kind(job: Job) -> type[RadixSort | BlockSort | Quicksort]:
-    """The sort that the schedule says."""
+    """The class that emits the stage's sort, by its strategy."""
     name = job.plan.strategy[0] if job.plan.strategy else "radix"
     if name == "radix":
         return RadixSort

@@ -1,12 +1,13 @@
-"""Values and indices of an update's steps, made in lanes for a strip of steps at a time: the part "values" of its strategy.
+"""Values and indices of an update's iterations, computed in lanes for a tile of iterations at a time: the part "values" of its strategy.
 
-before   for r in 0..n: out[k(r)] += v(r)
-after    for strip in 0..n step 512:
-           for r in strip..min(strip + 512, n) by vector: index[r - strip] = k(r); new[r - strip] = v(r)
-           for r in strip..min(strip + 512, n): out[index[r - strip]] += new[r - strip]
+    before   for r in 0..n: out[k(r)] += v(r)
 
-Steps stay in order. No step reads what another changes (`stages/dependence.py`), so that a strip may read all that it needs first. What is
-no more than read at the step's own place is read when the step is taken.
+    after    for strip in 0..n step 512:
+               for r in strip..min(strip + 512, n) by vector: index[r - strip] = k(r); new[r - strip] = v(r)
+               for r in strip..min(strip + 512, n): out[index[r - strip]] += new[r - strip]
+
+The iterations stay in order. None reads an element that another one changes (`stages/dependence.py`), so a tile may read everything that it
+needs first. Values that are merely read at the iteration's own index are not stored, but read where they are used.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ if TYPE_CHECKING:
     from raido.schedule.lower.updates import Updates
 
 Made = Mapping[int, NestExpr]
-"""Values and indices of a step by their places in the fold's `values`."""
+"""Precomputed values and indices of an update's step, by their position in the fold's `values`."""
 
 NOTHING: Made = {}
 
 
 class StepStrips:
-    """Emits the steps of updates strip by strip."""
+    """Emits the iterations of updates tile by tile."""
 
     def __init__(self, updates: Updates) -> None:
         self.updates = updates
 
     def applies(self, work: Work, position: int) -> bool:
-        """Whether the loop at `position` is the innermost over steps, whose values the schedule has in lanes."""
+        """Whether the loop at `position` is the innermost over iterations, and the schedule computes their values in lanes."""
         job = work.job
         if job.plan.loops[position].name not in job.reduced or not has_values_in_lanes(job.stage, job.plan):
             return False
@@ -50,8 +51,8 @@ class StepStrips:
         return all(map(job.chosen_by_steps, inner)) and bool(self._handed_on(work, position))
 
     def emit(self, work: Work, position: int, take: Callable[[Work, int, Callable[[Work], Made]], None]) -> None:
-        """The loop at `position`, strip by strip. `take(work, position, made)` emits a loop over the steps of one strip; `made` says what
-        of a step is there already."""
+        """Emits the loop at `position`, tile by tile. `take(work, position, made)` emits a loop over the iterations of one tile; `made`
+        returns the values and indices that are already computed."""
         for k in range(len(work.copies)):
             single = replace(work, copies=[work.copies[k].copy()], origin_of=[work.origin_of[k]])
             self._emit(single, position, take)
@@ -87,7 +88,7 @@ class StepStrips:
             take(work, position, names)
 
     def _make(self, work: Work, position: int, made: Mapping[int, Buffer], at: Callable[[Work], Expr]) -> None:
-        """The loop in lanes that makes what is handed on."""
+        """Emits the vectorised loop that computes the stored values and indices."""
         updates, job = self.updates, work.job
         lanes = part_plan(job.stage, job.plan, "values").loops[-1]
         loop = replace(job.plan.loops[position], kind="vector", lanes=lanes.lanes, interleave=lanes.interleave)
@@ -102,7 +103,7 @@ class StepStrips:
         updates.loops.loop(replace(work, job=inner, phase=phase), position)
 
     def _handed_on(self, work: Work, position: int) -> tuple[int, ...]:
-        """The values and indices of a step that take more than reading."""
+        """The positions of the values and indices of an iteration that take more than a read."""
         job = work.job
         assert job.reduction is not None
         moving = {job.variables[axis] for axis in job.axis_of[job.plan.loops[position].name]}
@@ -111,7 +112,7 @@ class StepStrips:
 
 
 def is_only_read(e: Expr) -> bool:
-    """Whether a value is arithmetic of axes, or an element read at such a place, perhaps of a wider type."""
+    """Whether a value is arithmetic of axes, or an element read at such an index, possibly cast from an integer dtype."""
     while isinstance(e, Op) and e.name == "cast" and not e.args[0].dtype.is_float:
         (e,) = e.args
     return is_affine(e) or (isinstance(e, Load) and all(map(is_affine, e.indices)))

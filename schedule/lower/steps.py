@@ -46,7 +46,7 @@ def step(form: Reduce, contract: bool, operands: list[NestExpr]) -> list[Expr]:
 
 
 def replace_neutral(form: Reduce, neutral: tuple[Expr, ...]) -> Reduce:
-    """The same fold from another start, in any order."""
+    """The fold with other initial values, and commutative."""
     return Reduce(form.axes, form.left, form.right, form.combine, neutral, form.values, True, form.monoid)
 
 
@@ -55,7 +55,7 @@ def single_monoid(form: Reduce) -> str:
 
 
 def operand_uses(form: Reduce, contract: bool, uses: Sequence[int]) -> list[int]:
-    """How often each operand of a step occurs in the operator, in which each value occurs so often."""
+    """The number of occurrences of each operand of a step in the operator, given the number of occurrences of each value."""
     counts: list[int] = []
     for k, fused in enumerate(products(form, contract)):
         counts += [1, 1] if fused else [uses[k]]
@@ -64,8 +64,8 @@ def operand_uses(form: Reduce, contract: bool, uses: Sequence[int]) -> list[int]
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The operator of a fold, whatever is folded: the variables `around` it that it takes, the nodes of what it makes of its operands,
-    whether it is plain (`is_plain_operator`), and how often each value occurs in it."""
+    """The operator of a fold, whatever is folded: `around`, the variables that it takes from enclosing expressions; the nodes of its
+    results; whether it is plain (`is_plain_operator`); and the number of uses of each value."""
 
     around: tuple[Var, ...]
     nodes: tuple[Node, ...]
@@ -74,7 +74,7 @@ class Operator:
 
 
 def operator_of(form: Reduce) -> Operator:
-    """The operator of a fold, once for all the forms that have it."""
+    """Analyses the operator of a fold, for all the forms that have it."""
     own = {*form.left, *form.right}
     around = (n for n in scalar_order([*form.combine, *form.neutral]) if isinstance(n, Var) and n not in own)
     uses = [0] * len(form.right)

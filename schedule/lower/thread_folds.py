@@ -1,16 +1,18 @@
-"""Reductions along the threads of a block: each thread folds a part of its own, and the parts are combined in a tree.
+"""Reductions over the threads of a block: each thread folds a part of its own, and the parts are combined in a tree.
 
-before   for r in 0..n by threads: acc = op(acc, a[r])
-after    for t in 0..T by threads: partial[t] = fold of the elements of thread t
-         for t in 0..T/4 by threads: partial[t] = op(op(partial[t], partial[t + T/2]), op(partial[t + T/4], partial[t + 3T/4])), …
-         acc = op(acc, partial[0])
+    before   for r in 0..n by threads: acc = op(acc, a[r])
+
+    after    for t in 0..T by threads: partial[t] = fold of the elements of thread t
+             for t in 0..T/4 by threads: partial[t] = op(op(partial[t], partial[t + T/2]), op(partial[t + T/4], partial[t + 3T/4])), …
+             acc = op(acc, partial[0])
 
 The loop over threads is the inner half of a split, taken outside the outer one (every T-th element: neighbouring threads read
-neighbouring elements), or the outer half (each thread has a contiguous piece). Commutative operators combine halves of the whole
-index of the threads, so that bits do not depend on how many of them a processor runs together; others combine neighbours, in order.
-Where there are fewer parts than threads, the rounds of the tree are shorter.
-Where the schedule says so, the threads of a subgroup do a part of the tree among themselves (`Collect`): the last rounds of halves, the
-first of neighbours.
+neighbouring elements), or the outer half (each thread has a contiguous piece). Commutative operators combine halves of the thread
+index range, so that bits do not depend on the subgroup size; others combine neighbours, in order. Where there are fewer parts than
+threads, the levels of the tree are shorter.
+
+Where the schedule names a subgroup size, the threads of a subgroup combine part of the tree by register exchanges (`Collect`): its last
+levels for halves, its first for neighbours.
 """
 
 from __future__ import annotations
@@ -41,23 +43,23 @@ if TYPE_CHECKING:
     from raido.schedule.lower.reductions import Reductions
 
 Pair: TypeAlias = tuple[Accumulators, Accumulators]
-SHARED_BYTES = 16 << 10  # of partial results: every device of Vulkan has as much for a block
+SHARED_BYTES = 16 << 10  # of partial results: the least maxComputeSharedMemorySize that Vulkan guarantees for a block
 
 
 class ThreadFolds:
-    """Emits such loops for `Loops`."""
+    """Emits reductions over threads for `Loops`."""
 
     def __init__(self, loops: Loops, reductions: Reductions) -> None:
         self.loops, self.reductions = loops, reductions
         self.builder: Builder = loops.builder
 
     def applies(self, work: Work, position: int) -> bool:
-        """Whether the loop at `position` folds, and is bound to threads."""
+        """Whether the loop at `position` belongs to a fold and is bound to threads."""
         plan = work.job.plan.loops[position]
         return work.phase is self.reductions.fold and is_bound(plan, "thread") and folds_at(work.job, position)
 
     def fold(self, work: Work, position: int) -> None:
-        """The loop at `position` of a fold, into the accumulators of `work`; for each unrolled copy by itself."""
+        """Emits the loop at `position` of a fold into the accumulators of `work`, for each unrolled instance by itself."""
         for k, coordinates in enumerate(work.copies):
             self._fold(replace(work, copies=[coordinates.copy()], origin_of=[work.origin_of[k]]), position)
 
@@ -82,7 +84,8 @@ class ThreadFolds:
         threads: int,
         part: Callable[[Expr, Accumulators], None],
     ) -> None:
-        """The accumulators of `work` take in what the first `live` of `threads` threads fold: `part` emits thread t's, into accumulators."""
+        """Combines the partial results of the first `live` of `threads` threads into the accumulators of `work`; `part` emits thread t's
+        fold into given accumulators."""
         with self.builder.unless_empty([live]):
             parts = self._partials(work, threads)
             with self.over(plan, work.job.stage.name, live, threads) as t:
@@ -92,7 +95,7 @@ class ThreadFolds:
             self._combine(work, position, lambda: iter(((total, replace(parts, prefix=(ix.as_index(0),))),)))
 
     def threads_inside(self, work: Work, position: int) -> tuple[LoopPlan, int] | None:
-        """The loop of the reduction inside that is bound to threads, and how many they are."""
+        """The reduction's loop inside `position` that is bound to threads, and its greatest trip count; None if there is none."""
         job, coordinates = work.job, work.copies[0].copy()
         coordinates.choose(job.plan.loops[position].name, fresh("chunk"), lambda name, value, low, high: value)
         for p, loop in enumerate(job.plan.loops):
@@ -102,7 +105,7 @@ class ThreadFolds:
         return None
 
     def threads(self, work: Work, position: int, low: Expr, high: Expr, step: int) -> int:
-        """How many iterations the loop has at most."""
+        """The greatest trip count of the loop; raises ScheduleError if it is no constant."""
         job, loop = work.job, work.job.plan.loops[position]
         (axis, *others) = job.axis_of[loop.name]
         extent = next(a.extent for a in job.stage.all_axes if a.name == axis)
@@ -110,7 +113,10 @@ class ThreadFolds:
         known = ix.constant_value(most)
         if known is None or others:
             raise refused(
-                work, loop, "how often it goes round is no constant", f'split("{loop.name}", 256), and bind a part'
+                work,
+                loop,
+                "the trip count of the loop is not a constant",
+                f'split("{loop.name}", 256), and bind one half',
             )
         return -(-known // step)
 
@@ -118,7 +124,7 @@ class ThreadFolds:
     def over(
         self, plan: LoopPlan, stage: str, count: Expr, threads: int, certificates: tuple[Certificate, ...] = ()
     ) -> Iterator[Expr]:
-        """A loop over `count` threads, at most `threads`."""
+        """A parallel loop of `count` threads, a constant `threads` at most; yields its variable."""
         var = fresh("t")
         how: dict[str, Any] = {
             "kind": "parallel",
@@ -132,7 +138,8 @@ class ThreadFolds:
             yield var
 
     def _partials(self, work: Work, threads: int) -> Accumulators:
-        """Memory for a part of every thread, over the box of the elements that are folded inside the loop."""
+        """Allocates a partial result for every thread, over the box of the elements folded inside the loop; shared
+        memory if it fits SHARED_BYTES."""
         own, builder = self.reductions, self.builder
         axes, shape, lengths = own.open_box(work)
         form = carried(work)
@@ -146,7 +153,7 @@ class ThreadFolds:
         return Accumulators(buffers, axes, (origin,), False, tuple(lengths))
 
     def _part_of_thread(self, work: Work, position: int, at: Expr, parts: Accumulators) -> None:
-        """One thread's part: the loops inside that are bound to threads, too, then a fold into accumulators of its own."""
+        """Emits one thread's part: inner loops that are bound to threads, too, then a fold into accumulators of its own."""
         first = _first_inside(work.job, position)
 
         def begin(inner: Work, p: int) -> bool:
@@ -158,7 +165,7 @@ class ThreadFolds:
         self.loops.choose(replace(work, phase=Phase(takes_over=begin)), position, [[at]])
 
     def by_one_thread(self, work: Work, position: int, parts: Accumulators) -> None:
-        """The loops from `position` on fold into accumulators of their own, which are then stored in `parts`."""
+        """Emits the loops from `position` on as a fold into local accumulators, which are then stored in `parts`."""
         own = self.reductions.allocate(work, position)
         keep = Phase(lambda each: self._keep(each, parts), over_reduced, reads=False)
         for phase in (self.reductions.start, self.reductions.fold, keep):
@@ -172,11 +179,11 @@ class ThreadFolds:
                 self.builder.add(Store(target, here, Read(source, there, None)))
 
     def _at(self, work: Work, acc: Accumulators, k: int) -> tuple[Expr, ...]:
-        """The indices of copy `k` in accumulators that have one origin."""
+        """The indices of unrolled instance `k` in accumulators with a single origin."""
         return self.reductions.place(replace(work, origin_of=[0] * len(work.copies)), acc, k)
 
     def _tree(self, work: Work, position: int, plan: LoopPlan, parts: Accumulators, live: Expr, threads: int) -> None:
-        """The parts are combined into the first of them."""
+        """Combines the parts into the first of them."""
         stage, commutative = work.job.stage.name, carried(work).commutative
         group = min(plan.subgroup, 1 << (threads - 1).bit_length()) or 1
         if not self.loops.emitter.is_step(self.reductions.operator(work)):
@@ -192,7 +199,8 @@ class ThreadFolds:
             self._collect(work, position, plan.level, parts, ix.minimum(ix.as_index(left), live), left)
 
     def _collect(self, work: Work, position: int, level: str, parts: Accumulators, count: Expr, width: int) -> None:
-        """Of each `width` neighbouring threads the first gets what their parts come to, over the loops inside the one at `position`."""
+        """Emits a `Collect`: in each group of `width` neighbouring threads the first gets their parts combined, over
+        the loops inside `position`."""
         halves = carried(work).commutative
 
         def element(inner: Work) -> None:
@@ -210,7 +218,8 @@ class ThreadFolds:
             yield replace(parts, prefix=(left,)), replace(parts, prefix=(right,))
 
     def pairs(self, each: Round, t: Expr) -> Iterator[tuple[Expr, Expr]]:
-        """The places of the parts that thread t combines in a round, where there are such; what is emitted meanwhile is under that test."""
+        """The indices of the parts that thread t combines in a level of the tree; statements emitted for a pair are
+        behind the test that it exists."""
         first = ix.mul(t, each.stride)
         for a, b, limit in each.pairs:
             left, right = ix.add(first, a), ix.add(first, b)
@@ -221,7 +230,7 @@ class ThreadFolds:
                     yield left, right
 
     def _combine(self, work: Work, position: int, pairs: Callable[[], Iterator[Pair]]) -> None:
-        """The left of each pair = the operator of both, over the loops inside the one at `position`, which stand around the pairs."""
+        """Sets the left of each pair to the operator of both, over the loops inside the one at `position`, which stand around the pairs."""
 
         def element(inner: Work) -> None:
             for left, right in pairs():
@@ -240,8 +249,8 @@ class ThreadFolds:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The work of threads between two barriers: thread t of `count` combines part t·stride + b, if it is below `limit`, into t·stride + a, for
-    each of `pairs` (a, b, limit) in turn; `left` parts at most are left."""
+    """The work of threads between two barriers: thread t of `count` combines part t·stride + b, if it is below `limit`, into part t·stride
+    + a, for each of `pairs` (a, b, limit) in turn; at most `left` parts remain."""
 
     count: Expr
     stride: int
@@ -250,9 +259,9 @@ class Round:
 
 
 def rounds_of_tree(live: Expr, threads: int, commutative: bool, group: int = 1) -> Iterator[Round]:
-    """The rounds that combine the first `live` of `threads` parts: of a binary tree two levels at a time, as every round is a barrier.
+    """The levels of a binary tree over the first `live` of `threads` parts, two at a time, because each is followed by a barrier.
 
-    `group`: halves are combined until so many parts are left, or of neighbours so many are one already.
+    group: the number of parts at which combining by halves stops, or the number of neighbours that are combined already.
     """
     left, apart = (threads, 1) if commutative else (-(-threads // group), group)
     while left > (group if commutative else 1):
@@ -283,8 +292,8 @@ def _first_inside(job: Job, position: int) -> int:
 
 
 def refused(work: Work, loop: LoopPlan, why: str, remedy: str) -> ScheduleError:
-    """The error for a loop that threads cannot share as it stands."""
+    """The error for a loop that cannot be distributed over threads as it stands."""
     stage = work.job.stage
-    headline = f'cannot deal out "{loop.name}" of stage "{stage.name}" to threads'
+    headline = f'cannot distribute loop "{loop.name}" of stage "{stage.name}" over threads'
     line = place(stage.site) + "   " + stage.site.text if stage.site else None
     return ScheduleError(explain(headline, algorithm=line, why=why, **{"try": remedy}))

@@ -1,16 +1,17 @@
-"""Running values along the threads of a block: each thread has a contiguous piece of what the block scans.
+"""Scans over the threads of a block: each thread has a contiguous piece of the block's values.
 
-before   for x in xo..xo + B: out[x] = running = op(running, a[x])
-after    for t in 0..T by threads: part[t] = fold of piece t
-         for t in 0..T by threads: part[t] = op(op(part[t - 3], part[t - 2]), op(part[t - 1], part[t])), then 4 apart, 16, …
-         for t in 0..T by threads: pieces[block, t] = part[t]
-         … once all blocks' totals are scanned, and before[block] is what came before a block:
-         for t in 0..T by threads: out of piece t, from op(before[block], pieces[block, t - 1]) on
+    before   for x in xo..xo + B: out[x] = running = op(running, a[x])
 
-(Hillis & Steele, Data parallel algorithms, 1986, two rounds at a time.) Where the schedule says so, the threads of a subgroup scan their
-parts among themselves (`Collect` of prefixes), and who asks for a prefix takes in what comes before the subgroup. The values of blocks are
-scanned likewise, by the threads of one block, each of which has a piece of them, through shared memory. The order is that of the elements,
-and grouping follows from the schedule and sizes alone.
+    after    for t in 0..T by threads: part[t] = fold of piece t
+             for t in 0..T by threads: part[t] = op(op(part[t - 3], part[t - 2]), op(part[t - 1], part[t])), then 4 apart, 16, …
+             for t in 0..T by threads: pieces[block, t] = part[t]
+             … once all blocks' totals are scanned, and before[block] is the prefix before a block:
+             for t in 0..T by threads: out of piece t, from op(before[block], pieces[block, t - 1]) on
+
+(Hillis & Steele, Data parallel algorithms, 1986, two levels at a time.) Where the schedule names a subgroup size, the threads of a subgroup
+scan their parts by register exchanges (`Collect` of prefixes), and a read of a prefix adds the value before the subgroup. The totals of
+blocks are scanned likewise, by the threads of one block, each of which has a piece of them, through shared memory. The order is that of the
+elements, and grouping follows from the schedule and sizes alone.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
 Combine: TypeAlias = Callable[[Sequence[Buffer], tuple[Expr, ...], Sequence[NestExpr], Sequence[NestExpr]], None]
-"""buffers[at] = the operator of what is on the left and on the right."""
+"""`combine(buffers, at, left, right)` emits buffers[at] = left op right."""
 Elements: TypeAlias = Callable[[Expr], list[NestExpr]]
-"""Emits the values that a place stands for."""
+"""Emits the values at an index of a scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """How a block's values are dealt out: by a loop, to `live` of at most `threads` threads."""
+    """The distribution of a block's values: by a loop, to `live` of at most `threads` threads."""
 
     loop: LoopPlan
     stage: str
@@ -52,14 +53,14 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """The scan of a block's threads: `at` a thread, and `last`, what all come to."""
+    """The scan of a block's threads: `at` emits the inclusive prefix of a thread, `last` is the total."""
 
     at: Elements
     last: list[NestExpr]
 
 
 class ThreadScans:
-    """Emits such loops for scans and filters."""
+    """Emits loops over threads for scans and filters."""
 
     def __init__(self, loops: Loops, folds: ThreadFolds) -> None:
         self.loops, self.folds = loops, folds
@@ -75,11 +76,16 @@ class ThreadScans:
         )
 
     def pieces(self, work: Work, position: int) -> Pieces:
-        """The pieces of a block, which the loop at `position` runs over; it must make pieces, not single elements."""
+        """The pieces of a block, over which the loop at `position` runs; raises ScheduleError unless it runs
+        over pieces with loops inside."""
         job, plan = work.job, work.job.plan.loops[position]
         inside = [loop for loop in job.plan.loops[position + 1 :] if loop.name in job.reduced]
         if not inside or len(job.plan.loops) > position + 1 + len(inside):
-            why = "each thread takes a piece, one after the other" if not inside else "its elements are rows"
+            why = (
+                "each thread takes a block of consecutive elements"
+                if not inside
+                else "the elements of the scan are rows"
+            )
             raise refused(
                 work,
                 plan,
@@ -99,7 +105,8 @@ class ThreadScans:
         body: Callable[[Work, int, Expr], None],
         certificates: tuple[Certificate, ...] = (),
     ) -> None:
-        """Runs `body` for the piece of every thread: the work inside of it, where its loops begin, and the thread's number."""
+        """Runs `body` for the piece of every thread, with the loop cursor inside, the position where its loops
+        begin, and the thread's number."""
         low, _, step = work.copies[0].bounds(pieces.loop.name)
         with self.over(pieces, pieces.live, certificates) as t:
 
@@ -114,16 +121,17 @@ class ThreadScans:
     def over(
         self, pieces: Pieces, count: Expr, certificates: tuple[Certificate, ...] = ()
     ) -> AbstractContextManager[Expr]:
-        """A loop over threads."""
+        """A loop over `count` threads."""
         return self.folds.over(pieces.loop, pieces.stage, count, pieces.threads, certificates)
 
     def parts(self, pieces: Pieces, dtypes: Sequence[DType]) -> tuple[Buffer, ...]:
-        """Shared memory for values of every thread."""
+        """Allocates shared memory with one value of each dtype for every thread."""
         shape = (ix.as_index(pieces.threads),)
         return tuple(self.builder.alloc("part", dtype, shape, "shared") for dtype in dtypes)
 
     def before_pieces(self, work: Work, position: int, values: Sequence[Buffer]) -> tuple[Buffer, ...]:
-        """Memory for a value of every thread of every block that the loop at `position` makes, like `values`, which have one a block."""
+        """Allocates memory with a value for every thread of every block of the loop at `position`, like
+        `values`, which have one for each block."""
         inside = self.folds.threads_inside(work, position)
         assert inside is not None
         shape = (values[0].shape[0], ix.as_index(inside[1]))
@@ -132,7 +140,7 @@ class ThreadScans:
     def keep(
         self, pieces: Pieces, prefixes: Prefixes, block: Expr, before: Sequence[Buffer], values: Sequence[Buffer]
     ) -> None:
-        """Stores the scan of a block's threads; its last element is the block's value."""
+        """Stores the scan of a block's threads in `before`, and its total in `values`."""
         builder = self.builder
         with self.over(pieces, pieces.live) as t:
             for value, target in zip(prefixes.at(t), before, strict=True):
@@ -141,7 +149,8 @@ class ThreadScans:
             builder.add(Store(target, (block,), value))
 
     def scan(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, operator: Reduce) -> Prefixes:
-        """Combines each thread's value with those of all the threads before, by threads that hand each other values if they may."""
+        """Combines each thread's value with those of all the threads before, by register exchanges in a subgroup if the
+        schedule and operator allow."""
         plain = self.loops.emitter.is_operator(operator)
         group = min(pieces.loop.subgroup, 1 << (pieces.threads - 1).bit_length()) if plain else 0
         last = ix.sub(pieces.live, 1)
@@ -157,7 +166,7 @@ class ThreadScans:
         groups = -(-pieces.threads // group)
         if groups == 1:
             return as_they_are(parts)
-        end = self._read("last", parts, last)  # all threads wait for it, where all come by
+        end = self._read("last", parts, last)  # read here, where all threads come by, because it waits for all of them
         before = self._before_groups(pieces, parts, combine, group, groups)
 
         def with_groups(own: Sequence[Buffer], place: Expr, whole: bool = False) -> list[NestExpr]:
@@ -169,7 +178,7 @@ class ThreadScans:
         return Prefixes(lambda place: with_groups(self._read("own", parts, place), place), with_groups(end, last, True))
 
     def begins(self, pieces: Pieces, prefixes: Prefixes, dtypes: Sequence[DType]) -> Elements:
-        """What the threads before each thread but the first come to: the thread's own element of an array, asked for once."""
+        """The exclusive prefix of each thread but the first, computed once into memory of the thread."""
         shape = (ix.as_index(pieces.threads),)
         begins = tuple(self.builder.alloc("begin", dtype, shape, "stack") for dtype in dtypes)
         with self.over(pieces, pieces.live) as t, self._reaches(t, 1):
@@ -180,8 +189,8 @@ class ThreadScans:
     def _before_groups(
         self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, group: int, groups: int
     ) -> Callable[[Expr, bool], list[NestExpr]]:
-        """What comes before the group of a thread: of a few groups each thread folds the totals, of many they are scanned. `whole`: the
-        thread is the last one, most of the time of the last group."""
+        """A function that emits the prefix before a thread's group: for few groups a fold of their totals by each thread, for many a scan.
+        whole: the thread is the last live one, which usually is in the last group."""
         builder, dtypes = self.builder, [b.dtype for b in parts]
         if groups <= FEW_GROUPS:
             folds = self._folds_of_groups(pieces, parts, combine, group, groups)
@@ -222,7 +231,8 @@ class ThreadScans:
     def _folds_of_groups(
         self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine, group: int, groups: int
     ) -> list[tuple[Buffer, ...]]:
-        """Registers of every thread with what the first group comes to, the first two, and so on: those behind which there is a thread."""
+        """Registers of every thread with the total of the first group, of the first two, and so on; each is set if a live thread
+        follows."""
         builder = self.builder
         totals = [[Read(b, (ix.as_index(g * group + group - 1),), None) for b in parts] for g in range(groups - 1)]
         folds = [tuple(builder.alloc("fold", b.dtype, (), "register") for b in parts) for _ in totals]
@@ -237,7 +247,7 @@ class ThreadScans:
         return folds
 
     def _tree(self, pieces: Pieces, parts: Sequence[Buffer], combine: Combine) -> tuple[Buffer, ...]:
-        """The same, through shared memory alone."""
+        """Emits the inclusive scan through shared memory alone, and returns the buffers that hold it."""
         builder, apart = self.builder, 1
         here, there = tuple(parts), self.parts(pieces, [b.dtype for b in parts])
         while apart < pieces.threads:
@@ -259,7 +269,7 @@ class ThreadScans:
         return here
 
     def _read(self, name: str, buffers: Sequence[Buffer], place: Expr) -> tuple[Buffer, ...]:
-        """Registers that hold the elements at a place."""
+        """Registers that hold the elements at an index."""
         return self._registers(name, [Read(buffer, (place,), None) for buffer in buffers])
 
     def _registers(self, name: str, values: Sequence[NestExpr]) -> tuple[Buffer, ...]:
@@ -270,18 +280,19 @@ class ThreadScans:
         return made
 
     def _with(self, own: Sequence[Buffer], buffers: Sequence[Buffer], t: Expr, apart: int, combine: Combine) -> None:
-        """Registers take in, on the left, the elements so many places before, where there are such."""
+        """Combines registers, on the left, with the elements `apart` places before, if there are such."""
         builder = self.builder
         with self._reaches(t, apart):
             left = [builder.name("left", Read(b, (ix.sub(t, apart),), None)) for b in buffers]
             combine(own, (), left, [builder.name("right", Read(b, (), None)) for b in own])
 
     def _reaches(self, t: Expr, apart: int) -> AbstractContextManager[object]:
-        """Whether there is a thread so many places before."""
+        """Opens a test that there is a thread `apart` places before."""
         return self.builder.when(Op("le", bool_, (ix.as_index(apart), t)), ix.sub(t, apart))
 
     def follow(self, registers: Sequence[Buffer], t: Expr, others: Sequence[NestExpr], combine: Combine) -> None:
-        """Registers that hold what came before all threads take in what the threads before this one have, `others`, where there are some."""
+        """Combines registers that hold the prefix of the block with the totals of the threads before this one,
+        `others`, except in the first thread."""
         builder = self.builder
         with builder.when(Op("lt", bool_, (ix.as_index(0), t)), ix.sub(t, 1)):
             before = [builder.name("before", Read(b, (), None)) for b in registers]
@@ -296,9 +307,9 @@ class ThreadScans:
         combine: Combine,
         every: Sequence[Buffer] = (),
     ) -> None:
-        """A value of every block gives way to what came before the block, beginning with `first`; by the threads of one block.
+        """Replaces a value of every block by the exclusive prefix from `first` on, by the threads of one block.
 
-        `every`: registers that take what all blocks come to, where there are some.
+        every: registers that receive the fold of `first` and all blocks, if any.
         """
         builder, job = self.builder, work.job
         inside = self.folds.threads_inside(work, position)
@@ -343,5 +354,5 @@ class ThreadScans:
 
 
 def _elements(buffers: Sequence[Buffer]) -> Elements:
-    """Elements of arrays, by their place."""
+    """A function that reads the elements at an index."""
     return lambda place: [Read(b, (place,), None) for b in buffers]

@@ -1,7 +1,7 @@
-"""Elements that nobody needs: those whose index was brought into an empty array.
+"""Elements that are never needed: those whose index was clamped into an empty array.
 
-A concatenation reads each of its parts everywhere, at indices clamped into the part, and selects; a padded array likewise. Of a part that is
-empty there is no element, and the selection never takes one: what is computed of it anyway reads nothing, and may not fault.
+A concatenation reads each of its parts everywhere, at indices clamped into the part, and selects; a padded array likewise. An empty part
+has no element, and the selection never takes one: a value computed from it anyway reads nothing, and must not fault.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Extents = dict[Expr, None]
 
 
 def extents_brought_into(roots: Iterable[Node], known: dict[Node, Extents]) -> Extents:
-    """The extents that boundary operations bring indices into on the way to these values: where one of them is 0, nobody needs the values.
+    """The extents of the boundary operations on which these values depend: if one of them is 0, the values are never needed.
 
-    `known` remembers them for each node. A choice depends on what decides it, and on what all of its branches depend on.
+    known: a cache of the extents of each node. A selection depends on its condition, and on what all of its branches depend on.
     """
     found: Extents = {}
     for root in roots:

@@ -1,12 +1,12 @@
-"""Updates: results that start as other arrays, and steps that each change the element they name.
+"""Updates: results with initial arrays, and iterations that each change the element that they name.
 
-    serial   the results are set, then the steps run in order
-    atomic   the results are set, then the steps run in any order, each indivisible
-    private  chunks of the steps fold into bins of their own, and the elements of the results fold these (`private_bins`)
-    sorted   the steps are brought into the order of the elements that they change first (`sorted_updates`)
+    serial   the results are set, then the iterations run in order
+    atomic   the results are set, then the iterations run in any order, each an atomic update
+    private  chunks of the iterations fold into bins of their own, which are folded into the results (`private_bins`)
+    sorted   the iterations are sorted by the elements that they change first (`sorted_updates`)
 
-How many chunks there are, the schedule says; never the number of threads. Steps in order may find their values and indices made, strip by
-strip (`step_strips`).
+The schedule sets the number of chunks; it never depends on the number of threads. The values and indices of iterations in order may be
+computed beforehand, tile by tile (`step_strips`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from raido.schedule.lower.loops import Loops
 
 Step = Callable[..., None]
-"""Emits one step: (work, values of variables, made=what of it is there already)."""
+"""Emits one step of an update: (cursor, values of the variables, made=its precomputed values and indices)."""
 
 
 class Updates:
@@ -51,7 +51,7 @@ class Updates:
         self.stepping = self.in_strips(self._in_turn)
 
     def update(self, work: Work, position: int) -> None:
-        """The update whose outermost step loop stands at `position`."""
+        """Emits the update whose outermost loop over iterations stands at `position`."""
         name, numbers = work.job.plan.strategy or ("serial", ())
         if not work.job.in_place and name != "private":
             self.run(work, position, self.setting)
@@ -67,11 +67,11 @@ class Updates:
                 self.sorted.update(single, position, chosen["bins"], chosen["chunks"])
 
     def steps(self, step: Callable[[Work, dict[Node, Node]], None]) -> Phase:
-        """The phase that runs through the steps of an update, with `step` at each, given the values of variables."""
+        """The phase that runs `step` at each iteration of an update, given the values of variables."""
         return Phase(self._each_copy(step), over_results)
 
     def in_strips(self, take: Callable[[Work, int, Callable[[Work], Made]], None]) -> Phase:
-        """The phase of steps that go strip by strip where the schedule says so; `take` emits the loop over those of a strip."""
+        """The phase that runs iterations tile by tile where the schedule says so; `take` emits the loop over those of a tile."""
 
         def takes_over(work: Work, position: int) -> bool:
             if position == len(work.job.plan.loops) or not self.strips.applies(work, position):
@@ -82,7 +82,7 @@ class Updates:
         return Phase(self._each_copy(self.step), over_results, takes_over)
 
     def of_made(self, made: Callable[[Work], Made]) -> Phase:
-        """The phase of steps of which some values and indices, `made`, are there already, and so is what those were made of."""
+        """The phase of iterations of which some values and indices, `made`, are already computed, so that producers need not run again."""
 
         def element(work: Work) -> None:
             for k, coordinates in enumerate(work.copies):
@@ -95,7 +95,7 @@ class Updates:
         self.loops.loop(replace(work, phase=self.of_made(made)), position, "serial")
 
     def run(self, work: Work, position: int, phase: Phase) -> None:
-        """One phase over the loops from `position` on."""
+        """Emits one phase over the loops from `position` on."""
         self.loops.placer.begin_pass()
         self.loops.level(replace(work, copies=[c.copy() for c in work.copies], phase=phase), position)
 
@@ -108,7 +108,7 @@ class Updates:
         return self._converted(work, _fold(work), values)
 
     def _operator(self, work: Work, values: dict[Node, Node]) -> Reduce:
-        """The same with the neutral elements for values, which may be had where no step is."""
+        """The fold with the axes' variables replaced and the neutral elements as values, which are defined outside iterations."""
         own = _fold(work)
         form = Reduce(own.axes, own.left, own.right, own.combine, own.neutral, own.neutral, own.commutative, own.monoid)
         return self._converted(work, form, values)
@@ -121,7 +121,7 @@ class Updates:
     # One element
 
     def _each_copy(self, body: Callable[[Work, dict[Node, Node]], None]) -> Callable[[Work], None]:
-        """The action of a phase at an element: `body`, for each copy, given the values of variables."""
+        """The `element` function of a phase: runs `body` for each unrolled instance, given the values of variables."""
 
         def element(work: Work) -> None:
             for k in range(len(work.copies)):
@@ -138,12 +138,12 @@ class Updates:
             self.builder.add(Store(storage.buffer, storage.place(place, self.builder.facts), value))  # type: ignore[arg-type]
 
     def step(self, work: Work, values: dict[Node, Node], made: Made = NOTHING) -> None:
-        """One step."""
+        """Emits one iteration of the update."""
         brought, places, holds = self.read_step(work, values, made=made)
         self.take_step(work, values, places, brought, holds)
 
     def make(self, work: Work, values: dict[Node, Node], numbers: Sequence[int]) -> list[NestExpr]:
-        """Some of the values and indices of a step, by their places in the fold's `values`; indices are checked here."""
+        """Emits the values and indices of an iteration at these positions of the fold's `values`; indices are checked here."""
         update, form = work.job.stage.update, self._form(work, values)
         assert update is not None
         named = self.loops.emitter.values([form.values[k] for k in numbers])
@@ -157,7 +157,8 @@ class Updates:
     def read_step(
         self, work: Work, values: dict[Node, Node], with_values: bool = True, made: Made = NOTHING
     ) -> tuple[list[NestExpr], dict[Axis, NestExpr], NestExpr | None]:
-        """The values of a step, the index that it updates, and the conditions under which it does. `made`: those that are there already."""
+        """The values of an iteration, the index that it updates, and the condition under which it does (None: always).
+        made: those already computed."""
         job, loops, builder = work.job, self.loops, self.builder
         update, form = job.stage.update, self._form(work, values)
         assert update is not None
@@ -166,7 +167,7 @@ class Updates:
         wanted = [k for k in range(first, count + indices) if k not in made]
         found = dict(zip(wanted, loops.emitter.values([form.values[k] for k in wanted]), strict=True))
         for k, value in found.items():
-            if _reads(value) and (job.in_place or k >= count):  # an index is asked for before it is used
+            if _reads(value) and (job.in_place or k >= count):  # an index is tested before it is used
                 found[k] = builder.name("new" if job.in_place else "index", value)
         found |= made
         places: dict[Axis, NestExpr] = {}
@@ -182,7 +183,7 @@ class Updates:
         return brought, places, conjunction(tests) if tests else None
 
     def _tests(self, work: Work, form: Reduce, d: int, axis: Axis, place: NestExpr, checked: bool) -> list[NestExpr]:
-        """The conditions under which an index is in range, of dimension `d`, which is a fault of the program's where it is `checked`."""
+        """The conditions under which an index of dimension `d` is in range; if `checked`, emits the check that they hold."""
         update, inside = work.job.stage.update, self._inside(place, axis.extent)
         assert update is not None
         if inside and checked:
@@ -201,7 +202,7 @@ class Updates:
         brought: Sequence[NestExpr],
         holds: NestExpr | None = None,
     ) -> None:
-        """The element at `places` takes what a step brings."""
+        """Emits the update of the element at `places` by an iteration's values."""
         job, update = work.job, work.job.stage.update
         assert update is not None
         storages = [self.loops.converter.storages[Result(job.form, j)] for j in range(len(brought))]
@@ -215,7 +216,7 @@ class Updates:
             self.builder.add(Store(buffer, where, value, holds))
 
     def _inside(self, place: NestExpr, extent: Expr) -> list[NestExpr]:
-        """The conditions under which an index is in range."""
+        """The conditions under which an index is in range, without those provably true."""
         facts, affine = self.builder.facts, is_affine(place)
         tests: list[NestExpr] = []
         if not (affine and facts.nonnegative(place)):
@@ -250,8 +251,8 @@ class Updates:
 
 
 def _chosen_place(e: NestExpr) -> tuple[Expr, Expr] | None:
-    """The condition under which an index names a place, and the place, of one that names none (−1) otherwise: lanes that are side by side stay
-    so, under a mask."""
+    """The condition and the index of `select(condition, index, −1)`, None for other expressions: consecutive lanes then
+    stay consecutive, under a mask."""
     none = isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
     return (e.args[0], e.args[1]) if none else None  # type: ignore[union-attr]
 
@@ -262,5 +263,5 @@ def _fold(work: Work) -> Reduce:
 
 
 def _reads(e: NestExpr) -> bool:
-    """Whether a value is read from memory, which steps change."""
+    """Whether a value is read from memory, which iterations change."""
     return not isinstance(e, (Const, Var)) and reads_memory(e)

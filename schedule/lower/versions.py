@@ -1,8 +1,7 @@
-"""Two versions of a tile, and cuts of a loop: where the interior's code may run.
+"""Two versions of a tile, and splits of a loop: where the interior's code may run.
 
-The interior's version needs full tiles (so that unrolled loops and accumulators have constant sizes) and boundary operations that
-change nothing. Conditions are expressions that must be at least 0. The loop that is vectorised is cut instead, unless it runs over
-a tile.
+The interior's version needs full tiles (so that unrolled loops and accumulators have constant sizes) and boundary operations that are the
+identity. Conditions are expressions that must be at least 0. The vectorised loop is split instead, unless it runs over a tile.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from raido.schedule.plan import Fuse
 
 
 def specialised_work(work: Work, position: int, facts: Facts) -> tuple[Work, list[Expr]]:
-    """The work as it is for full tiles inside the interior, and the conditions of that; none when it always is."""
+    """The loop cursor for full tiles in the interior, and the conditions under which it is legal; none when it always is."""
     job = work.job
     conditions = _full_tile(work, position, facts)
     identity: set[Node] = set()
@@ -47,7 +46,7 @@ def specialised_work(work: Work, position: int, facts: Facts) -> tuple[Work, lis
 
 
 def _is_tile(job: Job) -> bool:
-    """Whether the loop that is cut is the inner one of a split."""
+    """Whether the loop to be split at boundaries is the inner one of a split."""
     return job.cut < 10**9 and job.plan.loops[job.cut].name not in job.variables
 
 
@@ -59,7 +58,7 @@ def _cut_variable(job: Job) -> Var | None:
 
 
 def _full_tile(work: Work, position: int, facts: Facts) -> list[Expr]:
-    """The conditions under which inner loops that are unrolled, or run over accumulators, are full."""
+    """The conditions under which inner loops that are unrolled, or run over accumulators, have their full trip count."""
     job = work.job
     kinds = ("vector", "unroll") if job.reduction else ("unroll",)
     inner = [loop.name for loop in job.plan.loops[position:] if loop.kind in kinds and loop.name not in job.variables]
@@ -83,11 +82,10 @@ def _full_tile(work: Work, position: int, facts: Facts) -> list[Expr]:
 def cut_of(
     work: Work, position: int, low: Expr, high: Expr, step: int, facts: Facts, among: Sequence[Boundary] = ()
 ) -> tuple[Interior, Expr, Expr] | None:
-    """The interior along the loop at `position`, inclusive, and what vanishes there; None when the loop is not to be cut.
+    """The interior along the loop at `position` with its inclusive bounds; None when the loop is not split.
 
-    among: the boundaries that may vanish in a piece of a loop that has been cut already.
-
-    A loop that lies in the interior anyway is not cut either, but the work then knows.
+    among: the boundaries to consider in a piece of a loop that has been split already. A loop that lies entirely in the interior is not
+    split either; its boundaries are then added to `work.identity`.
     """
     job = work.job
     name = job.plan.loops[position].name
@@ -120,9 +118,9 @@ def cut_of(
 
 
 def vanishing(interior: Interior, cut: Cut, side: int, facts: Facts) -> tuple[Boundary, ...]:
-    """The boundaries that may vanish somewhere in the border before a cut's interior (side −1) or behind it, if some never do there.
+    """The boundaries that are the identity somewhere in the border before the interior (side −1) or behind it; () if all of them are.
 
-    An interior that is empty has the border behind it begin where the one before it ends.
+    An empty interior has the border behind it begin where the one before it ends.
     """
 
     def never(low: Expr, high: Expr) -> bool:
@@ -135,7 +133,7 @@ def vanishing(interior: Interior, cut: Cut, side: int, facts: Facts) -> tuple[Bo
 
 
 def _cut_of_rows(work: Work, name: str, low: Expr, high: Expr, facts: Facts) -> tuple[Interior, Expr, Expr] | None:
-    """The same of a loop over an axis and the short rows inside it, fused: whole rows lie in the interior."""
+    """As `cut_of`, for a loop that fuses an axis with the short rows inside it: the interior consists of whole rows."""
     job = work.job
     fuse = next((r for r in job.plan.relations if isinstance(r, Fuse) and r.into == name), None)
     if fuse is None or not {fuse.outer, fuse.inner} <= job.variables.keys() or len(work.copies) > 1:
@@ -159,7 +157,7 @@ def _cut_of_rows(work: Work, name: str, low: Expr, high: Expr, facts: Facts) -> 
 
 
 def strongest(conditions: list[Expr]) -> list[Expr]:
-    """Without those that follow from another, a constant away."""
+    """The conditions without any that follows from another one, which is smaller by a constant."""
     kept: dict[tuple[tuple[Expr, int], ...], tuple[int, Expr]] = {}
     for e in conditions:
         constant, terms = ix.linear(e)
@@ -170,12 +168,12 @@ def strongest(conditions: list[Expr]) -> list[Expr]:
 
 
 def all_hold(conditions: Iterable[Expr]) -> Expr:
-    """Whether all of these are at least 0."""
+    """The conjunction of `e >= 0` over these conditions."""
     return conjunction(map(as_comparison, conditions))
 
 
 def as_comparison(e: Expr) -> Expr:
-    """e >= 0, with the negative part on the other side."""
+    """The comparison e >= 0, with negative terms moved to the other side."""
     constant, terms = ix.linear(e)
     left: Expr = ix.as_index(max(0, -constant))
     right: Expr = ix.as_index(max(0, constant))

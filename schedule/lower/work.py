@@ -1,4 +1,4 @@
-"""The loops being emitted: a `Work`, in one of the phases of its stage."""
+"""The loop cursor (`Work`): a position in the loops being emitted, in one of the phases of its stage."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from raido.schedule.nest.values import Buffer
 
 @dataclass(slots=True)
 class Accumulators:
-    """The running values of a reduction: a buffer for each, and how an element's indices follow from its coordinates.
+    """The accumulators of a reduction: one buffer for each component, and how an element's indices follow from its coordinates.
 
-    `lengths`: how much of each dimension is in use (of the first copy, which others do not exceed). `prefix` and `suffix`: indices
-    before and after those of the axes.
+    copied: the first dimension counts unrolled instances. lengths: how much of each dimension is in use, in the first instance, which no
+    other exceeds. prefix, suffix: indices before and after those of the axes.
     """
 
     buffers: tuple[Buffer, ...]
@@ -31,7 +31,7 @@ class Accumulators:
 
 @dataclass(slots=True)
 class Rows:
-    """An axis that runs through the rows of an array one by one: (x + offset) // length is `row`, the remainder what is left."""
+    """An axis that is traversed row by row of a flat array: (x + offset) // length is `row`, the remainder is the index in the row."""
 
     axis: str
     nodes: tuple[Op, ...]
@@ -45,17 +45,16 @@ def _never(work: Work, position: int) -> bool:
 
 
 def _nothing(work: Work) -> None:
-    """No statements."""
+    """Emits no statements."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phase:
     """One pass over the loops of a stage: the whole stage, or a part of a reduction, scan, update or filter.
 
-    `element` emits the statements of one element (of each copy). `leaves_out`: whether the pass does not run through the loop at a
-    position. `takes_over` emits everything from a position inwards by itself, or returns False. `shares`: whether stages that are fused
-    with this one run along; `cuts`: whether loops are cut at boundaries; `reads`: whether elements read what the stage's bodies read,
-    so that producers are placed at the loops.
+    element: emits the statements of one element of each unrolled instance. leaves_out: whether the pass skips the loop at a position.
+    takes_over: emits everything from a position inwards itself, or returns False. shares: whether fused stages run along. cuts: whether
+    loops are split at boundaries. reads: whether elements evaluate the stage's bodies, so that producers are placed at the loops.
     """
 
     element: Callable[[Work], None] = _nothing
@@ -68,9 +67,11 @@ class Phase:
 
 @dataclass(slots=True)
 class Work:
-    """Something to emit: loops of a stage, from some position on, in one phase. `rows`: set where they follow the rows of an array that is
-    read flat. `tested`: how many iterations are written out behind tests, in all loops around. `own`: axes, and the first index along each that
-    is stored, of tiles that others overlap.
+    """The position in the loops of a stage that are being emitted, in one phase.
+
+    copies: the coordinates of each unrolled instance. identity: boundary operations known to be the identity here. rows: set where loops
+    follow the rows of an array that is read flat. tested: the number of iterations that the enclosing loops write out behind tests. own:
+    axes, and the first index along each that is stored, of tiles that overlap others.
     """
 
     job: Job
@@ -92,7 +93,7 @@ def accumulators_of(work: Work) -> Accumulators:
 
 
 def carried(work: Work) -> Reduce:
-    """The fold of a phase's stage whose values go from one step to the next."""
+    """The fold of the stage whose value goes from one iteration to the next."""
     assert work.job.carried is not None
     return work.job.carried
 
@@ -104,12 +105,12 @@ def over_reduced(work: Work, position: int) -> bool:
 
 
 def over_results(work: Work, position: int) -> bool:
-    """Whether the steps of an update choose among the iterations of the loop at a position."""
+    """Whether the loop at a position runs over result elements that the iterations of an update choose."""
     return work.job.chosen_by_steps(position)
 
 
 def ranges_of(work: Work) -> dict[Var, tuple[Expr, Expr]]:
-    """Inclusive bounds of every axis of the stage, over all copies, and of the variables bound in its expressions."""
+    """Inclusive bounds of every axis of the stage, over all unrolled instances, and of the variables bound in its expressions."""
     found: dict[Var, tuple[Expr, Expr]] = dict(work.job.reads.inner)
     for name, variable in work.job.variables.items():
         boxes = [c.box(name) for c in work.copies]

@@ -1,1 +1,1 @@
-"""The Nest, explicit loops over buffers: its nodes, its grammar as a check, its text, and its interpreter."""
+"""The nest, explicit loops over buffers: nodes, grammar checks, passes, text, and an interpreter."""

@@ -1,8 +1,8 @@
-"""Keys of statements with names left out: equal keys are of statements that become each other by renaming variables and buffers.
+"""Structural keys of statements up to renaming: statements with equal keys become each other by renaming variables and buffers.
 
-A key is everything that code depends on: statements and expressions, with variables, buffers and shared expressions numbered in the
-order in which they are met. Names of stages, loops and variables decide nothing but names. `LoopRows` takes loops for alike that
-become each other by other numbers in index expressions that do not change while the loop runs, too.
+A key holds everything that code depends on: statements and expressions, with variables, buffers and common subexpressions numbered in the
+order of their first use. Names of stages, loops and variables are left out. `LoopRows` also ignores differences of constants in
+loop-invariant index expressions.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ _NEVER_FAULTING = (
     "mul",
     "minimum",
     "maximum",
-)  # computed before a loop though no iteration may need them
+)  # operations that may be hoisted out of a loop speculatively
 _NAMES = ("name", "serial", "stage", "loop")
 _ATOMS = PLAIN | {DType}
-_GIVEN = ("parameter", "result", "heap")  # memory that a kernel is given by its address, wherever it comes from
+_GIVEN = ("parameter", "result", "heap")  # scopes of buffers that are passed to a kernel by address
 
 
 class KeyRows:
-    """The rows of a key: one for each statement, variable, buffer and different expression, which later rows call by its number."""
+    """The rows of a key: one for each statement, variable, buffer and distinct expression; later rows refer to them by number."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[Any, ...]] = []
         self.numbers: dict[Node, int] = {}
 
     def add(self, *row: Any) -> int:
-        """The number of a new row."""
+        """Appends a row; returns its number."""
         self.rows.append(row)
         return len(self.rows) - 1
 
     def statement(self, s: Any) -> int:
-        """The number of a statement, whose parts come before it."""
+        """Returns the number of a statement, whose parts have earlier rows."""
         values = [getattr(s, name) for name in _nameless_fields(type(s))]
         return self.add(type(s), *[value if type(value) in _ATOMS else self._part(value) for value in values])
 
     def expression(self, root: Node) -> int:
-        """The number of an expression or a buffer."""
+        """Returns the number of an expression or a buffer."""
         numbers = self.numbers
         if root not in numbers:
             below = self._below
@@ -59,7 +59,7 @@ class KeyRows:
         return numbers[root]
 
     def _below(self, node: Node) -> Sequence[Node]:
-        """The nodes whose rows come before that of a node."""
+        """Returns the nodes whose rows precede that of a node."""
         return children(node)
 
     def _row(self, node: Node) -> int:
@@ -85,10 +85,10 @@ class KeyRows:
 
 
 class LoopRows(KeyRows):
-    """The rows of a loop that others around it are alike but for numbers, and what such a loop is `given` from outside, in order.
+    """The key of a loop up to constants in its free index expressions, and these expressions, `given`, in order.
 
-    The loop is given its free variables and buffers, and every largest i64 expression of them that contains a variable: bounds of the
-    region that a stage is computed for differ in constants alone (`yo + 34`, `yo + 36`). How many rows a given buffer has, which no
+    The loop takes as parameters its free variables and buffers, and every largest free i64 expression that contains a variable: bounds of
+    the region that a stage is computed for differ in constants alone (`yo + 34`, `yo + 36`). The number of rows of a free buffer, which no
     address depends on, is no part of the key.
     """
 
@@ -122,7 +122,7 @@ class LoopRows(KeyRows):
         return isinstance(node, Op) and node.dtype is i64 and bool(self._is_free(node))
 
     def _is_free(self, root: Node) -> bool | None:
-        """Whether an index expression contains a variable, none of them the loop's own; None where it is another kind of expression."""
+        """Whether an index expression contains a variable, none of them bound in the loop; None for other kinds of expression."""
         known = self._free
         for node in post_order((root,), lambda e: () if e in known else children(e)):
             if node in known:
@@ -140,5 +140,5 @@ class LoopRows(KeyRows):
 
 @functools.cache
 def _nameless_fields(kind: type) -> tuple[str, ...]:
-    """The fields of a kind of statement that code depends on."""
+    """Returns the fields of a kind of statement that code depends on."""
     return tuple(name for name in fields_of(kind) if name not in _NAMES)

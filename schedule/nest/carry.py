@@ -1,4 +1,4 @@
-"""The meaning of a `Carry`: what one iteration after the other does; and whether what is handed on is one word with its state."""
+"""The serial meaning of a `Carry`, and whether its value and state share one word."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from raido.schedule.nest.values import Read
 
 
 def in_one_word(dtypes: Sequence[DType], counts: bool) -> bool:
-    """Whether what is handed on leaves two bits of an i64: one value of at most 32 bits, or the number of some elements."""
+    """Whether a carried value leaves two bits of an i64: one value of at most 32 bits, or a number of elements."""
     return len(dtypes) == 1 and (counts or dtypes[0].bits <= 32)
 
 
 def element_of(s: Carry, place: Any) -> Any:
-    """The index of what is handed on at a place."""
+    """Returns the index of a carried value at a place."""
     inside: Any = s.inside
     return place if inside is None else ix.add(ix.mul(place, s.stride), inside)
 
 
 def carried_in_order(s: Carry) -> tuple[Statement, ...]:
-    """The statements of an iteration whose turn it is; what they name is known behind them."""
+    """Returns the statements of a `Carry` for the iteration whose turn it is; variables that they bind stay in scope."""
     place: Any = s.place
     right = [fresh(v.name, v.dtype) for v in s.right]
     taken = [Let(v, Read(buffer, (element_of(s, place),), None)) for v, buffer in zip(s.taken, s.buffers, strict=True)]

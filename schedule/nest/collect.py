@@ -1,4 +1,4 @@
-"""The rounds in which the parts of a `Collect` are combined, and its meaning: the same tree, one pair after the other.
+"""The rounds of the tree by which a `Collect` combines parts, and its serial meaning, with the same pairs in order.
 
 halves, of 8          neighbours, of 8
 0 1 2 3 | 4 5 6 7     0←1 2←3 4←5 6←7
@@ -24,7 +24,7 @@ from raido.schedule.nest.values import Read
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The pairs that are combined beside one another: part t and part t + `distance`, which is below `limit`, for multiples t of `every`."""
+    """The pairs that are combined concurrently: part t and part t + `distance`, which is below `limit`, for multiples t of `every`."""
 
     distance: int
     every: int
@@ -32,7 +32,7 @@ class Round:
 
 
 def rounds_of(s: Collect) -> Iterator[Round]:
-    """The rounds of a collection, in order."""
+    """Yields the rounds of a collection, in order."""
     if s.halves:
         left = s.width
         while left > 1:
@@ -47,7 +47,7 @@ def rounds_of(s: Collect) -> Iterator[Round]:
 
 
 def collected_in_order(s: Collect) -> Block:
-    """The statements of a collection as one thread runs it."""
+    """Returns the statements of a collection as one thread runs it."""
     if s.prefix:
         return _prefixes_in_order(s)
     made: list[Statement] = []
@@ -60,7 +60,7 @@ def collected_in_order(s: Collect) -> Block:
 
 
 def distances_of(s: Collect) -> Iterator[int]:
-    """How far back each part takes in another, round by round, where prefixes are collected."""
+    """Yields how far back each part takes in another, round by round, of prefixes (Hillis & Steele 1986)."""
     distance = 1
     while distance < s.width:
         yield distance
@@ -68,7 +68,7 @@ def distances_of(s: Collect) -> Iterator[int]:
 
 
 def _prefixes_in_order(s: Collect) -> Block:
-    """The last part first: each takes in what another was before the round."""
+    """Returns the statements of a prefix collection, the last part first, so that each takes in another's value from before the round."""
     made: list[Statement] = []
     for distance in distances_of(s):
         back, part = fresh("back"), fresh(s.var.name)
@@ -81,7 +81,7 @@ def _prefixes_in_order(s: Collect) -> Block:
 
 
 def _pair(s: Collect, first: Expr, second: Expr, target: Expr) -> list[Statement]:
-    """A part becomes what two come to."""
+    """Returns the statements that combine two parts into `target`."""
     left, right = ([fresh(v.name, v.dtype) for v in operands] for operands in (s.left, s.right))
     values: dict[Node, Any] = dict(zip((*s.left, *s.right), (*left, *right), strict=True))
     body: list[Statement] = []
@@ -92,5 +92,5 @@ def _pair(s: Collect, first: Expr, second: Expr, target: Expr) -> list[Statement
 
 
 def _at(s: Collect, place: Expr) -> tuple[Any, ...]:
-    """The indices of the part of a thread."""
+    """Returns the indices of the part of a thread."""
     return tuple(substitute(i, {s.var: place}) for i in s.indices)

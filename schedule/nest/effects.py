@@ -1,9 +1,9 @@
-"""The effects of statements: the elements that each reads and writes, and the names and memory that it binds.
+"""The effects of statements: the elements that each reads and writes, and the variables and memory that it binds.
 
-Every pass that asks whether memory is dead, what a loop changes, or whether iterations may run side by side asks here, and names no kind
-of statement itself. A new kind of statement gets its rows in the tables below (a test holds that every kind has them) and its
-expressions and blocks in `walk`. The effects of a statement are those of its own, without those of the statements inside it;
-`written`, `touched` and `buffers_read` are about everything inside as well.
+Passes that ask whether memory is dead, what a loop changes, or whether iterations may run in parallel use these queries, and name no kind
+of statement themselves. A new kind of statement gets entries in the tables below (a test requires them) and its expressions and blocks in
+`walk`. The effects of a statement are its own, without those of statements inside it; `written`, `touched` and `buffers_read` include
+these.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from raido.schedule.nest.walk import expressions_of, statements_within
 class Access:
     """Elements of `buffer` that a statement reads or writes: those at `indices` (with lanes: from there on), or any (None).
 
-    `value`: what a write brings, before an operator combines it with the old contents; None where whole arrays or counters change.
-    `old`: whether new contents are made of the old ones, and `atomic`: whether that is one indivisible step.
+    `value`: the written value, before an operator combines it with the old contents; None where whole arrays or counters change. `old`:
+    whether the new contents depend on the old ones; `atomic`: whether the update is atomic.
     """
 
     buffer: Buffer
@@ -72,73 +72,75 @@ Accesses = tuple[Access, ...]
 
 
 def writes(s: Statement) -> Accesses:
-    """The elements that a statement itself changes."""
+    """Returns the elements that a statement itself writes."""
     return _WRITES[type(s)](s)
 
 
 def updates(s: Statement) -> Accesses:
-    """Those of its writes that make new contents of the old ones: another execution of the statement changes them again."""
+    """Returns the writes whose new contents depend on the old ones, so that executing the statement again changes them again."""
     return tuple(write for write in writes(s) if write.old)
 
 
 def loads(s: Statement) -> list[Access]:
-    """The elements that a statement's expressions read, each once, operands before what is made of them."""
+    """Returns the elements that a statement's expressions read, each once, operands before their uses."""
     return [Access(e.buffer, e.indices) for e in topological(*expressions_of(s)) if isinstance(e, _READS)]
 
 
 def reads(s: Statement) -> list[Access]:
-    """The elements that a statement itself reads, in expressions or as the old contents of what it changes."""
+    """Returns the elements that a statement itself reads, in expressions or as the old contents of its updates."""
     return [*_OTHER_READS.get(type(s), _none)(s), *updates(s), *loads(s)]
 
 
 def accesses(s: Statement) -> list[Access]:
-    """The elements that a statement itself writes or reads."""
+    """Returns the elements that a statement itself writes or reads."""
     return [*writes(s), *reads(s)]
 
 
 def binds(s: Statement) -> tuple[Node, ...]:
-    """The variables and buffers that are known to the statements after this one in its block."""
+    """Returns the variables and buffers that a statement binds for the statements after it in its block."""
     return _BINDS.get(type(s), _none)(s)
 
 
 def is_scan(s: Statement) -> TypeGuard[Fold]:
-    """Whether a statement is a step of a scan: a fold that names what the buffers hold before or after it."""
+    """Whether a statement is a step of a scan: a fold that binds the buffers' contents before or after it."""
     return isinstance(s, Fold) and bool(binds(s))
 
 
 def goes_in_order(s: Statement) -> bool:
-    """Whether iterations of a loop wait for those before: something inside happens in their order. What threads of a block hand on each is in
-    the order of the blocks."""
+    """Whether iterations of a loop wait for earlier ones: an ordered section inside, or a carry between blocks.
+
+    Threads of a block each carry values in the order of the blocks, so a loop over threads is not ordered by a carry.
+    """
     threads = isinstance(s, For) and s.level.startswith("thread")
     kinds = (Ordered,) if threads else (Ordered, Carry)
     return any(isinstance(inner, kinds) for inner in statements_within(s))
 
 
 def binds_inside(s: Statement) -> tuple[Var, ...]:
-    """The variables that are known inside a statement only: a loop's, and the operands of an operator."""
+    """Returns the variables that a statement binds for its own blocks and expressions: a loop's, and the operands of an operator."""
     return _BINDS_INSIDE.get(type(s), _none)(s)
 
 
 def bound_within(*statements: Statement) -> set[Node]:
-    """The variables and buffers that statements, or those inside them, bind."""
+    """Returns the variables and buffers that statements, or those inside them, bind."""
     every = (s for statement in statements for s in statements_within(statement))
     return {node for s in every for node in (*binds(s), *binds_inside(s))}
 
 
 def written(*statements: Statement) -> set[Buffer]:
-    """The buffers that statements, or those inside them, change."""
+    """Returns the buffers that statements, or those inside them, write."""
     return {w.buffer for statement in statements for s in statements_within(statement) for w in writes(s)}
 
 
 def touched(*statements: Statement) -> set[Buffer]:
-    """The buffers that statements, or those inside them, read or write."""
+    """Returns the buffers that statements, or those inside them, read or write."""
     every = [s for statement in statements for s in statements_within(statement)]
     found = {access.buffer for s in every for access in (*writes(s), *_OTHER_READS.get(type(s), _none)(s))}
     return found | buffers_read(e for s in every for e in expressions_of(s))
 
 
 def buffers_read(expressions: Iterable[NestExpr]) -> set[Buffer]:
-    """The buffers that expressions read."""
+    """Returns the buffers that expressions read."""
     found: set[Buffer] = set()
     seen: set[Node] = set()
     stack: list[Node] = list(expressions)
@@ -153,7 +155,7 @@ def buffers_read(expressions: Iterable[NestExpr]) -> set[Buffer]:
 
 
 def reads_memory(*expressions: Node) -> bool:
-    """Whether scalars depend on memory, which may have changed where they are evaluated again."""
+    """Whether expressions read memory, so that evaluating them again may give other values."""
     return any(isinstance(node, Read) for node in topological(*expressions))
 
 
@@ -207,8 +209,7 @@ _WRITES: dict[type, Callable[[Any], Accesses]] = {
     **dict.fromkeys((Prefetch, Produce, View, CommitCopies, AwaitCopies), _none),
 }
 
-# Reads that are neither in expressions nor of what an update changes. A hint reads nothing, but its memory must be there, as must that by
-# which blocks look back.
+# Reads outside expressions and updates. A prefetch reads nothing, but its memory must exist, as must the memory of look-back.
 _OTHER_READS: dict[type, Callable[[Any], Accesses]] = {
     Prefetch: lambda s: (Access(s.buffer, s.indices),),
     Copy: lambda s: (Access(s.source, None),),

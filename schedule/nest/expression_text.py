@@ -1,7 +1,7 @@
-"""Expressions of a nest as a person writes them, with as few parentheses as the precedence of operators allows.
+"""Expressions of a nest as text, with as few parentheses as operator precedence allows.
 
-Variables and buffers have names unique within their scope (`x`, `x_2`); what stands without brackets has no size's name either. A splat is
-written as its scalar.
+Variables and buffers have names unique within their scope (`x`, `x_2`); names that appear without brackets differ from size names, too. A
+splat is written as its scalar.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from raido.schedule.nest.values import (
     VectorVar,
 )
 
-# How tightly each operator binds; what is not here is written as a call.
+# The precedence of each operator; other operations are written as calls.
 _INFIX = {
     "logical_or": ("or", 1),
     "logical_and": ("and", 2),
@@ -56,7 +56,9 @@ ATOM, _UNARY = 12, 11
 
 
 class ExpressionText:
-    """Names in scope, and the text of every kind of expression; `sizes` are the names of all sizes, `shared` expressions that have a name."""
+    """Names in scope, and the text of every kind of expression; `sizes`: the names of all sizes, `shared`: names of common
+    subexpressions.
+    """
 
     def __init__(self, sizes: Iterable[str] = ()) -> None:
         self.sizes = frozenset(sizes)
@@ -65,7 +67,7 @@ class ExpressionText:
         self.shared: dict[Node, str] = {}
 
     def name(self, node: Var | VectorVar | Buffer) -> str:
-        """The display name of a variable or buffer: its own, or numbered where that is taken."""
+        """Returns the display name of a variable or buffer: its own, with a number where that is taken."""
         known = self.names.get(node)
         if known is None:
             base = node.name or "v"
@@ -82,7 +84,7 @@ class ExpressionText:
         return name not in self.taken and name not in self.shared.values()
 
     def place(self, buffer: Buffer, indices: tuple[NestExpr, ...]) -> str:
-        """An element of a buffer."""
+        """Returns the text of an element of a buffer."""
         name = self.name(buffer)
         if not indices:
             return name
@@ -91,21 +93,21 @@ class ExpressionText:
         return f"{name}[{', '.join(written)}]"
 
     def slice(self, buffer: Buffer, indices: tuple[NestExpr, ...], stride: int, lanes: int) -> str:
-        """Elements of a buffer, one for each lane, `stride` apart."""
+        """Returns the text of elements of a buffer, one for each lane, `stride` apart."""
         by = f" by {stride}" if stride != 1 else ""
         return f"{self.place(buffer, indices)[:-1]} +: {lanes}{by}]"
 
     def text(self, e: NestExpr, extent: Expr | None = None) -> str:
-        """The text of an expression; `extent` is the size of the dimension that it indexes, left out of boundary operators."""
+        """Returns the text of an expression; `extent`: the size of the dimension that it indexes, which boundary operators omit."""
         return self._write(e, extent)[0]
 
     def tight(self, e: NestExpr, level: int) -> str:
-        """The text, in parentheses unless it binds at least that tightly."""
+        """Returns the text of an expression, in parentheses if its precedence is below `level`."""
         written, binds = self._write(e)
         return written if binds >= level else f"({written})"
 
     def _write(self, e: NestExpr, extent: Expr | None = None) -> tuple[str, int]:
-        """The text and how tightly it binds."""
+        """Returns the text of an expression and its precedence."""
         if e in self.shared:
             return self.shared[e], ATOM
         if isinstance(e, (Var, VectorVar)):
@@ -193,7 +195,7 @@ class ExpressionText:
 
 
 def _negated(e: NestExpr) -> tuple[int, NestExpr | None] | None:
-    """A negative term as its positive factor and the rest, or None."""
+    """Returns a negative term as its positive factor and the rest; None for other terms."""
     if isinstance(e, Splat):
         e = e.value
     if isinstance(e, Const) and e.value < 0:
@@ -206,7 +208,7 @@ def _negated(e: NestExpr) -> tuple[int, NestExpr | None] | None:
 
 
 def _members(e: NestExpr, name: str = "") -> Iterator[NestExpr]:
-    """The operands of nested minima (or maxima), in order."""
+    """Yields the operands of nested minima (or maxima), in order."""
     if isinstance(e, Op) and e.name in ("minimum", "maximum") and name in ("", e.name):
         for argument in e.args:
             yield from _members(argument, e.name)

@@ -1,8 +1,8 @@
-"""Operations on literals done now, by the primitives themselves, conversions of a choice of literals too; choices and branches that literals
-decide, taken.
+"""Constant folding by the primitives' own evaluation, casts of selections of literals included; constant branches and selections are
+decided.
 
-So no code generator folds constants by rules of its own (they differ: -0.0, NaN, division by zero). Names of literals are replaced by
-them. Nothing that reads memory is touched, and checks stay.
+Code generators then fold no constants by rules of their own (these differ: -0.0, NaN, division by zero). Variables bound to literals are
+replaced by them. Expressions that read memory are not folded, and checks stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raido.schedule.nest.walk import with_statements
 
 
 def fold_constants(nest: Nest) -> Nest:
-    """The nest with every operation on literals replaced by its result."""
+    """Replaces every operation on literals by its result."""
     body = _block(nest.body, {})
     if body is nest.body:
         return nest
@@ -28,9 +28,9 @@ def fold_constants(nest: Nest) -> Nest:
 
 
 def _block(block: Block, known: dict[Node, Node], keep: bool = False) -> Block:
-    """A block, given the literals that variables stand for; `known` also remembers what has been folded with them.
+    """Returns a folded block; `known` maps variables to literals, and memoises folded expressions.
 
-    `keep`: names of literals stay, since they are used outside the block.
+    `keep`: variables bound to literals stay, since they are used outside the block.
     """
     statements: list[Any] = []
     inner: dict[Node, Node] = dict(known)
@@ -80,7 +80,7 @@ def _value(value: Any, known: dict[Node, Node]) -> Any:
 
 
 def fold_literals(e: Node) -> Node:
-    """An operation on literals as its result, any other expression as it is."""
+    """Returns the result of an operation on literals; other expressions themselves."""
     if isinstance(e, Op) and all(isinstance(a, Const) for a in e.args):
         args: list[Any] = [a.dtype.numpy.type(a.value) for a in e.args]  # type: ignore[union-attr]
         return const(e.dtype, evaluate(e.name, e.dtype, args)[()])
@@ -93,7 +93,7 @@ def fold_literals(e: Node) -> Node:
 
 
 def _decided(e: Op) -> Node:
-    """A choice by a literal, or a conjunction or disjunction with one, as the operand that it comes to."""
+    """Returns the operand that a selection by a literal, or a conjunction or disjunction with one, reduces to; others themselves."""
     if e.name == "select":
         test, yes, no = e.args
         return e if not isinstance(test, Const) else yes if test.value else no
@@ -104,7 +104,7 @@ def _decided(e: Op) -> Node:
 
 
 def _chooses_literals(e: Node) -> bool:
-    """Whether a value is one of a few literals: `where(p, 1, 0)`, an i64 or f64 by itself, is chosen in the type of what stands beside it."""
+    """Whether a value is a selection of literals: `where(p, 1, 0)`, an i64 or f64 by itself, takes the type of the values beside it."""
     return (
         isinstance(e, Op)
         and e.name == "select"

@@ -1,7 +1,7 @@
-"""The least and the greatest value that integers can be, by what they are made of.
+"""Value-range analysis of integers.
 
-A polynomial of values of known ranges is bounded by its values at the ends of those ranges, where it bends the right way in each of them
-(`bounds_of`): of `a*t + b*(255 - t)`, which blends two bytes, intervals alone would say twice of what it can be.
+A polynomial of values with known ranges is bounded by its values at the ends of those ranges, where it is convex or concave in each of them
+(`bounds_of`): of `a*t + b*(255 - t)`, which blends two bytes, intervals alone would give twice the range.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_TERMS = 32  # multiplied out in 0.3 ms, 128 in 4 ms, for each operation of 
 
 
 class IntegerRanges:
-    """The ranges of integers. names: the values of names; `ranges` may be told those of others."""
+    """The ranges of integers. names: the values of variables; ranges of other variables may be entered into `ranges`."""
 
     def __init__(self, names: Mapping[Node, Expr]) -> None:
         self.names = names
@@ -32,7 +32,7 @@ class IntegerRanges:
         self.polynomials: dict[Node, dict[Monomial, int] | None] = {}
 
     def range_of(self, e: Expr) -> Range | None:
-        """The least and the greatest value of an integer; None where nobody knows."""
+        """Returns the least and greatest value of an integer; None where they are not known."""
         if not (e.dtype.is_integer or e.dtype is bool_):
             return None
         if e not in self.ranges:
@@ -73,7 +73,9 @@ class IntegerRanges:
         return _range_of_operation(e, [self.range_of(a) or whole_range(a.dtype) for a in args])
 
     def polynomial(self, e: Expr) -> dict[Monomial, int] | None:
-        """An integer as a polynomial of others: products of these, in the order of their names, with coefficients."""
+        """Returns an integer as a polynomial of others: monomials, with factors in a fixed order, with coefficients; None where it is too
+        large.
+        """
         if e not in self.polynomials:
             self.polynomials[e] = self._polynomial(e)
         return self.polynomials[e]
@@ -92,20 +94,21 @@ class IntegerRanges:
         return _combined(e.name, parts)  # type: ignore[arg-type]
 
     def _leaf(self, e: Expr) -> Expr:
-        """The operand of a cast from a narrow type, the same number whatever type it is cast to; of others the value itself."""
+        """Returns the operand of a cast from a narrow integer type, which the cast does not change; other values themselves."""
         inside = isinstance(e, Op) and e.name == "cast" and is_wider(e, 16) and _is_narrow(e.args[0])
         return self.meaning(e.args[0]) if inside else e  # type: ignore[union-attr]
 
     def meaning(self, e: Expr) -> Expr:
-        """The value that a name stands for; of what has none, or is no name, itself."""
+        """Returns the value bound to a variable; of other expressions themselves."""
         while e in self.names:
             e = self.names[e]
         return e
 
 
 def bounds_of(terms: Mapping[Monomial, int], range_of: Callable[[Any], Range | None]) -> Range | None:
-    """Bounds of a polynomial: its extreme values at the ends of the ranges, where it is convex, or concave, in each of its variables; else
-    those of intervals."""
+    """Returns bounds of a polynomial: its extremes at the ends of the ranges, where it is convex, or concave, in each variable; else those
+    of interval arithmetic.
+    """
     variables = list(dict.fromkeys(v for monomial in terms for v in monomial))
     ranges = {v: at for v in variables if (at := range_of(v)) is not None}
     if len(ranges) < len(variables) or len(terms) > MOST_TERMS:
@@ -122,7 +125,7 @@ def bounds_of(terms: Mapping[Monomial, int], range_of: Callable[[Any], Range | N
 
 
 def _bend(terms: Mapping[Monomial, int], variable: Node) -> dict[Monomial, int]:
-    """The coefficient of a variable's square."""
+    """Returns the coefficient of a variable's square."""
     return {
         tuple(v for v in monomial if v is not variable): factor
         for monomial, factor in terms.items()
@@ -192,13 +195,13 @@ def _range_of_operation(e: Op, operands: list[Range]) -> Range | None:
 
 
 def is_divisor(e: Op, bits: int) -> bool:
-    """Whether a shift, a quotient or a remainder is by a positive constant that numbers of so many bits know."""
+    """Whether a shift, quotient or remainder is by a positive constant within the range of `bits` bits."""
     by = e.args[1]
     return isinstance(by, Const) and 0 < by.value < (bits if e.name == "shr" else 1 << (bits - 1))
 
 
 def is_wider(e: Expr, bits: int) -> bool:
-    """Whether an expression is an integer of more bits."""
+    """Whether an expression is an integer of more than `bits` bits."""
     return e.dtype.is_integer and e.dtype.bits > bits
 
 

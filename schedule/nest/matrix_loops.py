@@ -1,8 +1,7 @@
-"""Loops over products of matrices, as statements have them: which sums a thread adds products to, and the factors of each.
+"""Recognition of matrix products in loops of kind "matrix": the sums that a thread accumulates, and the factors of each product.
 
-A loop of kind "matrix" is a serial loop wherever it is interpreted: its products are added one by one, in order. Devices may run it
-by instructions that multiply matrices, which add several products to a sum at once: it has a constant number of iterations, a multiple of
-16, or fewer than 16.
+A loop of kind "matrix" means a serial loop: its products are added one by one, in order. Devices may run it by matrix instructions, which
+add several products to a sum at once: its trip count is constant, a multiple of 16, or less than 16.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Product:
 
 
 def products_of(loop: For) -> list[Product] | None:
-    """The products that each iteration of a loop adds to sums; None where it does anything else."""
+    """Returns the products that each iteration of a loop adds to sums; None where it has any other effect."""
     known: dict[Node, NestExpr] = {}
     found: list[Product] = []
     for s in _flat(loop.body):
@@ -75,7 +74,9 @@ def _product(s: Statement, known: dict[Node, NestExpr]) -> Product | None:
 
 
 def _widened(e: NestExpr) -> Read | None:
-    """The element of f16 or bf16 that a value in f32 is, or that of f32, which the schedule has found to be one of tf32."""
+    """Returns the f16 or bf16 element behind a value in f32, or the f32 element, which the schedule knows to be rounded to tf32; None for
+    others.
+    """
     read = e.args[0] if isinstance(e, Op) and e.name == "cast" else e
     narrow = read.dtype is f32 if read is e else read.dtype.itemsize == 2
     return read if isinstance(read, Read) and read.predicate is None and narrow else None

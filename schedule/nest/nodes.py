@@ -1,13 +1,13 @@
-"""The Nest: explicit loops over buffers, at two levels that share these statements and the values of `values.py`.
+"""The statements of the nest: explicit loops over buffers, at two levels that share these statements and the values of `values.py`.
 
-*Scalar nest*: what a schedule decided, one index at a time; a `For` of kind "vector" still holds per-lane code. It is what `show`
-prints, what the tuner measures, and what GPUs take. *Gang nest*: no "vector" loops are left; values have lanes.
+*Scalar nest*: the result of applying a schedule, one index at a time; a `For` of kind "vector" still holds per-lane code. It is the level
+that `show` prints, the tuner measures, and GPUs take. *Gang nest*: no "vector" loops are left; values have lanes.
 
-Statements run in order. Loops carry global coordinates: `for var in low, low + step, … < high`. Bounds may be empty, never wrong.
-A `Let` may name a mask (the emitter packs it). A `Buffer` lives from its `Alloc` to the end of the enclosing block. Writes are in bounds,
-always: what may fail is behind a `Check` (which only records; with lanes, the values of the first that fails) and a predicate.
-Lane-private buffers are written by `Store` (a predicate with lanes keeps the other lanes) and, at an index of each lane's own, by
-`Scatter`; `VectorStore` moves in memory from the place of `indices`. `checker.check_nest` holds the grammar, `interpret` the bounds.
+Statements run in order. Loops have global coordinates: `for var in low, low + step, … < high`. Ranges may be empty. A `Let` may name a mask
+(the emitter packs it). A `Buffer` lives from its `Alloc` to the end of the enclosing block. Writes are always in bounds: accesses that may
+not be are behind a `Check` (which only records; with lanes, the values of the first that fails) and a predicate. Lane-private buffers are
+written by `Store` (a predicate with lanes keeps the other lanes) and, at an index of each lane's own, by `Scatter`; `VectorStore` advances
+in memory from the element at `indices`. `checker.check_nest` checks the grammar, `interpret` the bounds.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ class Block:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Let:
-    """Names a value (immutable) for the rest of the block. The host names a size that data decides. `below`: the value is one of 0 … below − 1,
-    and its expression does not show that (kernels only)."""
+    """Binds a variable to an immutable value for the rest of the block; the host binds data-dependent sizes.
+
+    `below`: an exclusive upper bound of a non-negative value that its expression does not show (kernels only).
+    """
 
     var: Var | VectorVar | SizeVar
     value: NestExpr
@@ -40,8 +42,12 @@ class Let:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Alloc:
-    """Memory for the rest of the block; contents undefined. `site`: whose line is named where there is none to be had. `buffers`: memory of
-    so many iterations of the loop around lies side by side once copies run ahead of them (`lower/pipelines.py`)."""
+    """Allocates memory for the rest of the block, with undefined contents. `site`: the number of the source line that a failure to allocate
+    reports.
+
+    `buffers`: the number of iterations of the loop around whose copies exist at a time, once asynchronous copies run ahead
+    (`lower/pipelines.py`).
+    """
 
     buffer: Buffer
     site: int = -1
@@ -50,10 +56,10 @@ class Alloc:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Store:
-    """buffer[indices] = value (scalar). Skipped where `predicate` is false. `stream`: non-temporal if the buffer has more bytes.
+    """buffer[indices] = value (scalar). Skipped where `predicate` is false. `stream`: non-temporal if the buffer has more bytes than this.
 
-    `asynchronous`: an element of another buffer is copied to shared memory while the thread goes on. It has arrived behind an `AwaitCopies`
-    that awaits its group; until then nobody reads or writes it, or writes the element that it is copied from.
+    `asynchronous`: an element of another buffer is copied to shared memory while the thread goes on. It has arrived after an `AwaitCopies`
+    that awaits its group; until then it must not be read or written, nor its source written.
     """
 
     buffer: Buffer
@@ -66,8 +72,10 @@ class Store:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class VectorStore:
-    """Lane k stores at the scalar `indices`, the last moved by k·stride; `across`: from one row into the next, in memory. `asynchronous`: as
-    of a `Store` (kernels only)."""
+    """Lane k stores at the scalar `indices`, the last one advanced by k·stride; `across`: lanes may continue in the next row, in memory.
+
+    `asynchronous`: as of a `Store` (kernels only).
+    """
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
@@ -91,17 +99,18 @@ class Scatter:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fold:
-    """One step of a reduction or scan: `buffers[k][indices] = step[k]`, all k at once, where `left` stands for what the buffers hold.
+    """One step of a reduction or scan: `buffers[k][indices] = step[k]`, all k at once, where `left` stands for the buffers' contents.
 
-    A reduction's `step` already holds the value that is folded in (fused where a product is added). `combine`, over `left` and `right`,
-    merges two partial results, and `neutral` starts one: where a loop outside that the buffers do not depend on is of kind "vector",
-    the gang pass keeps a partial for each lane and gang, started from `neutral`, and combines them in a fixed tree after the loop, the
-    earlier lanes as `left`. Lowering puts only commutative folds into vector loops over their own reduction. `combine` and `neutral`
-    are uniform: apart from `left` and `right` they mention nothing that changes inside that loop.
+    A reduction's `step` already contains the value that is folded in (fused where a product is added). `combine`, over `left` and `right`,
+    merges two partial results, and `neutral` starts one: where an enclosing loop that the buffers do not depend on is of kind "vector", the
+    gang pass keeps a partial result for each lane and gang, started from `neutral`, and combines them in a fixed tree after the loop, the
+    earlier lanes as `left`. Lowering puts only commutative folds into vector loops over their own reduction. `combine` and `neutral` are
+    uniform: apart from `left` and `right` they mention nothing that changes inside that loop.
 
-    A scan names what the buffers held `before` the step or hold `after` it, known in the rest of the block. Its `step` is `combine`,
-    which is associative, with `values` for `right`; the buffers' first contents take part. In such a vector loop the gang pass scans
-    lanes by shifts of 1, 2, 4, …, in order, instead of keeping partials; `neutral` is empty where no neutral element is known.
+    A scan binds the buffers' contents `before` the step or `after` it, for the rest of the block. Its `step` is `combine`, which is
+    associative, with `values` for `right`; the buffers' first contents take part. In such a vector loop the gang pass scans lanes by shifts
+    of 1, 2, 4, … (Hillis & Steele 1986), in order, instead of keeping partial results; `neutral` is empty where no neutral element is
+    known.
     """
 
     buffers: tuple[Buffer, ...]
@@ -119,9 +128,9 @@ class Fold:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AtomicUpdate:
-    """buffer[indices] = `combine`, over `left` (what is there) and `right` (`value`), as one indivisible step.
+    """buffer[indices] = `combine`, over `left` (the element) and `right` (`value`), as one atomic read-modify-write.
 
-    Iterations of loops over threads may meet in one element; which comes first is left open. `combine` mentions nothing else that changes.
+    Iterations of parallel loops may meet in one element, in any order. `combine` mentions nothing else that changes.
     """
 
     buffer: Buffer
@@ -135,14 +144,14 @@ class AtomicUpdate:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Collect:
-    """Combines parts that the threads of a block have left: of each `width` neighbours all into the first, by a tree, or (`prefix`) into each
-    those before it, by trees that share their branches.
+    """Combines partial results of a block's threads: in each group of `width` neighbours all into the first, by a tree, or (`prefix`) into
+    each those before it, by trees with shared branches.
 
     Part `var` is buffers[k][indices], all k at once, for `var` = 0 … count - 1 (count ≥ 1), and belongs to thread `var` along the axis
-    `level` of threads, which no loop around has bound. `combine` is the operator over `left` and `right`, the earlier part on the left.
-    `halves`: the first half of the parts takes in the second, and so on (the operator is commutative, and count ≤ width, which is
-    any number); else neighbours are combined, then neighbours of these (width is a power of two), and only first parts change, unless
-    every part takes in the one before it, then that two before, then four, of its own neighbours (Hillis & Steele 1986).
+    `level` of threads, which no enclosing loop is bound to. `combine` is the operator over `left` and `right`, the earlier part on the
+    left. `halves`: the first half of the parts takes in the second, and so on (the operator is commutative, and count ≤ width, which is any
+    number); else neighbours are combined, then neighbours of these (width is a power of two), and only first parts change. With `prefix`
+    every part takes in the one before it, then that two before it, then four, within its group (Hillis & Steele 1986).
     """
 
     var: Var
@@ -160,10 +169,10 @@ class Collect:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Append:
-    """If `predicate` holds, stores `values` into `buffers` at the index that `position` (a scalar) holds, and increments it.
+    """If `predicate` holds, stores `values` into `buffers` at the index held by `position` (a scalar), and increments it.
 
-    `spare`: lanes side by side may change what stands behind the new position, as many elements as there are lanes: it is inside the
-    buffers, and is written before anybody reads it.
+    `spare`: interleaved lanes may overwrite as many elements after the new position as there are lanes: these are inside the buffers, and
+    are written before they are read.
     """
 
     buffers: tuple[Buffer, ...]
@@ -177,8 +186,8 @@ class Append:
 class Ordered:
     """Runs `body` in the order of the iterations of the parallel loop around it: each iteration waits until the one before it has left.
 
-    Such a loop hands its iterations out one by one, in order, so that it ends on any number of threads. An iteration that never comes here
-    passes its turn on at its end.
+    Such a loop distributes its iterations one by one, in order, so that it terminates on any number of threads. An iteration that does not
+    execute the section passes its turn on at its end.
     """
 
     body: Block
@@ -186,15 +195,16 @@ class Ordered:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Carry:
-    """What blocks of a GPU hand on, in the order of the iterations of the loop over blocks around it: `taken` names buffers[k][place], and
-    buffers[k][place + 1] = `combine` over `left` (what was taken) and `right` (`values`), all k at once.
+    """Passes values between blocks of a GPU, in the order of the iterations of the loop over blocks around it (decoupled look-back, Merrill
+    & Garland 2016).
 
-    Iterations have places 0, 1, … in their order, and element 0 is there before the loop. `totals`, as long as `buffers`, and `state`, all
-    zeros before the loop, are memory for blocks that look back (`kernels/look_back.py`): nobody else reads them. There are no `totals` where
+    `taken` binds buffers[k][place], and buffers[k][place + 1] = `combine` over `left` (the taken values) and `right` (`values`), all k at
+    once. Iterations have places 0, 1, … in order, and element 0 exists before the loop. `totals`, as long as `buffers`, and `state`, all
+    zeros before the loop, are memory of the look-back (`kernels/look_back.py`), and not read otherwise. There are no `totals` where
     `carry.in_one_word`. `counts`: the values are numbers of elements.
 
-    `inside`: each iteration hands on `stride` numbers of elements, of which a thread of it, in a loop over threads, hands on this one:
-    those of place p are the elements from p · stride on. Nobody reads them behind the loop.
+    `inside`: each iteration passes on `stride` numbers of elements, one for each thread, in a loop over threads; this thread passes on
+    number `inside`. Those of place p are the elements from p · stride on, and are not read after the loop.
     """
 
     taken: tuple[Var, ...]
@@ -213,8 +223,9 @@ class Carry:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ticket:
-    """Names the next of the numbers 0, 1, …, fewer than `count`, that the first element of `state` hands out, to whoever comes first; the
-    threads of a block get one number (kernels only). Whoever has a smaller number has begun."""
+    """Binds the next of the numbers 0, 1, …, less than `count`, that the first element of `state` hands out in the order of arrival; the
+    threads of a block get one number (kernels only). Blocks with smaller numbers have begun.
+    """
 
     var: Var
     state: Buffer
@@ -223,8 +234,9 @@ class Ticket:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Publish:
-    """state[place] = value, which is not 0, for whoever awaits it, in other blocks too: it sees what this thread wrote before, and what that
-    thread had seen (kernels only). `alone`: it sees the value, and that need be all."""
+    """state[place] = value, which is not 0, for threads of other blocks that await it: they also see all that this thread wrote or had seen
+    before (release; kernels only). `alone`: they need to see the value only (relaxed).
+    """
 
     state: Buffer
     place: NestExpr
@@ -234,7 +246,7 @@ class Publish:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Await:
-    """Names state[place] once it is not 0 (kernels only). `alone`: whatever else stood before its publication need not be seen."""
+    """Binds state[place] once it is not 0 (acquire; kernels only). `alone`: writes before its publication need not be seen (relaxed)."""
 
     var: Var
     state: Buffer
@@ -244,28 +256,30 @@ class Await:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Barrier:
-    """The threads of a block wait until all of them have come; all see afterwards what each wrote before (kernels only)."""
+    """A barrier of the threads of a block; afterwards all see each other's earlier writes (kernels only)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CommitCopies:
-    """Ends a group: the asynchronous copies since the last one, which may be none."""
+    """Ends a group of asynchronous copies, which may be empty."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AwaitCopies:
-    """Waits until the copies of all groups have arrived but those of the last `left`. In a kernel a thread awaits its own copies, and
-    others see them behind a barrier; in a nest all threads' copies have arrived."""
+    """Waits until the asynchronous copies of all groups but the last `left` have arrived.
+
+    In a kernel a thread awaits its own copies, and others see them after a barrier; in a nest the copies of all threads have arrived.
+    """
 
     left: int = 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Exchange:
-    """Names the values that the thread `distance` places later (before, where that is negative) along thread.x has for `values` (kernels only).
+    """Binds the `values` of the thread `distance` places later (earlier, if negative) along thread.x: a register shuffle (kernels only).
 
-    Threads that follow each other along x form subgroups of `width`, which divides their number. All threads of a subgroup come to it,
-    or none; one with no such thread in its own subgroup gets values of any thread there. It orders nothing in memory.
+    Consecutive threads along x form subgroups of `width`, which divides their number. All threads of a subgroup execute it, or none; a
+    thread whose partner is outside its subgroup gets values of any thread in it. It is no memory fence.
     """
 
     vars: tuple[Var, ...]
@@ -276,8 +290,9 @@ class Exchange:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Broadcast:
-    """Names the values that thread number `source` of each subgroup of `width` has for `values`, as `Exchange` does; all of its threads name
-    the same one (kernels only)."""
+    """Binds the `values` of thread number `source` of each subgroup of `width`, as `Exchange` does; `source` is uniform in a subgroup
+    (kernels only).
+    """
 
     vars: tuple[Var, ...]
     values: tuple[NestExpr, ...]
@@ -287,8 +302,9 @@ class Broadcast:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FirstThread:
-    """Names the number, in its subgroup of `width`, of the first thread for which `condition` holds, `width` where there is none. All threads
-    of the subgroup come to it, or none (kernels only)."""
+    """Binds the number, in its subgroup of `width`, of the first thread for which `condition` holds, or `width`. All threads of the
+    subgroup execute it, or none (kernels only).
+    """
 
     var: Var
     condition: NestExpr
@@ -297,9 +313,9 @@ class FirstThread:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Certificate:
-    """That no two iterations of a parallel loop write one element of these buffers, although their indices do not show it.
+    """A promise that no two iterations of a parallel loop write one element of these buffers, although their indices do not show it.
 
-    `by` names who knows: a strategy, or `unique_indices`, which the program promises.
+    `by` names the source of the promise: a strategy, or `unique_indices`, which the program states.
     """
 
     by: str
@@ -344,7 +360,7 @@ class For:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class If:
-    """Runs one side."""
+    """Runs `then` if `condition` holds, else `orelse`."""
 
     condition: NestExpr
     then: Block
@@ -353,11 +369,11 @@ class If:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class While:
-    """Runs `body` as long as `condition` holds; `setup` runs before each test and its names are visible in `condition` and `body`.
+    """Runs `body` as long as `condition` holds; `setup` runs before each test and its variables are visible in `condition` and `body`.
 
-    `site`: on a GPU, the number of the line of a loop that may never end, which is stopped there after some iterations; else -1.
-    `each`: booleans, one for each row of the arrays that a loop of the host goes over, of which `condition` says whether any is true.
-    `stage`: the array loop that this is.
+    `site`: on a GPU, the number of the source line of a loop that may not terminate, and is stopped after some iterations; else -1. `each`:
+    booleans, one for each row of the arrays that a host loop runs over, whose disjunction `condition` is. `stage`: the array loop that this
+    is.
     """
 
     setup: Block
@@ -370,7 +386,9 @@ class While:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Check:
-    """If `holds` is false (and `predicate`, or None, true): records fault `kind` of site number `site` with `values`, once; goes on."""
+    """If `holds` is false (and `predicate`, or None, true): records fault `kind` of site number `site` with `values`, the first time;
+    execution continues.
+    """
 
     holds: NestExpr
     kind: str
@@ -381,7 +399,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Prefetch:
-    """A hint: this element will be read soon. The indices may be out of bounds."""
+    """A hint that an element of a buffer will be read soon. The indices may be out of bounds."""
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
@@ -389,8 +407,9 @@ class Prefetch:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Produce:
-    """The statements that compute a stage; for printing, and the unit in which root stages become kernels. `site`: on a GPU, the number
-    of its line."""
+    """The statements that compute a stage; for printing, and the unit in which root stages become kernels. `site`: on a GPU, the number of
+    its source line.
+    """
 
     stage: str
     body: Block
@@ -399,9 +418,9 @@ class Produce:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Swap:
-    """Exchanges the memory of two buffers of equal type (host level only). Their sizes may differ: `View` says what memory holds.
+    """Exchanges the memory of two buffers of equal type (host level only). Their sizes may differ: a `View` gives memory its shape.
 
-    `needed`: whether anybody reads what the left one held, or its memory is only to be written anew.
+    `needed`: whether the left buffer's old contents are read afterwards, or only its memory is reused.
     """
 
     left: Buffer
@@ -411,10 +430,10 @@ class Swap:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
-    """`buffer` is what the memory of `source` holds now, in a shape of sizes that are known here (host level only).
+    """Binds `buffer` to the memory of `source`, in a shape of sizes that are known here (host level only).
 
-    It holds at least as many rows, which are laid out in the same way, or the same elements with neighbouring dimensions as one. A view
-    of the caller's memory has the sizes that a test around it fixes as numbers.
+    It has at most as many rows, of the same layout, or the same elements with neighbouring dimensions merged. A view of the caller's memory
+    has the sizes, as numbers, that a test around it fixes.
     """
 
     buffer: Buffer
@@ -467,9 +486,9 @@ Statement: TypeAlias = (
 class Nest:
     """A whole program as loops: inputs and outputs are parameter buffers; `body` is host level: `Produce`, `Alloc`, host loops, `Swap`.
 
-    `counts` are sizes that the host learns on its way, each with a parameter of rank 0 in which it leaves it. `shapes` are what of each
-    output is in use, where these decide (else empty). Outputs of a size that nothing bounds are of scope "result". `copies` are what
-    the host copies in loops, where it might have been changed in place.
+    `counts`: data-dependent sizes, each with a parameter of rank 0 that returns its value. `shapes`: the part of each output that is in
+    use, where data-dependent sizes determine it (else empty). Outputs of unbounded size have scope "result". `copies`: arrays that the host
+    copies in loops because they could not be changed in place.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""Loops that data ends, and which end after a known number of iterations all the same, by a counter of their own.
+"""Data-dependent loops with a bounded trip count, known from a counter of their own.
 
     n = 0; while x > 1 and n < 256: …; n = n + 1
 
-A register that is a constant before the loop, grows by a constant in every iteration, and stays below a constant as long as the loop goes on.
-Such a loop needs no limit, and its counter no test: how many iterations are left says the same.
+The counter is a register that is constant before the loop, grows by a constant in every iteration, and is below a constant while the loop
+runs. Such a loop needs no iteration limit, and a count of remaining iterations replaces the counter's test.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import blocks_of
 
 MOST = 1 << 30
-"""Iterations: what a loop makes in a time that a device may take, so that it is no endless one."""
+"""Iterations, at most, of a loop that counts as terminating: more take longer than a device may run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A loop's iterations, at most, and the tests that hold as long as it goes on, but for that of its counter."""
+    """The most iterations of a loop, and the conjuncts of its condition without the counter's test."""
 
     most: int
     tests: tuple[Expr, ...]
 
 
 def counted_loops(block: Block) -> dict[While, Counted]:
-    """The loops of a block that count themselves."""
+    """Returns the counted loops of a block, nested ones included."""
     found: dict[While, Counted] = {}
     for k, s in enumerate(block.statements):
         if isinstance(s, While) and (counted := counted_loop(s, block.statements[:k])) is not None:
@@ -41,14 +41,14 @@ def counted_loops(block: Block) -> dict[While, Counted]:
 
 
 def counted_loop(loop: While, before: Sequence[Statement]) -> Counted | None:
-    """A loop that counts itself, behind these statements; None for any other."""
+    """Returns the bound of a loop after these statements; None for a loop without a counter."""
     if not all(isinstance(each, Let) for each in loop.setup.statements):
         return None
     return min(_by_each_counter(loop, before), key=lambda way: way.most, default=None)
 
 
 def _by_each_counter(loop: While, before: Sequence[Statement]) -> Iterator[Counted]:
-    """A loop by each of its counters."""
+    """Yields the bounds of a loop, by each of its counters."""
     lets = (s for s in (*loop.setup.statements, *loop.body.statements) if isinstance(s, Let))
     named: dict[Node, Expr] = {s.var: s.value for s in lets}
     tests = list(_all_of(loop.condition, named))
@@ -68,7 +68,7 @@ def _by_each_counter(loop: While, before: Sequence[Statement]) -> Iterator[Count
 
 
 def _all_of(condition: Expr, named: Mapping[Node, Expr]) -> Iterator[Expr]:
-    """The tests that all hold where a condition does."""
+    """Yields the conjuncts of a condition."""
     condition = named.get(condition, condition)
     if isinstance(condition, Op) and condition.name == "logical_and":
         for each in condition.args:
@@ -78,14 +78,14 @@ def _all_of(condition: Expr, named: Mapping[Node, Expr]) -> Iterator[Expr]:
 
 
 def _register(value: Node, named: Mapping[Node, Expr]) -> Buffer | None:
-    """The register that a value was read from."""
+    """Returns the register that a value was read from; None for other values."""
     value = named.get(value, value)
     scalar = isinstance(value, Read) and value.buffer.scope == "register" and not value.indices
     return value.buffer if scalar else None  # type: ignore[union-attr]
 
 
 def _constant_before(register: Buffer, before: Sequence[Statement]) -> int | None:
-    """The constant that a register is after some statements, if it is one."""
+    """Returns the constant in a register after some statements; None where it is not constant."""
     for s in reversed(before):
         if isinstance(s, Store) and s.buffer is register:
             return int(s.value.value) if isinstance(s.value, Const) and s.predicate is None else None
@@ -95,7 +95,7 @@ def _constant_before(register: Buffer, before: Sequence[Statement]) -> int | Non
 
 
 def _growth(register: Buffer, loop: While, named: Mapping[Node, Expr]) -> int | None:
-    """The constant, 1 or more, by which a register grows in every iteration, if it does."""
+    """Returns the constant, at least 1, by which a register grows in every iteration; None where it does not."""
     stores = [s for s in loop.body.statements if register in written(s)]
     if len(stores) != 1 or any(register in written(s) for s in loop.setup.statements):
         return None

@@ -1,8 +1,7 @@
-"""The Nest as pseudo-code: what `s.show()` and `exe.source("nest")` print. Both levels; made for people, never parsed.
+"""The nest as pseudo-code, printed by `s.show()` and `exe.source("nest")`, for both levels; it is never parsed.
 
-Loops read `for y in low..high step s:`, vectors `img[y, x - 1 +: 16]` (16 elements from x − 1 on), `where m` is a mask or predicate.
-A reduction step is written as `fold acc = …`, and a large expression is cut at its shared parts, which are named `t1, t2, …` on lines
-of their own.
+Loops read `for y in low..high step s:`, vectors `img[y, x - 1 +: 16]` (16 elements from x − 1 on), `where m` is a mask or predicate. A
+reduction step is written as `fold acc = …`, and common subexpressions of a large expression are named `t1, t2, …` on lines of their own.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _LARGE = 48
 
 
 def print_nest(nest: Nest) -> str:
-    """The whole program as pseudo-code."""
+    """Returns the whole program as pseudo-code."""
     printer = NestPrinter({size.name for size in nest.sizes} | sizes_within(nest.body))
     inputs = ", ".join(printer.declare(buffer) for buffer in nest.inputs)
     outputs = ", ".join(printer.declare(buffer) for buffer in nest.outputs)
@@ -68,29 +67,29 @@ def print_nest(nest: Nest) -> str:
 
 
 def print_statement(statement: Statement) -> str:
-    """One statement, or a block, as pseudo-code."""
+    """Returns one statement, or a block, as pseudo-code."""
     return "\n".join(NestPrinter(sizes_within(statement)).statement(statement, 0)) + "\n"
 
 
 class NestPrinter(ExpressionText):
-    """The lines of every kind of statement."""
+    """The text of every kind of statement."""
 
     def declare(self, buffer: Buffer) -> str:
-        """`name: dtype[shape]`, with lanes and strides where there are any."""
+        """Returns `name: dtype[shape]`, with lanes and strides where there are any."""
         lanes = f"x{buffer.lanes}" if buffer.lanes > 1 else ""
         shape = f"[{', '.join(map(self.text, buffer.shape))}]" if buffer.shape else ""
         strides = f" strides ({', '.join(map(self.text, buffer.strides))})" if buffer.strides else ""
         return f"{self.name(buffer)}: {buffer.dtype.name.rstrip('_')}{lanes}{shape}{strides}"
 
     def block(self, block: Block, depth: int) -> list[str]:
-        """The lines of a block; names that it introduces are free again afterwards."""
+        """Returns the lines of a block; names that it introduces are free again afterwards."""
         names, taken = dict(self.names), dict(self.taken)
         lines = [line for statement in block.statements for line in self.statement(statement, depth)]
         self.names, self.taken = names, taken
         return lines or ["  " * depth + "pass"]
 
     def statement(self, statement: Statement, depth: int) -> list[str]:
-        """The lines of one statement."""
+        """Returns the lines of one statement."""
         pad = "  " * depth
         if isinstance(statement, Block):
             return self.block(statement, depth)
@@ -269,7 +268,7 @@ class NestPrinter(ExpressionText):
         return f"{', '.join(taken)} = carry {', '.join(held)}, then {', '.join(after)} = {combined}"
 
     def _share(self, statement: Statement) -> list[str]:
-        """Names parts of a large expression that occur more than once; the lines that say what they are."""
+        """Names common subexpressions of a large expression; returns the lines that define the names."""
         roots = list(expressions_of(statement))
         sizes: dict[Node, int] = {}
         uses: dict[Node, int] = dict.fromkeys(roots, 1)
@@ -301,7 +300,7 @@ class NestPrinter(ExpressionText):
 
 
 def _stream(s: Store | VectorStore) -> str:
-    """How a store goes past the caches, or goes on while its thread does."""
+    """Returns the suffix of a non-temporal or asynchronous store."""
     if s.asynchronous:
         return " (asynchronous)"
     return "" if s.stream is None else f" (stream above {s.stream} bytes)" if s.stream else " (stream)"

@@ -1,4 +1,4 @@
-"""Rewriting every expression and buffer of a statement, the statements themselves kept."""
+"""Rewriting of expressions and buffers inside statements."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def map_expressions(
     allocate: Callable[[Buffer], Buffer],
     known: Mapping[Node, Node] | None = None,
 ) -> Any:
-    """The statement with `change` applied bottom-up to every expression; buffers that are allocated go through `allocate`.
+    """Applies `change` bottom-up to every expression of a statement, and `allocate` to every buffer that it allocates.
 
-    known: what becomes of some expressions, which `change` is not asked about, nor about what they are made of.
+    known: replacements of some expressions, to which, and to whose operands, `change` is not applied.
     """
     memo: dict[Node, Node] = dict(known or {})
 
@@ -56,14 +56,14 @@ def map_expressions(
 
 
 def replace_buffers(block: Block, buffers: Mapping[Buffer, Buffer]) -> Block:
-    """The block with some buffers replaced, where they are allocated and where they are used."""
+    """Returns the block with some buffers replaced, in their allocations and uses."""
     if not buffers:
         return block
     return map_expressions(block, lambda e: buffers.get(e, e), lambda b: buffers.get(b, b))  # type: ignore[call-overload]
 
 
 def replace_allocations(block: Block, buffers: Mapping[Buffer, Buffer]) -> Block:
-    """The block with some buffers replaced where they are allocated; nothing in it uses them."""
+    """Returns the block with some buffers replaced in their allocations; nothing in it uses them."""
 
     def inside(b: Block) -> Block:
         return map_block(b, statement)

@@ -1,4 +1,4 @@
-"""What a schedule says of the rows of an array loop: which loops run over them, and where its iterations stand."""
+"""The order of rows and iterations that a schedule states for an array loop."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from raido.schedule.plan import LoopPlan
 
 @dataclass(frozen=True, slots=True)
 class RowOrder:
-    """How rows go through the iterations of an array loop.
+    """The order of an array loop's rows and iterations.
 
-    `loops`: those over rows, outermost first, as many as say which row; or one over pieces of `piece` rows (0: there are none) and one
-    over the rows of a piece. `between`: iterations stand between these two; pieces of at most `alone` rows go through them row by row.
-    No loops: rows stay inside the iterations.
+    `loops`: the loops over rows, outermost first; or one over tiles of `piece` rows (0: none) and one over the rows of a tile. `between`:
+    iterations run between these two, but for tiles of at most `alone` rows, which go through them row by row. No loops: rows stay inside the
+    iterations.
     """
 
     loops: tuple[LoopPlan, ...] = ()
@@ -24,16 +24,16 @@ class RowOrder:
 
     @property
     def depth(self) -> int:
-        """How many loops of each stage say which row."""
+        """The number of loops of each stage that together select a row."""
         return len(self.loops) - (self.piece > 0)
 
 
 def row_axes(depth: int) -> tuple[str, ...]:
-    """The names of so many axes of rows."""
+    """Returns the names of `depth` axes of rows."""
     return ("row",) if depth == 1 else tuple(f"row{k}" for k in range(depth))
 
 
 def in_threads(axes: Sequence[str], grain: int = 0, dynamic: bool = False) -> tuple[LoopPlan, ...]:
-    """Loops of these names, the outermost for threads."""
+    """Returns loops of these names, the outermost parallel."""
     outermost, *others = map(LoopPlan, axes)
     return (replace(outermost, kind="parallel", grain=grain, dynamic=dynamic), *others)

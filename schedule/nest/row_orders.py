@@ -1,9 +1,9 @@
-"""The order in which rows go through the iterations of an array loop, where a schedule leaves it open: what is in the cache stays there.
+"""The default order of rows and iterations of an array loop, chosen so that data stays in the cache.
 
-Where every iteration keeps to rows (`rows_outside`), the loop over rows goes outside, for threads. Rows in lanes make their iterations as
-many at a time as the first-level cache holds with 128 bytes of each; rows that lie side by side, whose iterations lie apart, with 32 bytes
-of each, and the iterations inside, unless there are `ALONE` rows at most, as of two channels of a signal: these go one by one. Of rows inside
-rows (`rd.map` in a map) the inner ones go through an iteration together where the cache holds all that they change.
+Where rows are independent (`rows_outside`), the loop over rows goes outside, for threads. Rows in lanes run in tiles of as many rows as L1
+holds with 128 bytes of each; rows that are contiguous in memory, while their iterations lie apart, with 32 bytes of each, and the
+iterations outside the rows of a tile, unless it has at most `ALONE` rows, such as the two channels of a signal. Of rows inside rows
+(`rd.map` in a map) the inner ones run through an iteration together where the cache holds all that they change.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ ALONE = 4  # rows: what lanes store under a mask, loads wait for as long as for 
 def choose_row_orders(
     body: Block, machine: Machine, stated: Mapping[str, RowOrder], depths: Mapping[str, int]
 ) -> dict[str, RowOrder]:
-    """The orders of the array loops among some statements of which none is stated, by name; those whose rows stay inside are left out.
+    """Returns the orders, by name, of the array loops without a stated one; loops whose rows stay inside are left out.
 
-    depths: how many loops say which row, where that alone is stated.
+    depths: the number of loops that select a row, where only that is stated.
     """
     chosen: dict[str, RowOrder] = {}
 
@@ -52,7 +52,7 @@ def choose_row_orders(
 
 
 def _order(loop: For | While, machine: Machine, depth: int) -> RowOrder | None:
-    """The order of a loop, of that depth if one is given; None where its iterations do not keep to rows."""
+    """Returns the order of a loop, of that depth if it is not 0; None where its rows are not independent."""
     iterations = iterations_of(loop)
     if iterations is None:
         return None
@@ -67,7 +67,7 @@ def _order(loop: For | While, machine: Machine, depth: int) -> RowOrder | None:
 
 
 def _order_at(iterations: Iterations, depth: int, machine: Machine) -> RowOrder | None:
-    """The order in which so many loops of each stage say which row."""
+    """Returns the order in which `depth` loops of each stage select the row; None where rows are not independent."""
     rows = by_rows(iterations, depth)
     if rows is not None and rows.apart and rows.end is not None:
         rows = by_rows(iterations, depth, uneven=False)
@@ -81,10 +81,10 @@ def _order_at(iterations: Iterations, depth: int, machine: Machine) -> RowOrder 
 
 
 def _go_together(iterations: Iterations, depth: int, machine: Machine) -> bool:
-    """Whether the rows of the innermost loop had better go through each iteration together, one after the other.
+    """Whether the rows of the innermost loop should run through each iteration together, one after the other.
 
-    A row's iterations wait for each other; other rows do not, and share what an iteration reads for all of them. Everything that they
-    change has to stay in half of the first-level cache: the other half is left to what they read.
+    A row's iterations depend on each other; other rows are independent, and share an iteration's inputs. All that they change has to stay
+    in half of L1; the other half is for inputs.
     """
     if not isinstance(iterations.loop, For) or any(rows.in_lanes for rows in iterations.at(depth)):
         return False
@@ -100,5 +100,5 @@ def _go_together(iterations: Iterations, depth: int, machine: Machine) -> bool:
 
 
 def _in_l1(machine: Machine, each: int) -> int:
-    """Things of so many bytes that the first-level cache holds, a power of two."""
+    """Returns the number of items of `each` bytes that L1 holds, rounded down to a power of two."""
     return 1 << (max(1, machine.l1 // each).bit_length() - 1)

@@ -1,13 +1,13 @@
-"""States of rows whose iterations follow one another: numbers of one row, kept in registers from iteration to iteration.
+"""Loop-carried states of a row in registers: scalar replacement in loops over rows.
 
     for y in 0..n:                                   for y in 0..n:
       for t in 0..k:                                   level: f64 register;  level = s[y]
         s[y] = f(s[y], x[y, t])           becomes      for t in 0..k: level = f(level, x[y, t]);  out[y, t] = level
         out[y, t] = s[y]                               s[y] = level
 
-This is what `rows_outside` leaves of `rd.map(lambda row: rd.loop(…), rows)`; rows in lanes have registers with lanes. The numbers of a
-buffer are kept if every access in the loop over rows is at the row's own index, or at that and constants, and each is first read, or always
-stored first, in every row; what is stored first in an inner loop is kept if nobody needs it afterwards.
+`rows_outside` leaves such loops of `rd.map(lambda row: rd.loop(…), rows)`; rows in lanes have registers with lanes. The numbers of a buffer
+are kept in registers if every access in the loop over rows is at the row's own index, or at that and constants, and each number is read
+first, or always stored first, in every row; numbers stored first in an inner loop are kept if they are dead after the loop.
 """
 
 from __future__ import annotations
@@ -28,20 +28,22 @@ from raido.schedule.nest.rows import is_equal
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial, replaced
 from raido.schedule.nest.walk import blocks_of, expressions_of, statements_within, with_blocks, with_statements
 
-_MOST = 16  # numbers of a row: with lanes, half of the registers of AVX-512
+_MOST = 16  # numbers of a row in registers, at most: with lanes, half of the registers of AVX-512
 
 Place = tuple[NestExpr, ...]
 Number = tuple[Buffer, Place]
 
 
 def row_registers(nest: Nest) -> Nest:
-    """The nest in which rows keep their numbers in registers while their iterations run."""
+    """Keeps the numbers of rows in registers while their iterations run."""
     body = _block(nest.body, _Kept(nest), ())
     return nest if body is nest.body else replace(nest, body=_without_unused(body, touched(body)))
 
 
 class _Kept:
-    """The caller's memory, and, found when first asked for, that of two names, and the number of statements that reach each buffer."""
+    """The caller's memory, the memory with two names, and the number of statements that access each buffer; the last two are computed when
+    first needed.
+    """
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
@@ -49,7 +51,7 @@ class _Kept:
         self._barred: dict[Statement, bool] = {}
 
     def is_barred(self, s: Statement) -> bool:
-        """Whether rows keep nothing in registers while this runs: memory changes hands in it, or iterations are shared out, or in lanes."""
+        """Whether rows keep nothing in registers while a statement runs: it swaps memory, or has parallel or vector loops."""
         known = self._barred.get(s)
         if known is None:
             known = isinstance(s, (Swap, Copy, View)) or (isinstance(s, For) and s.kind in ("parallel", "vector"))
@@ -59,17 +61,17 @@ class _Kept:
 
     @cached_property
     def viewed(self) -> Set[Buffer]:
-        """The memory that has two names."""
+        """The memory with two names."""
         return {b for s in statements_within(self.nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
 
     @cached_property
     def counts(self) -> Counter[Buffer]:
-        """How many statements reach each buffer."""
+        """The number of statements that access each buffer."""
         return Counter(buffer for s in statements_within(self.nest.body) for buffer in _own(s))
 
 
 def _without_unused(block: Block, used: Set[Buffer]) -> Block:
-    """A block of the host's level without the memory that nobody reaches any more."""
+    """Returns a block of the host level without allocations that are no longer accessed."""
     statements: list[Statement] = []
     for s in block.statements:
         if isinstance(s, Alloc) and s.buffer not in used:
@@ -82,7 +84,7 @@ def _without_unused(block: Block, used: Set[Buffer]) -> Block:
 
 
 def _own(s: Statement) -> set[Buffer]:
-    """The buffers that a statement itself reaches."""
+    """Returns the buffers that a statement itself accesses."""
     found = {write.buffer for write in writes(s)}
     found |= {e.buffer for e in topological(*expressions_of(s)) if hasattr(e, "buffer")}  # type: ignore[attr-defined]
     if isinstance(s, (Swap, Copy)):
@@ -91,7 +93,7 @@ def _own(s: Statement) -> set[Buffer]:
 
 
 def _block(block: Block, kept: _Kept, around: tuple[For, ...]) -> Block:
-    """A block inside those loops."""
+    """Returns a block inside these loops, with rows' numbers in registers."""
     return with_statements(block, [_statement(s, kept, around) for s in block.statements])
 
 
@@ -103,7 +105,9 @@ def _statement(s: Statement, kept: _Kept, around: tuple[For, ...]) -> Statement:
 
 
 def _with_registers(loop: For, kept: _Kept, around: Sequence[For]) -> For:
-    """A loop over rows with the numbers that its rows keep in registers; the same loop where there are none. around: it, and those outside."""
+    """Returns a loop over rows with its rows' numbers in registers; the same loop where there are none. around: it, and the loops
+    outside.
+    """
     if loop.kind == "unroll" or not any(isinstance(s, (For, While)) for s in loop.body.statements):
         return loop
     if kept.is_barred(loop.body):
@@ -142,8 +146,7 @@ def _with_registers(loop: For, kept: _Kept, around: Sequence[For]) -> For:
 def _places(
     loop: For, around: Sequence[For], every: Sequence[Statement], names: Mapping[Node, Node], kept: _Kept
 ) -> dict[Buffer, list[Place]]:
-    """The buffers that the rows of a loop change, each number of them at an index alone that is the row's, in no other way than by plain
-    stores; and those indices."""
+    """Maps the buffers that the rows of a loop change, by plain stores at the row's own index alone, to these indices."""
     inside = bound_within(loop.body) - names.keys()
     in_turn = written(*(s for s in loop.body.statements if isinstance(s, (For, While))))
     made = {s.buffer for s in every if isinstance(s, Alloc)}
@@ -171,7 +174,7 @@ def _places(
 
 
 def _is_of_row(place: Place, buffer: Buffer, around: Sequence[For]) -> bool:
-    """Whether an index says which row of a loop, and is inside of a buffer."""
+    """Whether an index selects a row of the innermost loop, and is inside a buffer."""
     inside = all(_is_inside(index, extent, around) for index, extent in zip(place, buffer.shape, strict=True))
     return bool(place) and around[-1].var in place and inside
 
@@ -183,7 +186,7 @@ def _are_apart(place: Place, other: Place) -> bool:
 
 
 def _number(access: Read | Store, names: Mapping[Node, Node]) -> Number:
-    """The buffer that is read or stored, and the index, in which variables that are others go by their names."""
+    """Returns the buffer and index of an access, with copies of variables resolved."""
     return access.buffer, tuple(names.get(index, index) for index in access.indices)  # type: ignore[misc]
 
 
@@ -195,7 +198,7 @@ def _note(found: dict[Buffer, list[Place]], number: Number) -> None:
 
 
 def _is_inside(index: NestExpr, extent: Expr, around: Sequence[For]) -> bool:
-    """Whether an index is one of an extent's in every iteration of the loops around, whatever the loops inside do."""
+    """Whether an index is in range of an extent in every iteration of the loops around, whatever the loops inside do."""
     loop = next((each for each in around if each.var is index), None)
     if loop is None:
         return isinstance(index, Const) and isinstance(extent, Const) and 0 <= index.value < extent.value
@@ -205,7 +208,7 @@ def _is_inside(index: NestExpr, extent: Expr, around: Sequence[For]) -> bool:
 
 
 def _first(number: Number, block: Block, names: Mapping[Node, Node], looped: bool = False) -> str | None:
-    """The first access in a block: "read", "stored", or "stored in a loop"; None where that depends on a condition."""
+    """Returns the first access in a block: "read", "stored", or "stored in a loop"; None where it depends on a condition."""
     for s in block.statements:
         if isinstance(s, While) and _reaches(s.setup, number, names):
             return _first(number, s.setup, names, looped)
@@ -237,7 +240,7 @@ def _is_in_one_loop(number: Number, block: Block, names: Mapping[Node, Node]) ->
 
 
 def _moved(s: Statement, registers: Mapping[Number, Buffer], names: Mapping[Node, Node]) -> Statement:
-    """A statement that reads and stores registers in place of a row's numbers."""
+    """Returns a statement that reads and stores registers instead of a row's numbers."""
 
     def read(e: Node) -> Node:
         held = registers.get(_number(e, names)) if isinstance(e, Read) else None

@@ -1,6 +1,6 @@
-"""Stages as loops over rows: what a stage does for one row, and what it reads and changes there.
+"""Stages as loops over rows: the statements of one row, and its accesses.
 
-Passes over nests that move such loops (`rows_outside`, `rows_together`) share this.
+Passes that move such loops (`rows_outside`, `rows_together`) share this.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _KEPT = (Alloc, Block, Check, Fold, For, If, Let, Store, While)
 
 @dataclass(frozen=True)
 class Rows:
-    """The statements of a stage for one row, in loops over rows, outermost first; `before` names values for all rows.
+    """A stage as loops over rows, outermost first, with the statements of one row inside; `before` binds values common to all rows.
 
-    `pieces`: the loop over pieces of rows that stands around the outermost of the loops, which is given as it would be without.
+    `pieces`: the loop over tiles of rows around the outermost of the loops, which is stored with its untiled bounds.
     """
 
     stage: str
@@ -31,7 +31,7 @@ class Rows:
 
     @property
     def variables(self) -> tuple[Var, ...]:
-        """The variables that say which row."""
+        """The variables that select a row."""
         return tuple(loop.var for loop in self.loops)
 
     @property
@@ -41,12 +41,12 @@ class Rows:
 
     @property
     def in_lanes(self) -> bool:
-        """Whether lanes make rows."""
+        """Whether rows are lanes."""
         return self.loops[-1].kind == "vector"
 
 
 def rows_of(stage: Produce) -> Rows | None:
-    """A stage as loops over rows, if it is that; the outermost may run over pieces, with a loop over the rows of each."""
+    """Returns a stage as loops over rows, the outermost possibly tiled; None for other stages."""
     *lets, loop = stage.body.statements or (None,)
     before = tuple(s for s in lets if isinstance(s, Let))
     if not isinstance(loop, For) or len(before) < len(lets):
@@ -70,28 +70,28 @@ def rows_of(stage: Produce) -> Rows | None:
 
 
 def run_over_the_same(rows: Rows, others: Rows) -> bool:
-    """Whether the loops of two stages, as many of each, have the same bounds."""
+    """Whether the loops of two stages, equal in number, have the same bounds."""
     pairs = zip(rows.loops, others.loops, strict=True)
     return all(is_equal(a.low, b.low) and is_equal(a.high, b.high) for a, b in pairs)
 
 
 def is_equal(a: NestExpr, b: NestExpr) -> bool:
-    """Whether two bounds are equal."""
+    """Whether two bounds are provably equal."""
     return ix.difference(a, b) == 0  # type: ignore[arg-type]
 
 
 def is_decided_by_memory(loop: For) -> bool:
-    """Whether memory says where a loop begins or ends."""
+    """Whether a loop's bounds are read from memory."""
     return reads_memory(loop.low, loop.high)
 
 
 def is_kept_in_rows(s: Statement) -> bool:
-    """Whether a statement may stand inside a loop over rows that is moved: one that reads and changes elements at indices, and no threads."""
+    """Whether a statement may be inside a loop over rows that is moved: it accesses elements at indices, and has no parallel loops."""
     return isinstance(s, _KEPT) and not is_scan(s) and not (isinstance(s, For) and s.kind == "parallel")
 
 
 def kept_in_caches(block: Block) -> Block:
-    """The block without stores past the caches: what it has stored is read soon."""
+    """Returns the block without non-temporal stores, since its results are read soon."""
     return Block(tuple(map(_without_streams, block.statements)))
 
 

@@ -1,19 +1,19 @@
-"""Array loops by rows: the loop over rows stands outside, and a row's iterations run while it is in the cache.
+"""Loop interchange of array loops and their rows: the loop over rows goes outside, and a row's iterations run while it is in the cache.
 
     for t in 0..k:                             produce loop_1/update_1:
       produce loop_1/update_1:        becomes    parallel y in 0..n:
         parallel y in 0..n:                        for t in 0..k:
           state[y, t + 1] = … state[y, t]            state[y, t + 1] = … state[y, t]
 
-This is how `rd.map(lambda row: rd.loop(…), rows)` reads, and a loop of elementwise steps. It is done where the schedule says so
-(`strategies/array_loops`), and it holds where all stages of an iteration run over the same rows, and whatever they change they read and write
-at their own row alone; else it is refused. A loop that goes on as long as any row does (`rd.while_loop` in a map, `rd.loop` of a count for
-each row) ends for each row by itself (`uneven_rows`), unless its iterations stand inside pieces of rows. How many iterations and rows
-there are may be read from memory that no iteration changes.
+`rd.map(lambda row: rd.loop(…), rows)` reads so, and so does a loop of elementwise steps. It is done where the schedule says so
+(`strategies/array_loops`), and is legal where all stages of an iteration run over the same rows, and whatever they change they access at
+their own row alone; else it is refused. A loop that runs as long as any row does (`rd.while_loop` in a map, `rd.loop` of a count for each
+row) ends for each row by itself (`uneven_rows`), unless its iterations are inside tiles of rows. The numbers of iterations and rows may be
+read from memory that no iteration changes.
 
-Rows that lanes make stay in lanes. States that are swapped at the end of an iteration are exchanged, or copied, row by row, where a row of
-them is a few numbers; in a loop that ends for each row by itself they are not. Of rows inside rows (`rd.map` in a map) those that the
-order does not count go through an iteration together.
+Rows in lanes stay in lanes. States that are swapped at the end of an iteration are exchanged, or copied, row by row, where a row of them is
+a few numbers, but not in a loop that ends for each row by itself. Of rows inside rows (`rd.map` in a map) those beyond the order's depth
+run through an iteration together.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ FEW = 16  # numbers of a row that are exchanged rather than their memory swapped
 
 
 def rows_outside(body: Block, orders: Mapping[str, RowOrder]) -> Block:
-    """The statements with loops over rows outside the array loops of which that is said. Refuses where iterations do not keep to rows."""
+    """Moves loops over rows outside the array loops with stated orders. Refuses where rows of a loop are not independent."""
 
     def turned(loop: For | While) -> list[Statement]:
         order = orders.get(loop.stage)
@@ -71,7 +71,7 @@ def rows_outside(body: Block, orders: Mapping[str, RowOrder]) -> Block:
 
 
 def each_array_loop(block: Block, turned: Callable[[For | While], list[Statement]]) -> Block:
-    """The statements with what `turned` finds for each loop of the host, inner ones first; nothing found: the loop stays."""
+    """Replaces each host loop, inner ones first, by the statements that `turned` returns; an empty list keeps the loop."""
     return with_statements(block, [new for s in block.statements for new in _statement(s, turned)])
 
 
@@ -83,18 +83,21 @@ def _statement(s: Statement, turned: Callable[[For | While], list[Statement]]) -
 
 
 def in_order(loop: For | While, order: RowOrder) -> list[Statement]:
-    """The statements that take the place of an array loop. Refuses an order that its iterations do not have."""
+    """Returns the statements that replace an array loop. Refuses an order that its iterations do not allow."""
     iterations = iterations_of(loop)
     rows = None if iterations is None else by_rows(iterations, order.depth, uneven=not order.between)
     if rows is None or (order.between and isinstance(loop, While)):
-        raise Refusal(f'iterations of "{loop.stage}" do not keep to rows', 'strategy("whole")')
+        raise Refusal(f'iterations of "{loop.stage}" depend on other rows', 'strategy("whole")')
     if order.alone and not order.between:
-        raise Refusal(f'rows of "{loop.stage}" go one by one as it is', 'reorder("t", "rowi"), or no `alone`')
+        raise Refusal(
+            f'rows of "{loop.stage}" run one by one without `alone`', 'reorder("t", "rowi"), or leave `alone` out'
+        )
     outer, parallel = rows.first.loops[0], order.loops[0].kind == "parallel"
     if rows.in_lanes and parallel and not order.piece and order.depth == 1:
         row = order.loops[0].name
         raise Refusal(
-            f'lanes make rows of "{loop.stage}", and threads take pieces of them', f'split("{row}", 256) first'
+            f'vector lanes compute rows of "{loop.stage}" together, and threads would split these rows',
+            f'split("{row}", 256) first',
         )
     how = {"kind": order.loops[0].kind, "grain": order.loops[0].grain, "dynamic": order.loops[0].dynamic}
     how |= {"stage": loop.stage, "loop": order.loops[0].name}
@@ -121,9 +124,10 @@ def _piece(row: For) -> Var:
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """An array loop: `setup` decides for each row whether it goes on (of a `While`), then `iteration` runs, and states are swapped.
+    """An array loop in parts: `setup` decides for each row whether it continues (of a `While`), then `iteration` runs, and states are
+    swapped.
 
-    `stages` are those of the setup, `of_setup` of them, and those of the iteration.
+    `stages`: those of the setup, `of_setup` of them, and those of the iteration.
     """
 
     loop: For | While
@@ -135,20 +139,20 @@ class Iterations:
 
     @property
     def depth(self) -> int:
-        """How many loops may say which row."""
+        """The most loops that may select a row."""
         return min(len(rows.loops) for rows in self.stages)
 
     def at(self, depth: int) -> list[Rows]:
-        """The stages, with rows that so many of their loops say."""
+        """Returns the stages, with rows selected by `depth` of their loops."""
         return [replace(rows, loops=rows.loops[:depth]) for rows in self.stages]
 
 
 @dataclass(frozen=True, slots=True)
 class ByRows:
-    """An array loop as a row goes through it: `before` all rows, `setup` and `body` in each iteration.
+    """An array loop for one row: `before` runs for all rows, `setup` and `body` in each iteration.
 
-    `end`: when a row ends by itself. `in_lanes`: lanes make rows. `apart`: what some rows need next lies side by side in memory, and
-    what the next iteration needs of them far behind.
+    `end`: the condition for a row to end by itself. `in_lanes`: whether rows are lanes. `apart`: whether an iteration's data of
+    neighbouring rows is contiguous, and successive iterations' data of one row far apart.
     """
 
     first: Rows
@@ -160,17 +164,17 @@ class ByRows:
     apart: bool
 
     def iterations(self, loop: For | While) -> Block:
-        """The iterations of one row."""
+        """Returns the loop over iterations for one row."""
         return iterations_of_one_row(loop, self.end, self.setup, self.body)
 
     def of_a_piece(self, body: Sequence[Statement], piece: Var, size: int) -> For:
-        """The loop over the rows of a piece."""
+        """Returns the loop over the rows of a tile."""
         row = self.first.loops[0]
         high = ix.minimum(row.high, ix.add(piece, size))  # type: ignore[arg-type]
         return replace(row, kind=row.kind if self.in_lanes else "serial", low=piece, high=high, body=Block(tuple(body)))
 
     def one_by_one(self, iterations: Block, how: dict[str, Any]) -> For:
-        """The loops over rows, around the iterations of each."""
+        """Returns the loops over rows, around the iterations of each."""
         outermost, *others = self.first.loops
         inside = iterations
         for k, loop in enumerate(reversed(others)):
@@ -182,7 +186,7 @@ class ByRows:
 
 
 def iterations_of(loop: For | While) -> Iterations | None:
-    """An array loop in its parts, if it is made of stages that loop over rows, and no iteration changes how many of these there are."""
+    """Returns an array loop in its parts; None unless it consists of stages that loop over rows, whose number no iteration changes."""
     body = loop.body.statements
     swaps = tuple(s for s in body if isinstance(s, Swap))
     iteration = body[: len(body) - len(swaps)]
@@ -202,8 +206,9 @@ def iterations_of(loop: For | While) -> Iterations | None:
 
 
 def by_rows(iterations: Iterations, depth: int, uneven: bool = True) -> ByRows | None:
-    """An array loop by rows that so many loops of each stage say, if its iterations keep to them; uneven: where rows end by themselves,
-    they do.
+    """Returns an array loop by rows that `depth` loops of each stage select; None where rows are not independent.
+
+    uneven: whether rows may end by themselves.
     """
     loop, swaps = iterations.loop, iterations.swaps
     if depth > iterations.depth:
@@ -237,13 +242,13 @@ def by_rows(iterations: Iterations, depth: int, uneven: bool = True) -> ByRows |
 
 
 def numbers_of_a_row(buffer: Buffer, places: tuple[int, ...]) -> int | None:
-    """How many numbers a row of a buffer is, if that is known; `places`: the dimensions that say which row."""
+    """Returns the number of elements of a row of a buffer, None where it is not known; `places`: the dimensions that select the row."""
     extents = [ix.constant_value(extent) for d, extent in enumerate(buffer.shape) if d not in places]
     return None if None in extents else prod(extents)  # type: ignore[arg-type]
 
 
 def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
-    """The setup of a loop that goes on as long as any row does, without the stage that looks at the tests of all rows."""
+    """Returns the setup of a while loop over rows without the stage that combines the tests of all rows; None for other loops."""
     if loop.each is None or not isinstance(loop.condition, Read):
         return None
     scalar, setup = loop.condition.buffer, loop.setup.statements
@@ -255,7 +260,7 @@ def _without_the_test(loop: While) -> tuple[Statement, ...] | None:
 
 
 def of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: Rows) -> list[Statement]:
-    """The statements of one row: those given, and those of the stages among them."""
+    """Returns the statements of one row: the `Let`s given, and the bodies of the stages."""
     row: list[Statement] = [s for s in statements if isinstance(s, Let)]
     for rows in stages:
         names = zip(rows.variables, first.variables, strict=True)
@@ -264,7 +269,7 @@ def of_one_row(statements: Sequence[Statement], stages: Sequence[Rows], first: R
 
 
 def _before_all_iterations(iterations: Iterations, rows: Rows) -> list[Statement] | None:
-    """Memory and checks of iterations, which move in front of the loop over rows; None where they depend on the iteration, or rows do."""
+    """Returns allocations and checks of iterations, moved in front of the loop over rows; None where they depend on the iteration."""
     loop = iterations.loop
     statements = (*iterations.setup, *iterations.iteration)
     allocs = [s for s in statements if isinstance(s, Alloc)]
@@ -284,7 +289,7 @@ def _before_all_iterations(iterations: Iterations, rows: Rows) -> list[Statement
 
 
 def _iterations_lie_apart(iteration: Sequence[Statement], index: Var, rows: set[Var]) -> bool:
-    """Whether what some rows need next lies side by side in memory, and what the next iteration needs of them far behind."""
+    """Whether an iteration's data of neighbouring rows is contiguous, and successive iterations' data of one row far apart."""
     for s in iteration:
         for each in statements_within(s):
             for *outer, last in (access.indices for access in accesses(each) if access.indices):
@@ -300,7 +305,7 @@ def _has_lanes(statements: Iterable[Statement]) -> bool:
 def places_of_rows(
     iteration: Sequence[Statement], stages: Sequence[Rows], swaps: Sequence[Swap]
 ) -> dict[Buffer, tuple[int, ...]] | None:
-    """For each buffer that changes, the dimensions whose indices are always the row's; None where iterations do not keep to rows."""
+    """Maps each buffer that changes to the dimensions whose indices are always the row's; None where rows are not independent."""
     every = [inner for s in iteration for inner in statements_within(s)]
     if not all(map(is_kept_in_rows, every)):
         return None
@@ -321,7 +326,7 @@ def places_of_rows(
 
 
 def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: Rows) -> bool:
-    """Whether a row of a buffer is a few numbers, and the loops over rows have all of them."""
+    """Whether a row of a buffer is a few numbers, and the loops over rows cover all rows."""
     whole = (
         is_equal(loop.low, ix.as_index(0)) and is_equal(loop.high, buffer.shape[d])
         for loop, d in zip(rows.loops, places, strict=True)
@@ -331,7 +336,7 @@ def _is_exchanged(buffer: Buffer, places: tuple[int, ...], rows: Rows) -> bool:
 
 
 def exchange(swap: Swap, places: tuple[int, ...], row: tuple[Var, ...]) -> Iterator[Statement]:
-    """A row of each of two buffers in place of the other's, or of one alone where the other's is not needed."""
+    """Yields statements that exchange a row of two buffers, or only copy the right one's where the left one's contents are dead."""
     variables = dict(zip(places, row, strict=True))
     ranges = [
         [variables[d]] if d in variables else [ix.as_index(k) for k in range(ix.constant_value(extent) or 0)]

@@ -1,4 +1,4 @@
-"""Successive changes of one array, made row by row in one loop over rows, where no row needs anything of another one.
+"""Loop fusion of successive changes of one array, over its rows, where rows are independent.
 
     produce loop_1/update_1:                    produce loop_1/update_2:
       parallel y in 0..n - k - 1:                 parallel y in 0..n - k - 1:
@@ -8,10 +8,10 @@
         for x in 0..n - k - 1 by vector:
           m[k + 1 + y, k + 1 + x] = …
 
-This is how elimination by slices reads: then a row is in the cache for its second change, and threads are started once. It holds for two
-stages that follow each other directly, in loops over the same rows, and change an array that both find there, if no two rows meet: all
-that either stage changes, each row reads and changes in places of its own, or provably beside what others change (Allen & Kennedy, loop
-fusion: no dependence is carried by the loop over rows).
+Elimination by slices reads so: a row is then in the cache for its second change, and threads are started once. It applies to two successive
+stages, in loops over the same rows, which change an existing array, if no two rows conflict: each row reads and changes elements of its
+own, or elements provably disjoint from those that others change (Allen & Kennedy, loop fusion: no dependence is carried by the loop over
+rows).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from raido.schedule.nest.walk import blocks_of, statements_within, with_blocks, 
 
 
 def rows_together(nest: Nest) -> Nest:
-    """The nest with one loop over rows for stages that follow each other and change an array row by row."""
+    """Fuses the loops over rows of successive stages that change an array row by row."""
     body = _block(nest.body, Facts())
     return nest if body is nest.body else replace(nest, body=body)
 
@@ -59,14 +59,14 @@ def _block(block: Block, facts: Facts) -> Block:
 
 
 def _inside(s: Statement, facts: Facts) -> Statement:
-    """Loops and tests of the host have stages inside them."""
+    """Returns a host loop or branch with the stages inside it fused."""
     if isinstance(s, For) and not is_decided_by_memory(s):
         facts = facts.with_range(s.var, s.low, ix.sub(s.high, 1))  # type: ignore[arg-type]
     return with_blocks(s, lambda block: _block(block, facts), setups=False) if isinstance(s, (For, If, While)) else s
 
 
 def _joined(first: Statement, second: Statement, facts: Facts) -> Produce | None:
-    """One stage for two that may share their loops over rows, as many of them as may be."""
+    """Returns one stage for two, with as many fused loops over rows as is legal; None where none is."""
     if not isinstance(first, Produce) or not isinstance(second, Produce):
         return None
     one, other = rows_of(first), rows_of(second)
@@ -81,7 +81,7 @@ def _joined(first: Statement, second: Statement, facts: Facts) -> Produce | None
 
 
 def _joined_at(one: Rows, other: Rows, facts: Facts) -> Produce | None:
-    """The same, for so many loops over rows."""
+    """Returns one stage for two whose loops over rows are all fused; None where that is not legal."""
     if not all(_run_alike(*loops) for loops in zip(one.loops, other.loops, strict=True)):
         return None
     if not run_over_the_same(one, other) or _fail_differently(one, other):
@@ -103,7 +103,7 @@ def _joined_at(one: Rows, other: Rows, facts: Facts) -> Produce | None:
 
 
 def _run_alike(one: For, other: For) -> bool:
-    """Whether two loops make their rows in the same way: in lanes or one by one."""
+    """Whether two loops run their rows in the same way: in equal lanes or one by one."""
     in_lanes = [(loop.kind == "vector", loop.lanes, loop.interleave, loop.tail) for loop in (one, other)]
     return "unroll" not in (one.kind, other.kind) and (
         in_lanes[0] == in_lanes[1] or not (in_lanes[0][0] or in_lanes[1][0])
@@ -111,7 +111,7 @@ def _run_alike(one: For, other: For) -> bool:
 
 
 def _fail_differently(one: Rows, other: Rows) -> bool:
-    """Whether both record faults, of several kinds: then the kind that is recorded first is one of the first stage's."""
+    """Whether both stages record faults, of several kinds: fusion could then change which is recorded first."""
     kinds = [{s.kind for s in statements_within(rows.body) if isinstance(s, Check)} for rows in (one, other)]
     return all(kinds) and len(set.union(*kinds)) > 1
 
@@ -121,7 +121,7 @@ def _has_loops(rows: Rows) -> bool:
 
 
 def _with_body(rows: Rows, body: Block) -> For:
-    """The loops over rows around something else."""
+    """Returns the loops over rows with another body."""
     for loop in reversed(rows.loops):
         body = Block((replace(loop, body=body),))
     (loop,) = body.statements
@@ -135,7 +135,7 @@ def _with_body(rows: Rows, body: Block) -> For:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A place in memory that a row reads or changes; indices that memory decides are None."""
+    """An access of a row; data-dependent indices are None."""
 
     buffer: Buffer
     indices: tuple[NestExpr | None, ...]
@@ -143,9 +143,9 @@ class _Place:
 
 
 class _Walk:
-    """The reads and updates of a row's statements, in terms of variables whose ranges are known.
+    """The accesses of a row's statements, in terms of variables with known ranges.
 
-    `moving`: the variables that are bound in the loops over rows or inside of them, or of which nothing is known.
+    `moving`: the variables that are bound in the loops over rows or inside them, or whose values are not known.
     """
 
     def __init__(self, before: Sequence[Let], rows: Sequence[For]) -> None:
@@ -162,7 +162,7 @@ class _Walk:
             self._bind(loop)
 
     def take(self, block: Block) -> list[_Place]:
-        """The accesses of a block, each once."""
+        """Returns the accesses of a block, each once."""
         found: dict[_Place, None] = {}
         for s in block.statements:
             if isinstance(s, Alloc):
@@ -180,7 +180,7 @@ class _Walk:
         return [access for access in found if access.buffer not in self.own]
 
     def rows_lie_apart(self, accesses: Sequence[_Place], facts: Facts) -> bool:
-        """Whether no row changes what another row reads or changes."""
+        """Whether no row changes an element that another row reads or changes."""
         pairs = combinations_with_replacement(dict.fromkeys(accesses), 2)
         return all(
             one.buffer is not other.buffer
@@ -202,23 +202,23 @@ class _Walk:
         )
 
     def _dimensions(self, access: _Place) -> list[list[bool]]:
-        """For each loop over rows, the dimensions along which an access moves with it."""
+        """Returns, for each loop over rows, the dimensions along which an access depends on it."""
         return [[e is not None and row in ix.linear(e)[1] for e in access.indices] for row in self.rows]
 
     def _are_of_one_row(self, one: _Place, other: _Place) -> bool:
-        """Whether two places are the same only in one and the same row."""
+        """Whether two accesses meet only within one row."""
         pairs = list(zip(one.indices, other.indices, strict=True))
         return all(any(self._says(a, b, row) for a, b in pairs) for row in self.rows)
 
     def _says(self, a: NestExpr | None, b: NestExpr | None, row: Var) -> bool:
-        """Whether an index that two places have is that of one row."""
+        """Whether an index common to two accesses determines the row."""
         if a is None or b is None or ix.difference(a, b) != 0:  # type: ignore[arg-type]
             return False
         terms = ix.linear(a)[1]  # type: ignore[arg-type]
         return row in terms and self.moving.isdisjoint(topological(*(atom for atom in terms if atom is not row)))
 
     def _are_apart(self, one: _Place, other: _Place, facts: Facts) -> bool:
-        """Whether one place is beside the other in every row."""
+        """Whether two accesses are disjoint in every row."""
         for a, b in zip(one.indices, other.indices, strict=True):
             left, right = self._bounds(a), self._bounds(b)
             if left and right and (facts.less(left[1], right[0]) or facts.less(right[1], left[0])):
@@ -226,12 +226,12 @@ class _Walk:
         return False
 
     def _bounds(self, e: NestExpr | None) -> Interval | None:
-        """The interval of an index, in terms of values that are the same for all rows."""
+        """Returns the interval of an index, in terms of values common to all rows; None without one."""
         found = None if e is None else interval_of_all(e, self.ranges)  # type: ignore[arg-type]
         return found if found is not None and self.moving.isdisjoint(topological(*found)) else None
 
     def _name(self, let: Let) -> None:
-        """An index that a name stands for is seen through; any other name stands for anything."""
+        """Records the value of an index variable; any other variable is treated as unknown."""
         value = self._index(let.value)
         if value is None or not isinstance(let.var, Var):
             self.moving.add(let.var)
@@ -252,7 +252,7 @@ class _Walk:
         return _Place(access.buffer, tuple(map(self._index, access.indices)), changes)
 
     def _index(self, e: NestExpr) -> NestExpr | None:
-        """An index with names seen through; None where memory decides it."""
+        """Returns an index with variables substituted; None where it depends on memory."""
         seen: NestExpr = substitute(e, self.names)
         nodes = topological(seen)
         plain = seen.dtype is i64 and not any(isinstance(node, Read) for node in nodes)

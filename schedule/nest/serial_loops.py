@@ -1,4 +1,4 @@
-"""Array loops that one thread runs: one kernel each, with their scalar states in registers, and small arrays in its frame.
+"""Array loops that one thread runs, as one kernel each, with their scalar states in registers and small arrays in its frame.
 
     s: f64 heap;  s_next: f64 heap                      produce loop_1:
     for t in 0..n:                                        s, s_next: f64 register
@@ -8,10 +8,10 @@
                                                              produce …: out[t] = f(s)
                                                              s = s_next
 
-A recurrence then waits for its arithmetic alone: not for a call of a kernel for each stage, nor for a store and the load after it, and
-LLVM sees that two stages make the same value. States of few numbers, as a position or the scores of four letters, are moved number by
-number, too, in the frame of the kernel, of which LLVM makes registers where all indices are constants. This holds for loops without loops
-over threads, in which no other memory changes places. A check that fails ends loops that data ends, in a kernel as on the host's level
+The latency of a recurrence is then that of its arithmetic, without a kernel call for each stage, or a store and a load, and LLVM sees
+common subexpressions of stages. States of few numbers, such as a position or the scores of four letters, are likewise copied number by
+number, in the frame of the kernel, and LLVM makes them registers where all indices are constants. It applies to loops without parallel
+loops inside, in which no other memory is swapped. A failed check ends data-dependent loops in a kernel as on the host level
 (`targets/emit/statements`).
 """
 
@@ -46,7 +46,7 @@ from raido.schedule.nest.walk import expressions_of, statements_within, with_blo
 
 
 def serial_loops(nest: Nest) -> Nest:
-    """The nest with each array loop that one thread runs as a stage of its own."""
+    """Makes each array loop that one thread runs a stage of its own."""
     if not any(isinstance(s, (For, While)) for s in _on_host(nest.body)):
         return nest
     viewed = {b for s in statements_within(nest.body) if isinstance(s, View) for b in (s.source, s.buffer)}
@@ -55,7 +55,7 @@ def serial_loops(nest: Nest) -> Nest:
 
 
 def _block(block: Block, viewed: Set[Buffer], before: frozenset[Buffer]) -> Block:
-    """A block of the host's level; `before`: the buffers that hold something when it begins."""
+    """Returns a block of the host level with such loops as stages; `before`: the buffers with contents when it begins."""
     statements: list[Statement] = []
     made = {s.buffer for s in block.statements if isinstance(s, Alloc)}
     for k, s in enumerate(block.statements):
@@ -72,7 +72,7 @@ def _block(block: Block, viewed: Set[Buffer], before: frozenset[Buffer]) -> Bloc
 
 
 def _statement(s: Statement, viewed: Set[Buffer], before: frozenset[Buffer]) -> Statement:
-    """A statement of the host's level, with the loops inside it as stages."""
+    """Returns a statement of the host level with the loops inside it as stages."""
     if not isinstance(s, (If, While)) and not (isinstance(s, For) and s.kind == "serial"):
         return s
     if isinstance(s, While):
@@ -87,8 +87,11 @@ def _as_stage(
     needed: Collection[Buffer],
     made: Collection[Buffer],
 ) -> Produce | None:
-    """A loop as one stage; None where threads share its work, or memory changes hands in it. made: memory of the block that it stands in,
-    which holds nothing but what `before` says."""
+    """Returns a loop as one stage; None where it has parallel loops, or memory is swapped in it.
+
+    needed: the buffers whose contents are read after the loop. made: memory allocated in the enclosing block, whose contents are undefined
+    unless in `before`.
+    """
     within = list(statements_within(loop))
     if not any(isinstance(s, Produce) for s in within) or not viewed.isdisjoint(touched(loop)):
         return None
@@ -126,23 +129,23 @@ def _as_stage(
 
 
 def _is_few(buffer: Buffer) -> bool:
-    """Whether a buffer is a scalar, or few numbers."""
+    """Whether a buffer is a scalar, or an array of few numbers."""
     numbers = numbers_of_a_row(buffer, ())
     return numbers is not None and numbers <= FEW and not buffer.strides and buffer.lanes == 1
 
 
 def _is_own(buffer: Buffer) -> bool:
-    """Whether a buffer is few numbers in memory of the program's own."""
+    """Whether a buffer is an array of few numbers on the program's heap."""
     return _is_few(buffer) and buffer.scope == "heap"
 
 
 def _places(buffer: Buffer) -> Iterator[tuple[Expr, ...]]:
-    """All indices of a buffer of few numbers."""
+    """Yields all indices of a buffer of constant shape."""
     return product(*([ix.as_index(k) for k in range(ix.constant_value(extent) or 0)] for extent in buffer.shape))
 
 
 def _on_host(block: Block) -> list[Statement]:
-    """The statements of the host's level in a block, those inside stages left out."""
+    """Returns the statements of the host level in a block, without those inside stages."""
     found: list[Statement] = []
     for s in block.statements:
         found.append(s)
@@ -175,7 +178,7 @@ def _is_stored_first(buffer: Buffer, loop: For | While) -> bool:
 
 
 def _with_moves(loop: For | While) -> For | While:
-    """A loop in which numbers are moved where their memory was swapped or copied."""
+    """Returns a loop with swaps and copies of memory replaced by moves of the numbers."""
 
     def block(b: Block) -> Block:
         statements: list[Statement] = []

@@ -1,7 +1,7 @@
-"""Statements as they are where the answer to a test is known: branches and choices are taken, and what then never happens is left out.
+"""Simplification of statements under known values of tests: branches and selections are decided, and dead code is removed.
 
-Names of literals and of other names are replaced by them, and so is what registers hold. Checks that hold and stores that are never made
-are left out, and loops around nothing with them.
+Variables bound to literals or to other variables are replaced by these, and so are reads of registers with such contents. Checks that hold,
+stores that are never made, and loops with empty bodies are removed.
 """
 
 from __future__ import annotations
@@ -21,32 +21,30 @@ from raido.schedule.nest.walk import statements_within
 
 
 def settle(statements: Sequence[Statement], answers: Mapping[Node, bool]) -> Block:
-    """The statements where these tests have these answers."""
+    """Returns the statements simplified, where these tests have these values."""
     tests = {test: const(bool_, answer) for test, answer in answers.items()}
     return Block(tuple(_Settler(tests).statements(statements, {})))
 
 
 def does_nothing(block: Block, own: Set[Buffer] = frozenset()) -> bool:
-    """Whether statements check nothing, and change no memory but what they allocate themselves or is their `own` nevertheless."""
+    """Whether statements have no checks, and write only memory that they allocate or that is `own`."""
     made = {s.buffer for s in statements_within(block) if isinstance(s, Alloc)}
     return written(block) <= made | own and not any(isinstance(s, Check) for s in statements_within(block))
 
 
 class _Settler:
-    """`known`, of each method, holds literals and names for the names and the reads of registers that stand for them."""
+    """The simplification under some tests. `known`, of each method, maps variables and reads of registers to their values."""
 
     def __init__(self, tests: Mapping[Node, Const]) -> None:
         self.tests = tests
 
     def statements(self, statements: Sequence[Statement], known: dict[Node, Node]) -> list[Statement]:
-        """Statements that follow each other; `known` is kept up to date."""
+        """Returns simplified statements of one block; updates `known`."""
         return [new for s in statements for new in self.statement(s, known)]
 
     def statement(self, s: Statement, known: dict[Node, Node]) -> list[Statement]:
         if isinstance(s, Block):
-            return self.statements(
-                s.statements, known
-            )  # its names too are known to what follows, where registers hold them
+            return self.statements(s.statements, known)  # registers keep its values for later statements
         if isinstance(s, Let):
             value = self.value(s.value, known)
             if isinstance(value, (Const, Var)) and isinstance(s.var, Var):
@@ -106,7 +104,7 @@ class _Settler:
         return Block(tuple(self.statements(block.statements, known)))
 
     def operands(self, s: Any, known: Mapping[Node, Node]) -> Any:
-        """A statement without others inside it, its expressions settled."""
+        """Returns a statement without inner blocks, its expressions simplified."""
         changed = {f.name: self.value(getattr(s, f.name), known) for f in fields(s)}
         return replace(s, **changed)
 
@@ -135,6 +133,6 @@ def _is(e: Any, value: bool) -> bool:
 
 
 def _forget(s: Statement, known: dict[Node, Node]) -> None:
-    """Drops the known values of registers that a statement, or one inside it, changes."""
+    """Drops the known values of registers that a statement, or one inside it, writes."""
     for buffer in written(s):
         known.pop(Read(buffer, (), None), None)

@@ -1,4 +1,4 @@
-"""Loops around loops over nothing are not entered: an array with no elements costs no time, however many rows it has.
+"""Tests that skip loops around empty loops: an array without elements takes no time, however many rows it has.
 
 for y in 0..h:                 becomes, where w is not known,      if 0 < w:
   for x in 0..w: …                                                   for y in 0..h:
@@ -19,13 +19,13 @@ from raido.schedule.nest.effects import binds, writes
 from raido.schedule.nest.nodes import Alloc, Block, For, If, Let, Nest
 from raido.schedule.nest.walk import with_blocks, with_statements
 
-_Conditions = frozenset[Expr]  # a statement does nothing unless all of them hold
+_Conditions = frozenset[Expr]  # conditions without which a statement has no effect
 _NEVER: _Conditions = frozenset((const(bool_, False),))
 _ALWAYS: _Conditions = frozenset()
 
 
 def skip_empty_loops(nest: Nest) -> Nest:
-    """The nest with tests around loops whose bodies may be loops of no iteration."""
+    """Adds tests around loops whose bodies may be loops without iterations."""
     return replace(nest, body=_block(nest.body))
 
 
@@ -42,7 +42,9 @@ def _statement(s: Any) -> Any:
 
 
 def _needed(s: Any, bound: frozenset[Node]) -> _Conditions:
-    """The conditions, over names that are not `bound` meanwhile, under which a statement has an effect; freeing memory is none."""
+    """Returns the conditions, over variables that are not `bound` inside, without which a statement has no effect; freeing memory
+    is none.
+    """
     if isinstance(s, For):
         inner = _needed_by_block(s.body, bound | {s.var})
         trips = ix.difference(s.high, s.low)
@@ -64,7 +66,7 @@ def _needed(s: Any, bound: frozenset[Node]) -> _Conditions:
 
 
 def _is_known_before(condition: Expr, bound: frozenset[Node]) -> bool:
-    """Whether a condition may be asked for earlier: it reads no memory, divides nothing and names nothing that is not there yet."""
+    """Whether a condition may be evaluated earlier: it reads no memory, cannot fault and mentions no variable bound inside."""
     nodes = topological(condition)
     plain = (
         isinstance(node, (Const, SizeVar, Var)) or (isinstance(node, Op) and node.name not in CAN_FAULT)
@@ -79,7 +81,7 @@ def _needed_by_block(block: Block, bound: frozenset[Node]) -> _Conditions:
 
 
 def _any_of(parts: list[_Conditions]) -> _Conditions:
-    """The conditions of several statements together: those common to all, and one of the rests."""
+    """Returns the conditions of several statements together: those common to all, and the disjunction of the others."""
     parts = list(dict.fromkeys(part for part in parts if part != _NEVER))
     if not parts:
         return _NEVER

@@ -1,4 +1,4 @@
-"""Iterations that would store what is there already are left out of loops over a box of an array.
+"""Index-set splitting (Allen & Kennedy) by value: loops skip iterations that would store the old elements.
 
     for y in 0..n:                                                   for y in k + 1..n:
       for x in 0..n:                                                   for x in k..n:
@@ -6,9 +6,9 @@
         m[y, x] = f if y > k and x > k else                              m[y, x] = f if x > k else
                   (g if y > k and x == k else old)                                 (g if x == k else old)
 
-Elimination without pivots written by `where` is such a loop, and a triangle is, whose rows end where they are: `x <= y`. A choice that
-leads to the old element says by comparisons of an index, with what the loop does not change, where anything is new: a loop runs from the
-least of these to the greatest (index-set splitting, Allen & Kennedy). What stands in the loop besides has no effect.
+Elimination without pivots written by `where` is such a loop, and so is a triangle, whose rows end at the diagonal: `x <= y`. A selection
+whose default is the old element compares an index with loop-invariant values, and is new only where the comparisons hold: the loop runs
+from the least such index to the greatest. Nothing else in the loop has an effect.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KINDS = ("serial", "parallel", "vector")
 
 
 def leave_out_unchanged(nest: Nest) -> Nest:
-    """The nest with loops over what they change, where stores say by choices that they leave the rest as it is."""
+    """Restricts loops to the elements they change, where stores select the old element for the rest."""
     if not any(isinstance(s, Store) and _chooses(s) for s in statements_within(nest.body)):
         return nest
     body = _block(nest.body, Facts(), {})
@@ -50,7 +50,7 @@ def leave_out_unchanged(nest: Nest) -> Nest:
 
 
 def _chooses(s: Store) -> bool:
-    """Whether a store may be one of a choice between new and old: that it is one of a choice can be seen."""
+    """Whether the value of a store is a selection."""
     return isinstance(s.value, Op) and s.value.name == "select"
 
 
@@ -80,7 +80,7 @@ def _statement(s: Any, facts: Facts, names: Mapping[Node, Expr]) -> list[Any]:
 
 
 def _cases(s: Statement, names: Mapping[Node, Expr], under: Case) -> list[Case] | None:
-    """The cases in which a statement has an effect; None where that is not known, or always."""
+    """Returns the cases in which a statement has an effect; None where that is not known, or always."""
     if isinstance(s, Block):
         return _cases_of_block(s, names, under)
     if isinstance(s, (For, Produce)):
@@ -122,7 +122,9 @@ def _apart(stores: Sequence[Store]) -> bool:
 
 
 def _cases_of_store(s: Store, names: Mapping[Node, Expr], own: Collection[Node], under: Case) -> list[Case] | None:
-    """The cases in which a store brings another value than the element has, which is read in the same block."""
+    """Returns the cases in which a store brings another value than the element's, which is read in the same block; None where that is not
+    known, or always.
+    """
     if s.predicate is not None or s.asynchronous:
         return None
     found: list[Case] = []
@@ -147,7 +149,7 @@ def _is_element(e: Read, s: Store) -> bool:
 
 
 def _comparisons(test: Expr, holds: bool, names: Mapping[Node, Expr]) -> list[tuple[Expr, Op]]:
-    """The comparisons of indices in what a condition says where it holds, or does not."""
+    """Returns the comparisons of indices implied by a condition that holds, or does not."""
     found: list[tuple[Expr, Op]] = []
     stack = [(test, holds)]
     while stack:
@@ -169,8 +171,10 @@ def _comparisons(test: Expr, holds: bool, names: Mapping[Node, Expr]) -> list[tu
 
 
 def _over_cases(loop: For, cases: Sequence[Case], facts: Facts) -> list[For]:
-    """The loop from the least index that any case has to the greatest. Of lanes, a first index that is a case by itself stands before, and the
-    loop begins behind it."""
+    """Returns the loop restricted to the range of its cases.
+
+    Of a vector loop, a single first index that is a case by itself is peeled, and the loop begins behind it.
+    """
     bounds = [_bounds(case, loop.var, facts) for case in cases]
     single = next((low for low, high in bounds if low is not None and high is ix.add(low, 1)), None)
     if loop.kind == "vector" and single is not None:
@@ -182,8 +186,9 @@ def _over_cases(loop: For, cases: Sequence[Case], facts: Facts) -> list[For]:
 
 
 def _with_bounds(loop: For, bounds: Sequence[Bounds], cases: Sequence[Case], facts: Facts, few: int) -> For:
-    """The loop over the indices of some cases, unless that leaves out `few` iterations at an end, or fewer. Comparisons that come out alike in
-    all iterations are gone."""
+    """Returns the loop over the range of some cases, unless that removes at most `few` iterations at an end; comparisons that are then
+    constant are folded.
+    """
     lows, highs = [low for low, _ in bounds], [high for _, high in bounds]
     low, high = loop.low, loop.high
     if None not in lows:
@@ -198,7 +203,7 @@ def _with_bounds(loop: For, bounds: Sequence[Bounds], cases: Sequence[Case], fac
 
 
 def _bounds(case: Case, var: Var, facts: Facts) -> Bounds:
-    """The first index of a case and the one behind its last, as far as its conditions say."""
+    """Returns the first index of a case and the one behind its last, each None where its conditions do not bound it."""
     low: Expr | None = None
     high: Expr | None = None
     for _, test in case:
@@ -216,12 +221,12 @@ def _bounds(case: Case, var: Var, facts: Facts) -> Bounds:
 
 
 def _is_known_outside(e: Expr, facts: Facts) -> bool:
-    """Whether an index is made of sizes and of the counters of loops around, none of which overflows."""
+    """Whether an index is made of sizes and of the counters of loops around, without operations that can fault."""
     return is_index_of(e, lambda node: isinstance(node, Var) and node in facts.ranges)
 
 
 def _extreme(name: str, bounds: Sequence[Expr], facts: Facts) -> Expr:
-    """The least, or the greatest, of some bounds."""
+    """Returns the least ("minimum"), or the greatest, of some bounds."""
     found = bounds[0]
     for bound in bounds[1:]:
         first, last = (found, bound) if facts.less_equal(found, bound) else (bound, found)
@@ -233,7 +238,7 @@ def _extreme(name: str, bounds: Sequence[Expr], facts: Facts) -> Expr:
 
 
 def _narrower(name: str, bound: Any, other: Expr, facts: Facts, few: int) -> Any:
-    """A bound of a loop moved to another one, unless that leaves out `few` iterations or fewer."""
+    """Returns a bound of a loop tightened to another one, unless that removes at most `few` iterations."""
     distance = ix.difference(bound, other)
     if distance is not None and abs(distance) <= few:
         return bound
@@ -246,7 +251,7 @@ def _narrower(name: str, bound: Any, other: Expr, facts: Facts, few: int) -> Any
 
 
 def _held(cases: Sequence[Case], var: Var, facts: Facts, here: Facts) -> dict[Node, Node]:
-    """The comparisons that come out alike in all iterations that are left (`here`), as what they come to."""
+    """Maps the comparisons that are constant over the remaining iterations (`here`) to their values."""
     found: dict[Node, Node] = {}
     for written_out, test in dict.fromkeys(each for case in cases for each in case):
         solved = ix.solved_for(test, var)
@@ -259,7 +264,7 @@ def _held(cases: Sequence[Case], var: Var, facts: Facts, here: Facts) -> dict[No
 
 
 def _known(name: str, var: Var, bound: Expr, here: Facts) -> bool | None:
-    """Whether a comparison of a counter holds always, or never; None where that is not known."""
+    """Returns the value of a comparison of a counter that is constant; None where it is not, or not known."""
     if name == "eq":
         never = here.less(bound, var) or here.less(var, bound)
         return False if never else True if here.equal(bound, var) else None

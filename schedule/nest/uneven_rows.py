@@ -1,12 +1,12 @@
-"""Rows that go through different numbers of iterations of one array loop: when each of them has ended.
+"""Rows with different trip counts in one array loop: the condition for each of them to end.
 
     for t in 0..longest:                           becomes    parallel y in 0..n dynamic:
       parallel y in 0..n:                                       for t in 0..min(longest, count[y]):
         state[y] = f(state[y]) if t < count[y] else state[y]      state[y] = f(state[y])
 
-This is how `rd.map(lambda row, k: rd.loop(k, …), rows, count)` and `rd.map(lambda row: rd.while_loop(…), rows)` read once the loop stands
-outside the map: it goes on as long as any row does, and a row that has ended does nothing. That it does nothing is proved of the
-statements here, with its test settled as false; in the iterations that are left the test is settled as true.
+`rd.map(lambda row, k: rd.loop(k, …), rows, count)` and `rd.map(lambda row: rd.while_loop(…), rows)` read so once the loop is outside the
+map: it runs as long as any row does, and a finished row does nothing. That is proved of the statements here, simplified with the row's test
+false; in the remaining iterations the test is simplified as true.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from raido.schedule.nest.walk import expressions_of, map_statements, statements_
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The test by which a row goes on; of a loop that counts, the number of iterations from which on it never holds again."""
+    """The test by which a row continues; of a counting loop, the number of iterations from which on it is false."""
 
     goes_on: NestExpr
     high: NestExpr | None = None
 
 
 def own_end(loop: For | While, row: tuple[Var, ...], iteration: Sequence[Statement], own: Set[Buffer]) -> End | None:
-    """When a row has ended, if its iterations do nothing from then on; None where all rows go through all iterations.
+    """Returns the end of a row, if its iterations do nothing from then on; None where all rows run all iterations.
 
     own: memory that every iteration allocates anew.
     """
@@ -47,7 +47,7 @@ def own_end(loop: For | While, row: tuple[Var, ...], iteration: Sequence[Stateme
 
 
 def _ends(index: Var, row: tuple[Var, ...], iteration: Sequence[Statement]) -> list[End]:
-    """The tests of iterations that compare their number with one that memory has for the row and no iteration changes."""
+    """Returns the tests that compare the iteration number with a bound in memory for the row, which no iteration changes."""
     changed = written(*iteration)
     expressions = [e for s in statements_within(settle(iteration, {})) for e in expressions_of(s)]
     tests = (node for node in topological(*expressions) if isinstance(node, Op) and node.name == "lt")  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ def _is_of_row(e: Node, row: tuple[Var, ...], changed: set[Buffer]) -> bool:
 
 
 def iterations_of_one_row(loop: For | While, end: End | None, setup: Block, body: Block) -> Block:
-    """The loop as one row goes through it: as long as any does, or until its own end."""
+    """Returns the loop over iterations for one row: as long as any row runs, or until its own end."""
     if isinstance(loop, While):
         assert end is not None
         return _stopped_by_faults(While(kept_in_caches(setup), end.goes_on, body))
@@ -69,7 +69,7 @@ def iterations_of_one_row(loop: For | While, end: End | None, setup: Block, body
 
 
 def _stopped_by_faults(loop: While) -> Block:
-    """A loop that ends where one of its checks has failed, after which it might never end."""
+    """Returns a loop that also ends when one of its checks has failed, since it may not terminate on faulted data."""
     if not any(isinstance(s, Check) for s in statements_within(loop)):
         return Block((loop,))
     sound = Buffer("sound", bool_, (), "register", new_serial(), (), 1, None)
@@ -81,7 +81,7 @@ def _stopped_by_faults(loop: While) -> Block:
 
 
 def _watched(block: Block, sound: Buffer) -> Block:
-    """The block, which records in a register whether its checks hold."""
+    """Returns the block with a register that records whether its checks have held."""
 
     def recorded(s: Statement) -> list[Statement]:
         if not isinstance(s, Check):

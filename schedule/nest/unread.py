@@ -1,8 +1,7 @@
-"""Arrays that nothing reads: what stages in one set of loops hand on in registers need not be stored, nor what a scan or a filter makes
-beside the results that are asked for. They have no memory then.
+"""Removal of arrays that are never read: results passed in registers between fused stages, and unused results of scans and filters.
 
-    scan_1[x] = prefix;  out[x] = a[x] - prefix              becomes      out[x] = a[x] - prefix
-    append kept[n++], out[n++] = test, a[x] where test       becomes      append out[n++] = a[x] where test
+scan_1[x] = prefix;  out[x] = a[x] - prefix              becomes      out[x] = a[x] - prefix
+append kept[n++], out[n++] = test, a[x] where test       becomes      append out[n++] = a[x] where test
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from raido.schedule.nest.walk import statements_within
 
 
 def drop_unread(nest: Nest) -> Nest:
-    """The nest without the arrays of its own that are stored or appended to, element by element, and not mentioned elsewhere."""
+    """Removes the nest's own arrays that are stored or appended to, element by element, and not mentioned elsewhere."""
     statements = list(statements_within(nest.body))
     own = {s.buffer for s in statements if isinstance(s, Alloc) and s.buffer.scope == "heap"}
     unread = own & {buffer for s in statements for buffer in _given(s)}
@@ -28,17 +27,17 @@ def drop_unread(nest: Nest) -> Nest:
         unread -= {buffer for s in statements for buffer in _mentioned(s)}
     for s in statements:
         if isinstance(s, Append) and unread.issuperset(s.buffers):
-            unread.discard(s.buffers[0])  # where an element would stand decides the next one's place
+            unread.discard(s.buffers[0])  # one buffer stays, since the append also advances the position
     return replace(nest, body=_without(nest.body, unread)) if unread else nest
 
 
 def _given(s: Statement) -> tuple[Buffer, ...]:
-    """The buffers that a statement gives an element each."""
+    """Returns the buffers to which a statement stores or appends an element."""
     return (s.buffer,) if isinstance(s, Store) else s.buffers if isinstance(s, Append) else ()
 
 
 def _mentioned(s: Any) -> Iterator[Buffer]:
-    """The buffers that a statement mentions, apart from where it is said that there is one, and from those that it gives an element."""
+    """Yields the buffers that a statement mentions, apart from its allocations, certificates, and those it stores or appends to."""
     nodes: list[Any] = [part for part in parts(s) if isinstance(part, Node)]
     yield from buffers_read(nodes)
     if not isinstance(s, Alloc | Certificate):
@@ -50,7 +49,7 @@ def _mentioned(s: Any) -> Iterator[Buffer]:
 
 
 def _without(s: Any, unread: set[Buffer]) -> Any:
-    """A statement, or a block, without those arrays."""
+    """Returns a statement, or a block, without those arrays."""
     if isinstance(s, Block):
         kept = [each for each in s.statements if not (isinstance(each, Alloc | Store) and each.buffer in unread)]
         return Block(tuple(_without(each, unread) for each in kept))

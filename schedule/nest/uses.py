@@ -1,4 +1,4 @@
-"""Uses of statements: the free variables and buffers that become parameters where statements become functions or kernels."""
+"""Uses of statements: the free variables and buffers that become parameters of functions and kernels."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from raido.schedule.nest.nodes import Alloc, Certificate, Check, Fold, Statement
 from raido.schedule.nest.values import Buffer, VectorVar
 
 _VARIABLES = (Var, SizeVar, VectorVar)
-PLAIN = frozenset((str, int, bool, type(None)))  # types of parts that have none themselves
+PLAIN = frozenset((str, int, bool, type(None)))  # types of fields that contain no nodes or statements
 
 
 @functools.cache
 def fields_of(kind: type) -> tuple[str, ...]:
-    """The names of the fields of a kind of statement."""
+    """Returns the names of the fields of a kind of statement."""
     return tuple(field.name for field in fields(kind))
 
 
 def parts(s: Any) -> Iterator[Any]:
-    """The values of a statement's fields, tuples flattened."""
+    """Yields the values of a statement's fields, tuples flattened."""
     for name in fields_of(type(s)):
         value = getattr(s, name)
         if isinstance(value, tuple):
@@ -34,17 +34,17 @@ def parts(s: Any) -> Iterator[Any]:
 
 
 def may_fail(s: Statement) -> bool:
-    """Whether a statement itself, apart from those inside it, finds faults."""
+    """Whether a statement itself, without those inside it, can record faults."""
     return isinstance(s, Check) or (isinstance(s, While) and s.site >= 0)
 
 
 def is_statement(part: Any) -> bool:
-    """Whether a part of a statement is one itself, or a record with parts, such as a certificate."""
+    """Whether a part of a statement is a statement, or a record with parts, such as a certificate."""
     return type(part) not in PLAIN and not isinstance(part, Node) and hasattr(part, "__dataclass_fields__")
 
 
 class Uses:
-    """The free variables and buffers of a statement, in order of first use, and whether it may record a fault or takes memory."""
+    """The free variables and buffers of statements, in order of first use, and whether they may record a fault or allocate heap memory."""
 
     def __init__(self, *statements: Statement) -> None:
         self.variables: dict[Any, None] = {}

@@ -1,10 +1,10 @@
-"""Operands of a nest's loops: memory, and values of one lane or several.
+"""Expressions of a nest: memory, and values of one lane or several.
 
 Expressions are the graph's `Const, SizeVar, Var, Op` and, here, `Read`; the gang nest adds `Ramp, Splat, VectorRead, Gather, LaneFold,
-Extract, LaneShift, LaneShuffle, LaneCompress, LaneCount`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of any
-expression; in an `Op` all arguments have equally many (a `Splat` is written out).
-Booleans with lanes are masks. Lane-private buffers are read by `Read`, and reached at an index of each lane's own by `Gather`, in its own
-column. `VectorRead` moves in memory from the place of `indices`. Reads are in bounds, always: what may fail is behind a predicate.
+Extract, LaneShift, LaneShuffle, LaneCompress, LaneCount`. A `Var` with more than one lane is a `VectorVar`. `lanes_of` gives the lanes of
+any expression; all arguments of an `Op` have the same number (a `Splat` is explicit). Booleans with lanes are masks. Lane-private buffers
+are read by `Read`, and by `Gather` at an index of each lane's own, in its own column. `VectorRead` advances in memory from the element at
+`indices`. Reads are always in bounds: reads that may not be have a predicate.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from raido.algo.graph.node import Node, Opaque, node
 class Buffer(Node):
     """Memory for an array. Row-major over `shape`, innermost last, unless `strides` (in elements) says otherwise.
 
-    scope: "parameter" (given by the caller), "result" (an output without memory at first: it gets a heap buffer's, by `Swap`, and leaves
-    it to the caller), "constant" (`data` holds the contents), "heap" (one for the kernel or task), "shared" (constant size, one for
-    the threads of a block), "stack" (small, constant size), "register" (all indices constant once unrolled; rank 0 is a mutable
-    scalar). In the gang nest a lane-private buffer has `lanes` > 1: each element is a vector.
+    scope: "parameter" (given by the caller), "result" (an output without memory at first: it gets a heap buffer's, by `Swap`, and leaves it
+    to the caller), "constant" (`data` holds the contents), "heap" (one for the kernel or task), "shared" (constant size, one for the
+    threads of a block), "stack" (small, constant size), "register" (all indices constant once unrolled; rank 0 is a mutable scalar). In the
+    gang nest a lane-private buffer has `lanes` > 1: each element is a vector.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Buffer(Node):
 
 
 def contents(buffer: Buffer) -> np.ndarray:
-    """What a constant holds."""
+    """Returns the contents of a constant buffer."""
     data: Any = buffer.data
     return np.asarray(getattr(data, "array", data))
 
@@ -50,19 +50,19 @@ _serials = count(1)
 
 
 def new_serial() -> int:
-    """A number that no other buffer has."""
+    """Returns a serial number that no other buffer has."""
     return next(_serials)
 
 
 def replaced(buffer: Buffer, **fields: Any) -> Buffer:
-    """A buffer with other fields."""
+    """Returns a buffer with some fields replaced."""
     names = ("name", "dtype", "shape", "scope", "serial", "strides", "lanes", "data")
     return Buffer(*(fields.get(name, getattr(buffer, name)) for name in names))
 
 
 @node
 class Read(Opaque):
-    """The element of a buffer at scalar indices; where `predicate` (or None) is false nothing is touched and the value is 0."""
+    """The element of a buffer at scalar indices; where `predicate` (None: true) is false memory is not accessed and the value is 0."""
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
@@ -85,7 +85,7 @@ class VectorVar(Opaque):
 
 @node
 class Ramp(Opaque):
-    """base, base + stride, …: i64 lanes."""
+    """The i64 lanes base, base + stride, …."""
 
     base: NestExpr
     stride: int
@@ -98,7 +98,7 @@ class Ramp(Opaque):
 
 @node
 class Splat(Opaque):
-    """One scalar in every lane."""
+    """A scalar in every lane."""
 
     value: NestExpr
     lanes: int
@@ -110,9 +110,10 @@ class Splat(Opaque):
 
 @node
 class VectorRead(Opaque):
-    """Lane k reads at the scalar `indices`, the last one moved by k·stride; lanes off in `mask` (or None: all on) read nothing, and give 0.
+    """Lane k reads at the scalar `indices`, the last one advanced by k·stride; lanes off in `mask` (None: all on) access no memory, and are
+    0.
 
-    `across`: the lanes may go on from one row into the next, in memory.
+    `across`: the lanes may continue from one row into the next, in memory.
     """
 
     buffer: Buffer
@@ -129,7 +130,7 @@ class VectorRead(Opaque):
 
 @node
 class Gather(Opaque):
-    """Lane k reads at lane k of `indices` (each with lanes); lanes off in `mask` read nothing, and give 0."""
+    """Lane k reads at lane k of `indices` (each with lanes); lanes off in `mask` access no memory, and are 0."""
 
     buffer: Buffer
     indices: tuple[NestExpr, ...]
@@ -142,7 +143,9 @@ class Gather(Opaque):
 
 @node
 class LaneFold(Opaque):
-    """One scalar from all lanes by a primitive ("add", "minimum", "logical_or", …), in the fixed tree that halves the lanes: 0 with n/2, …"""
+    """A scalar: all lanes combined by a primitive ("add", "minimum", "logical_or", …), in the fixed tree that halves the lanes: lane 0 with
+    n/2, …
+    """
 
     name: str
     value: NestExpr
@@ -154,7 +157,7 @@ class LaneFold(Opaque):
 
 @node
 class Extract(Opaque):
-    """One lane of a vector."""
+    """One lane of a vector, as a scalar."""
 
     value: NestExpr
     lane: int
@@ -166,7 +169,7 @@ class Extract(Opaque):
 
 @node
 class LaneShift(Opaque):
-    """Lane k holds what lane k − distance of `value` holds; the first lanes hold `fill`."""
+    """Lane k is lane k − distance of `value`; the first lanes are `fill`."""
 
     value: NestExpr
     distance: int
@@ -179,7 +182,7 @@ class LaneShift(Opaque):
 
 @node
 class LaneShuffle(Opaque):
-    """Lane k holds lane places[k] of `first` and, behind it, `second`: a byte for each of as many lanes as both have."""
+    """Lane k is lane places[k] of `first` followed by `second`: a byte for each of as many lanes as each has."""
 
     first: NestExpr
     second: NestExpr
@@ -192,7 +195,7 @@ class LaneShuffle(Opaque):
 
 @node
 class LaneCompress(Opaque):
-    """The lanes of `value` that are on in `mask`, side by side at the front, in order; the rest hold 0."""
+    """The lanes of `value` that are on in `mask`, packed to the front, in order; the other lanes are 0."""
 
     value: NestExpr
     mask: NestExpr
@@ -204,7 +207,7 @@ class LaneCompress(Opaque):
 
 @node
 class LaneCount(Opaque):
-    """How many lanes are on."""
+    """The number of lanes that are on."""
 
     mask: NestExpr
 
@@ -239,7 +242,7 @@ def strides_of(buffer: Buffer) -> tuple[Expr, ...]:
 
 
 def lanes_of(e: NestExpr) -> int:
-    """How many lanes a value has; 1 for scalars."""
+    """Returns the number of lanes of a value; 1 for scalars."""
     above: list[NestExpr] = []
     lanes = getattr(e, "_lanes", None)
     while lanes is None:
@@ -257,7 +260,7 @@ def lanes_of(e: NestExpr) -> int:
 
 
 def _with_as_many_lanes(e: NestExpr) -> NestExpr | None:
-    """An operand that has as many lanes as the value has."""
+    """Returns an operand with as many lanes as the value; None where the value itself states them."""
     if isinstance(e, Gather):
         return e.indices[0]
     if isinstance(e, (LaneShift, LaneCompress)):
@@ -268,5 +271,5 @@ def _with_as_many_lanes(e: NestExpr) -> NestExpr | None:
 
 
 def buffer_for(parameter: Parameter) -> Buffer:
-    """The buffer of an input array."""
+    """Returns the buffer of an input array."""
     return Buffer(parameter.name, parameter.dtype, parameter.shape, "parameter", parameter.serial, (), 1, None)

@@ -1,4 +1,4 @@
-"""Walking a nest: the expressions, blocks and statements of statements, the same for both levels."""
+"""Traversal of nests: the expressions, blocks and statements of statements, the same for both levels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from raido.schedule.nest.values import Buffer, NestExpr
 
 
 def expressions_of(statement: Statement) -> Iterator[NestExpr]:
-    """The expressions that a statement itself evaluates (not those of statements inside it, except a step's own operator)."""
+    """Yields the expressions that a statement itself evaluates, a fold's operator included (not those of statements inside it)."""
     if isinstance(statement, Let):
         yield statement.value
         if statement.below is not None:
@@ -91,7 +91,7 @@ def expressions_of(statement: Statement) -> Iterator[NestExpr]:
 
 
 def blocks_of(statement: Statement) -> Iterator[Block]:
-    """The blocks directly inside a statement."""
+    """Yields the blocks directly inside a statement."""
     yield from _blocks_of(statement)
 
 
@@ -108,9 +108,9 @@ _BLOCKS: dict[type, Callable[[Any], tuple[Block, ...]]] = {
 
 
 def with_blocks(statement: Any, change: Callable[[Any], Block], *, setups: bool = True) -> Any:
-    """A statement with the blocks that it holds changed, or the block that it is; the same one where `change` leaves all as they are.
+    """Returns a statement with its blocks changed, or a block changed itself; the same object where `change` changes nothing.
 
-    setups: change also what while loops run before their conditions.
+    setups: whether the setups of while loops are changed, too.
     """
     if isinstance(statement, Block):
         return change(statement)
@@ -127,19 +127,19 @@ _NAMES = {**dict.fromkeys((For, Produce, Ordered), ("body",)), If: ("then", "ore
 
 
 def with_statements(block: Block, statements: Iterable[Statement]) -> Block:
-    """The block with other statements; the same one where they are its own."""
+    """Returns the block with other statements; the same object where they are its own."""
     statements = tuple(statements)
     same = len(statements) == len(block.statements) and all(map(is_, statements, block.statements))
     return block if same else Block(statements)
 
 
 def map_block(block: Block, change: Callable[[Any], Any]) -> Block:
-    """The block with each of its statements changed; the same one where none is."""
+    """Returns the block with each of its statements changed; the same object where none is."""
     return with_statements(block, [change(s) for s in block.statements])
 
 
 def map_statements(block: Block, change: Callable[[Statement], Iterable[Statement]]) -> Block:
-    """The block with every statement that holds no others replaced."""
+    """Returns the block with every statement without inner blocks replaced, at any depth."""
 
     def made(s: Statement) -> Iterable[Statement]:
         if isinstance(s, Block) or type(s) in _NAMES:
@@ -150,7 +150,7 @@ def map_statements(block: Block, change: Callable[[Statement], Iterable[Statemen
 
 
 def statements_within(statement: Statement) -> Iterator[Statement]:
-    """The statement and every statement inside it, in order."""
+    """Yields the statement and every statement inside it, in order."""
     stack: list[Statement] = [statement]
     while stack:
         s = stack.pop()
@@ -161,7 +161,7 @@ def statements_within(statement: Statement) -> Iterator[Statement]:
 
 
 def sizes_within(statement: Statement) -> set[str]:
-    """The names of all sizes that a statement, or one inside it, computes with or binds."""
+    """Returns the names of all sizes that a statement, or one inside it, mentions or binds."""
     found: set[str] = set()
     for inner in statements_within(statement):
         bound = (inner.var,) if isinstance(inner, Let) else ()
@@ -170,7 +170,7 @@ def sizes_within(statement: Statement) -> set[str]:
 
 
 def constants_of(block: Block) -> list[Buffer]:
-    """The constant arrays that a block reads, in the order of their first uses."""
+    """Returns the constant arrays that a block reads, in the order of their first uses."""
     found: dict[Buffer, None] = {}
     for statement in statements_within(block):
         for node in topological(*expressions_of(statement)):

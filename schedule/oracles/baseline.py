@@ -1,8 +1,8 @@
-"""The baseline of the law of work: the schedule of a program that makes nothing twice, and keeps nothing longer than it must.
+"""The baseline schedule for differential tests of work: nothing is computed twice, and nothing is kept longer than needed.
 
-A pointwise stage that one stage reads once is computed there; a stage inside mapped functions at the innermost loop that decides, with
-the loops around it, what is needed; every other stage whole. Loops are plain, and strategies serial; rows that keep to themselves go
-through the iterations of an array loop one by one, so that each ends when it has ended.
+A pointwise stage that is read once for each element is inlined; a stage inside mapped functions is computed at the innermost loop that
+determines its region; every other stage is computed whole. Loops are serial, and so are strategies; rows that depend on themselves alone
+run through the iterations of an array loop one by one, so that each ends by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from raido.schedule.state import State, initial_state
 
 
 def baseline(graph: StageGraph) -> Schedule:
-    """The baseline of a program's stages, complete: `print` it, or compile it.
+    """Returns the baseline of a program's stages as a complete schedule.
 
     >>> from raido.schedule.stages.form_stages import form_stages
     >>> print(baseline(form_stages(blur.trace(np.zeros((8, 8), "f4")))))
@@ -41,7 +41,7 @@ def baseline(graph: StageGraph) -> Schedule:
 
 
 def _reads_once(state: State, demand: Demand, stage: Stage) -> bool:
-    """Whether a pointwise stage may be inlined, and each of its elements is read at most once."""
+    """Whether a stage is pointwise, may be inlined, and has each element read at most once."""
     readers = demand.readers(stage.name)
     reads = [iterations(state.stage(reader), point) for reader, points in readers.items() for point in points]
     return may_inline(state, stage.name) and is_pointwise(stage) and reads == [1]

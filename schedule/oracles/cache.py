@@ -1,8 +1,7 @@
-"""The traffic beyond a cache, of a nest that runs in Python: memory at addresses, and a cache that holds the lines touched last.
+"""The traffic beyond a cache, simulated for a nest run in Python.
 
-The cache is fully associative and forgets the line that was touched least recently (Mattson et al. 1970), so a line is brought in again
-exactly where more than a cacheful of others was touched meanwhile. Memory that was given back is handed out again first, to what asks
-for as much.
+The cache is fully associative with least-recently-used replacement (Mattson et al. 1970), so a line is fetched again exactly where more
+than a cacheful of other lines was accessed meanwhile. Freed memory is reused first for allocations of the same size.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from raido.schedule.oracles.memory import Memory
 
 
 class Cache:
-    """A cache of so many bytes; `brought`: bytes that came into it from beyond."""
+    """A cache of `size` bytes; `brought`: bytes fetched into it."""
 
     def __init__(self, size: int) -> None:
         self.lines: OrderedDict[int, None] = OrderedDict()
@@ -27,7 +26,7 @@ class Cache:
         self.free: defaultdict[int, list[int]] = defaultdict(list)
 
     def touch(self, line: int) -> None:
-        """A line is read or written."""
+        """Accesses a line."""
         self.last, lines = line, self.lines
         if line in lines:
             lines.move_to_end(line)
@@ -38,7 +37,7 @@ class Cache:
             lines.popitem(last=False)
 
     def place(self, size: int) -> int:
-        """The first line of that many bytes of fresh memory."""
+        """Allocates memory of `size` bytes; returns its first line."""
         count = -(-size // LINE)
         known = self.free[count]
         if known:
@@ -47,7 +46,7 @@ class Cache:
         return self.end - count
 
     def give_back(self, line: int, size: int) -> None:
-        """Memory of that many bytes from a line on is free."""
+        """Frees memory of `size` bytes from a line on."""
         self.free[-(-size // LINE)].append(line)
 
 
@@ -63,13 +62,13 @@ class CachedMemory(Memory):
         self.cache, self.line, self.per_line = cache, cache.place(self.data.nbytes), max(1, LINE // dtype.itemsize)
 
     def view(self, shape: Sequence[int]) -> CachedMemory:
-        """The first rows of the buffer, at the same place."""
+        """Returns the first rows of the buffer, at the same address."""
         new: Any = super().view(shape)
         new.cache, new.line, new.per_line = self.cache, self.line, self.per_line
         return new
 
     def copy(self, source: Memory) -> None:
-        """Takes over the contents of a buffer of the same shape, line by line."""
+        """Copies the contents of a buffer of the same shape into this one, line by line."""
         super().copy(source)
         assert isinstance(source, CachedMemory)
         for k in range(-(-self.data.nbytes // LINE)):
@@ -77,7 +76,7 @@ class CachedMemory(Memory):
             self.cache.touch(self.line + k)
 
     def place(self, indices: tuple[Any, ...]) -> int:
-        """The offset of an element, whose line is touched."""
+        """Returns the offset of an element, and accesses its line."""
         offset = super().place(indices)
         line = self.line + offset // self.per_line
         if line != self.cache.last:
@@ -85,5 +84,5 @@ class CachedMemory(Memory):
         return offset
 
     def give_back(self) -> None:
-        """The memory is free."""
+        """Frees the memory."""
         self.cache.give_back(self.line, self.data.nbytes)

@@ -1,9 +1,8 @@
-"""The grammar of nests, as an executable check: `check_nest` raises NestError where a nest breaks it.
+"""The grammar of nests, as an executable check: `check_nest` raises `NestError` where a nest breaks it.
 
-Names and buffers are used only where they are in scope, every value has the type and the lanes that its place asks for, indices
-are i64 and as many as dimensions, conditions are bool. A scalar nest has no lanes; a gang nest has no loop of kind "vector". Register
-arrays are indexed by constants and the variables of unrolled loops. `Swap` and `Copy` stand outside kernels, between buffers of one type.
-Bounds are the business of the interpreter.
+Variables and buffers are used only in scope, every value has the required type and lanes, indices are i64 and as many as dimensions,
+conditions are bool. A scalar nest has no lanes; a gang nest has no loop of kind "vector". Register arrays are indexed by constants and the
+variables of unrolled loops. `Swap` and `Copy` are outside kernels, between buffers of one type. Bounds are checked by the interpreter.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ _VECTORS = (
 
 
 def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
-    """The nest itself; NestError where it is not well formed."""
+    """Returns the nest; raises `NestError` where it is not well formed."""
     checker = _Checker(level == "gang")
     counts = tuple(buffer for _, buffer in nest.counts)
     checker.known.update((*nest.inputs, *nest.outputs, *nest.sizes, *counts))
@@ -104,7 +103,7 @@ class _Checker:
         self.parallel = False
 
     def require(self, holds: bool, message: str) -> None:
-        """Raises unless `holds`."""
+        """Raises `NestError` unless `holds`."""
         if not holds:
             where = "" if self.at is None else "\n" + print_statement(self.at)[:1000]
             raise NestError(f"{message}{where}")
@@ -112,7 +111,7 @@ class _Checker:
     # --- expressions
 
     def value(self, root: NestExpr, dtype: DType | None = None, lanes: int | None = None) -> None:
-        """That an expression is well formed, of that type and with that many lanes."""
+        """Checks that an expression is well formed, of that type and with that many lanes."""
         for e in topological(root):
             if e not in self.right:
                 self._node(e)
@@ -181,14 +180,14 @@ class _Checker:
     # --- statements
 
     def block(self, block: Block, unrolled: frozenset[Var]) -> None:
-        """A block; what it names is forgotten at its end."""
+        """Checks a block; names that it binds go out of scope at its end."""
         known, right = set(self.known), set(self.right)
         for statement in block.statements:
             self.statement(statement, unrolled)
         self.known, self.right = known, right
 
     def statement(self, s: Statement, unrolled: frozenset[Var]) -> None:
-        """One statement."""
+        """Checks one statement."""
         outer, self.at = self.at, s
         if isinstance(s, Let):
             self.value(s.value, s.var.dtype, s.var.lanes if isinstance(s.var, VectorVar) else 1)
@@ -292,7 +291,7 @@ class _Checker:
             self._each(s.buffers, names)
 
     def _each(self, buffers: tuple[Buffer, ...], part: tuple[NestExpr, ...]) -> None:
-        """One value for each buffer, or none at all."""
+        """Checks that there is one value for each buffer, or none at all."""
         for buffer, e in zip(buffers, part, strict=False):
             self.value(e, buffer.dtype, 1)
 
@@ -382,7 +381,7 @@ class _Checker:
             self.require(False, f"{type(s).__name__} is no statement of a nest")
 
     def _registers(self, s: Statement, unrolled: frozenset[Var]) -> None:
-        """That register arrays have indices which are constant once loops are unrolled."""
+        """Checks that indices of register arrays are constant once loops are unrolled."""
         for write in writes(s):
             buffer = write.buffer
             if buffer.scope == "register" and buffer.shape:
@@ -391,6 +390,6 @@ class _Checker:
                     self.require(not loose, f"register array {buffer.name} at an index that is not constant")
 
     def _is_offset(self, index: NestExpr, var: Var) -> bool:
-        """Whether a variable drops out against an unrolled one's start (global coordinates: `ji - jo` with ji from jo)."""
+        """Whether a variable cancels against an unrolled loop's start (global coordinates: `ji - jo` with ji from jo)."""
         _, terms = ix.linear(ix.canonical(index))
         return len(terms) > 1 and var in terms

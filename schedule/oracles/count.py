@@ -1,9 +1,9 @@
-"""The work of a nest: a run of it in Python that counts what is executed, by which tests hold the law of work.
+"""The work of a nest: a run in Python that counts executed operations, for differential tests of work.
 
-A scalar nest counts exactly what its program does: it has no lanes, masks or tails. Operations on values count as in
-`algo/graph/cost.py`, reads and writes of memory as one each, a step of a fold in memory as one; index arithmetic (subscripts, bounds of
-loops, and names that nothing but these use) and registers are free. Memory lives from its `Alloc` to the end of the block; what goes
-beyond the last cache is `cache`'s.
+A scalar nest counts exactly what its program does: it has no lanes, masks or tails. Operations on values count as in `algo/graph/cost.py`,
+reads and writes of memory as one each, a step of a fold in memory as one; index arithmetic (subscripts, bounds of loops, and variables used
+in these alone) and registers are free. Memory lives from its `Alloc` to the end of the block; `cache` counts the traffic beyond the last
+cache.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from raido.schedule.oracles.python_source import PythonSource
 
 @dataclass(slots=True)
 class Work:
-    """Operations on values and accesses to memory that were executed; bytes of temporary memory alive now, and at most.
+    """Executed operations on values and memory accesses; bytes of temporary memory alive now, and at most.
 
-    `brought`: bytes that came into the last cache from beyond, where there is one.
+    `brought`: bytes fetched into the last cache, where one is simulated.
     """
 
     operations: int = 0
@@ -60,16 +60,16 @@ class Work:
 
     @property
     def total(self) -> int:
-        """Operations and accesses."""
+        """The sum of operations and accesses."""
         return self.operations + self.accesses
 
     def take(self, memory: Memory) -> None:
-        """Memory lives from here on."""
+        """Records an allocation."""
         self.alive += memory.data.nbytes
         self.most = max(self.most, self.alive)
 
     def give_back(self, memory: Memory | None) -> None:
-        """Memory lives no longer; an output may have taken it, and left none."""
+        """Records the freeing of memory; None where an output has taken it over."""
         if memory is not None:
             self.alive -= memory.data.nbytes
             if isinstance(memory, CachedMemory):
@@ -79,10 +79,10 @@ class Work:
 def count_work(
     nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None, cache: int = 0, near: int = 0
 ) -> tuple[Work, list[np.ndarray]]:
-    """The work of a scalar nest on these inputs, and its outputs.
+    """Returns the work of a scalar nest on these inputs, and its outputs.
 
-    sizes: sizes by name, those that the shapes do not tell. cache: bytes of the last cache; 0: nobody asks what goes beyond it. near:
-    bytes of temporary memory, at most, into which folding is no access.
+    sizes: values of sizes that the shapes do not determine, by name. cache: bytes of the last cache; 0: traffic is not counted. near: bytes
+    of temporary memory, at most, into which folding counts no access.
     """
     work, last = Work(), Cache(cache)
     known: dict[str, Any] = {"work": work, "K": Memory, "near": near}
@@ -95,10 +95,10 @@ def count_work(
 
 
 class CountingSource(PythonSource):
-    """Source that tells `work` of each block that is entered, and of memory taken and given back.
+    """Source that reports to `work` each block that is entered, and memory allocated and freed.
 
-    `once`: folds of loops that do nothing else, into one element, which stays in a register from the first to the last.
-    `free`: names of index arithmetic that no value is computed of.
+    `once`: folds that are the whole body of a loop, into one element, which stays in a register. `free`: variables of index arithmetic that
+    no value depends on.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -108,11 +108,11 @@ class CountingSource(PythonSource):
         super().__init__(nest)
 
     def memory(self, buffer: Buffer) -> str:
-        """Registers are no memory."""
+        """Returns the constructor of a buffer's memory; registers do not count as memory."""
         return "M" if _is_memory(buffer) else "K"
 
     def block(self, block: Block) -> None:
-        """The lines of a block, of which all statements are executed, and at whose end its memory is free."""
+        """Appends the lines of a block, which count all its statements, and free its memory at the end."""
         folds = [fold for s in block.statements for fold in _folds_of_one_element(s)]
         self.once.update(folds)
         free = self.free
@@ -132,11 +132,11 @@ class CountingSource(PythonSource):
                 self.line(f"work.give_back({self.name(statement.buffer)})")
 
     def is_temporary(self, fold: Fold) -> bool:
-        """Whether a fold changes memory that the nest takes, which is counted by how much there is of it."""
+        """Whether a fold writes memory that the nest allocates, whose accesses count by its size."""
         return all(_is_memory(b) and b in self.temporary for b in fold.buffers)
 
     def statement(self, s: Statement) -> None:
-        """The lines of a statement, and the memory that it takes or copies."""
+        """Appends the lines of a statement, and of the memory that it allocates or copies."""
         super().statement(s)
         if isinstance(s, Alloc) and _is_memory(s.buffer):
             self.line(f"work.take({self.name(s.buffer)})")
@@ -145,7 +145,7 @@ class CountingSource(PythonSource):
 
 
 def counts_of(s: Statement) -> tuple[int, int]:
-    """Operations on values and accesses to memory of one execution of a statement, without those of the statements inside it."""
+    """Returns the operations on values and the memory accesses of one execution of a statement, without those of statements inside it."""
     operations, accesses = _values(_values_of(s), getattr(s, "indices", ()))
     if isinstance(s, (Store, AtomicUpdate)):
         accesses += _is_memory(s.buffer)
@@ -157,7 +157,7 @@ def counts_of(s: Statement) -> tuple[int, int]:
 
 
 def _values_of(s: Statement) -> list[NestExpr]:
-    """The values that a statement computes, conditions that are index arithmetic left out."""
+    """Returns the values that a statement computes, without conditions that are index arithmetic."""
     if isinstance(s, Let):
         return [s.value]
     if isinstance(s, Store):
@@ -173,7 +173,9 @@ def _values_of(s: Statement) -> list[NestExpr]:
 
 
 def _names_of_indices(nest: Nest) -> set[Statement]:
-    """The names of index arithmetic that only subscripts, bounds of loops, conditions of index arithmetic and other such names use."""
+    """Returns the `Let`s of index arithmetic that only subscripts, bounds of loops, conditions of index arithmetic and other such `Let`s
+    use.
+    """
     found: set[Statement] = set()
     used: set[Node] = set()
     for s in reversed(list(statements_within(nest.body))):
@@ -185,7 +187,7 @@ def _names_of_indices(nest: Nest) -> set[Statement]:
 
 
 def _folds_of_one_element(s: Statement) -> list[Fold]:
-    """The folds of a loop that does nothing else, into elements that are the same in all of its iterations."""
+    """Returns the folds of a loop that has no other statements but `Let`s, into elements that its iterations share."""
     if not isinstance(s, For) or not all(isinstance(inner, (Let, Fold)) for inner in s.body.statements):
         return []
     inner = [fold for fold in s.body.statements if isinstance(fold, Fold)]
@@ -193,19 +195,19 @@ def _folds_of_one_element(s: Statement) -> list[Fold]:
 
 
 def _folded(s: Fold) -> int:
-    """Accesses to what a step of a fold changes."""
+    """Returns the accesses to the accumulators of a step of a fold."""
     return sum(map(_is_memory, s.buffers))
 
 
 def _without_memory(s: Statement) -> tuple[int, int]:
-    """The work of a step whose element is in a register."""
+    """Returns the work of a step whose accumulators are in registers."""
     assert isinstance(s, Fold)
     operations, accesses = counts_of(s)
     return operations, accesses - _folded(s)
 
 
 def _without_count(step: NestExpr) -> NestExpr:
-    """The predicate p of a counting fold `left + (1 if p else 0)`; the counting itself is as free as an index."""
+    """Returns the predicate p of a counting fold `left + (1 if p else 0)`, whose addition is as free as an index; other steps unchanged."""
     counted = step.args[1] if isinstance(step, Op) and step.name == "add" else None
     if isinstance(counted, Op) and counted.name == "select" and counted.dtype is i64:
         asked, yes, no = counted.args
@@ -228,7 +230,7 @@ def _is_index(e: NestExpr) -> bool:
 
 
 def _values(values: Iterable[NestExpr], subscripts: Iterable[NestExpr] = ()) -> tuple[int, int]:
-    """Operations and accesses of values, shared ones once; of subscripts only what they read."""
+    """Returns the operations and accesses of values, common subexpressions counted once; of subscripts only their accesses."""
     nodes = list(_evaluated(values))
     reads = {node for node in nodes if isinstance(node, Read)}
     below = [*subscripts, *(e for read in reads for e in read.indices)]
@@ -237,7 +239,7 @@ def _values(values: Iterable[NestExpr], subscripts: Iterable[NestExpr] = ()) -> 
 
 
 def _evaluated(values: Iterable[NestExpr]) -> Iterator[Node]:
-    """The nodes of values, shared ones once, without subscripts."""
+    """Yields the nodes of values, each once, without subscripts."""
     found: set[Node] = set()
     stack: list[Node] = list(values)
     while stack:

@@ -1,4 +1,4 @@
-"""Asynchronous copies in the interpreters: what is on its way to memory arrives as late as it may, and nobody can read it before."""
+"""Asynchronous copies in the interpreters: elements arrive as late as allowed, and cannot be read before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from raido.schedule.oracles.memory import Memory
 
 
 class Flight:
-    """The asynchronous copies of a thread, or of a nest, that have begun: groups of them in their order, the last of which is open."""
+    """The asynchronous copies under way of a thread, or of a nest: groups in order, the last of which is open."""
 
     __slots__ = ("groups",)
 
@@ -18,13 +18,13 @@ class Flight:
         self.groups: list[list[tuple[Memory, tuple[Any, ...], Any]]] = [[]]
 
     def begin(self, memory: Memory, indices: tuple[Any, ...], value: Any, predicate: Any = None) -> None:
-        """A copy of one element begins, into the open group."""
+        """Begins a copy of one element, in the open group."""
         if predicate is None or predicate:
             memory.expect(indices)
             self.groups[-1].append((memory, indices, value))
 
     def begin_several(self, memory: Memory, indices: tuple[Any, ...], values: np.ndarray) -> None:
-        """A copy of neighbouring elements begins."""
+        """Begins a copy of consecutive elements."""
         for k, value in enumerate(values):
             self.begin(memory, (*indices[:-1], indices[-1] + k), value)
 
@@ -33,7 +33,7 @@ class Flight:
         self.groups.append([])
 
     def arrive(self, left: int) -> None:
-        """The copies of all groups that have ended arrive, but for those of the last few."""
+        """Completes the copies of all ended groups but the last `left`."""
         ended = max(0, len(self.groups) - 1 - left)
         for group in self.groups[:ended]:
             for memory, indices, value in group:

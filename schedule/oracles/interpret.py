@@ -1,8 +1,8 @@
-"""Running a nest, scalar or gang, in Python: the second oracle.
+"""An interpreter of nests, scalar or gang, in Python: the second oracle.
 
-The nest becomes one Python function (`python_source`), and runs with the functions below: operations mean what `primitives.evaluate`
-says. Memory is checked (`memory`). Faults recorded by `Check` are raised when the run is over. Loops over threads may run in an order
-drawn from a seed, which shows false independence.
+The nest is translated to one Python function (`python_source`), which calls the functions below; operations have the meaning of
+`primitives.evaluate`. Memory accesses are checked (`memory`). Faults recorded by `Check` are raised at the end of the run. Parallel loops
+may run in an order drawn from a seed, which reveals dependences.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from raido.schedule.oracles.python_source import PythonSource
 def interpret_nest(
     nest: Nest, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None, seed: int | None = None
 ) -> list[np.ndarray]:
-    """The outputs of the nest for these inputs, in order; `sizes` gives sizes by name, those that the shapes do not tell.
+    """Returns the outputs of the nest for these inputs, in order; `sizes`: values of sizes that the shapes do not determine.
 
-    Raises the program's fault, or NestError where the nest itself is wrong. `seed`: loops over threads run in a random order.
+    Raises the program's fault, or `NestError` where the nest itself is wrong. `seed`: parallel loops run in a random order.
     """
     return compile_nest(nest)(arrays, sizes_of(nest, arrays, sizes or {}), seed)
 
 
 def sizes_of(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int]) -> dict[str, int]:
-    """Every size: given, or from a shape in which it is the only unknown and stands linearly."""
+    """Returns every size by name: given, or solved from a shape in which it is the only unknown and occurs linearly."""
     sizes = dict(given)
     pairs = [
         (ix.linear(ix.canonical(e)), actual)
@@ -52,7 +52,9 @@ def sizes_of(nest: Nest, arrays: Sequence[np.ndarray], given: Mapping[str, int])
 
 
 def compile_nest(nest: Nest, form: type[PythonSource] = PythonSource, known: Mapping[str, Any] | None = None) -> Any:
-    """A Python function of (arrays, sizes, seed) that runs the nest. `known`: what names in the lines of that form of source are instead."""
+    """Returns a Python function of (arrays, sizes, seed) that runs the nest. `known`: replacements for names that the source of class
+    `form` mentions.
+    """
     source = form(nest)
     run = compile_lines(source.text, nest.name, source.constants | dict(known or {}))
 
@@ -70,7 +72,7 @@ def compile_nest(nest: Nest, form: type[PythonSource] = PythonSource, known: Map
 
 
 def compile_lines(text: str, name: str, known: Mapping[str, Any]) -> Any:
-    """The function `run` that lines of source define; `known` are names beside those that the lines of statements mention."""
+    """Returns the function `run` that lines of source define; `known`: names beside those that statements mention."""
     names: dict[str, Any] = {
         "M": Memory,
         "np": np,
@@ -86,12 +88,12 @@ def compile_lines(text: str, name: str, known: Mapping[str, Any]) -> Any:
 
 
 def _wrap(value: int) -> int:
-    """An i64."""
+    """Returns an integer wrapped to i64."""
     return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _order(loop: range, chance: random.Random | None) -> Any:
-    """The iterations of a loop over threads, in some order."""
+    """Returns the iterations of a parallel loop, shuffled if there is a random generator."""
     if chance is None:
         return loop
     shuffled = list(loop)
@@ -100,12 +102,12 @@ def _order(loop: range, chance: random.Random | None) -> Any:
 
 
 def _alone(loop: range, chance: random.Random | None) -> list[bool]:
-    """For each iteration of a loop over threads, whether it is taken for one of a thread that runs all of them."""
+    """Returns, for each iteration of a parallel loop, a random value of `For.alone`."""
     return [chance is not None and chance.random() < 0.5 for _ in loop]
 
 
 def _record(faults: list[Any], kind: str, site: int, holds: Any, predicate: Any, values: tuple[Any, ...]) -> None:
-    """Remembers the first failure; of several lanes, the first."""
+    """Records the first failed check; of several lanes, the first."""
     if faults:
         return
     bad = np.logical_not(holds) if predicate is None else np.logical_and(np.logical_not(holds), predicate)
@@ -115,7 +117,7 @@ def _record(faults: list[Any], kind: str, site: int, holds: Any, predicate: Any,
 
 
 def _fold_lanes(name: str, dtype: DType, vector: np.ndarray) -> Any:
-    """The tree that halves the lanes."""
+    """Returns the fold of a vector by the tree that halves the lanes."""
     while len(vector) > 1:
         half = len(vector) // 2
         if 2 * half != len(vector):
@@ -125,14 +127,14 @@ def _fold_lanes(name: str, dtype: DType, vector: np.ndarray) -> Any:
 
 
 def _shift_lanes(vector: np.ndarray, distance: int, fill: Any) -> np.ndarray:
-    """Every lane moved up; `fill` comes in."""
+    """Returns the lanes shifted up by `distance`, with `fill` in the first ones."""
     moved = np.full_like(vector, fill)
     moved[distance:] = vector[:-distance]
     return moved
 
 
 def _compress_lanes(vector: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The lanes that are on, at the front; zeros behind them."""
+    """Returns the lanes that are on packed to the front, with zeros behind them."""
     moved = np.zeros_like(vector)
     moved[: np.count_nonzero(mask)] = vector[mask]
     return moved

@@ -58,10 +58,10 @@ def interpret_program(
     seed: int | None = None,
     watch: bool = True,
 ) -> list[np.ndarray]:
-    """The outputs of a program for these inputs, in order. `sizes` gives every size by name, `shapes` what of each output is in use.
+    """The outputs of a program for these inputs, in order. sizes: every size by name; shapes: the part in use of each output. Raises the
+    program's fault, or NestError where the program itself is wrong.
 
-    Raises the program's fault, or NestError where the program itself is wrong. `seed`: blocks and threads run in a random order;
-    `watch`: whether races between threads are looked for.
+    seed: blocks and threads run in a random order. watch: whether races between threads are detected.
     """
     kernels = {kernel.name: compile_kernel(kernel) for kernel in program.kernels}
     run = _Run(program, kernels, dict(sizes), None if seed is None else random.Random(seed), watch)
@@ -75,7 +75,7 @@ def interpret_program(
 
 
 def compile_kernel(kernel: Kernel) -> Any:
-    """The kernel as a function of (arrays, numbers, faults, launch, watched)."""
+    """The kernel as a function of (arrays, numbers, faults, launch, watched, clock)."""
     source = KernelSource(kernel)
     return compile_lines(source.text, kernel.name, source.constants)
 
@@ -91,7 +91,7 @@ class _Bytes:
         self.name, self.data, self.valid = name, np.zeros(nbytes, np.uint8), np.zeros(nbytes, bool)
 
     def memory(self, name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int], form: Any = Memory) -> Any:
-        """The elements that a kernel sees there."""
+        """A typed view of the bytes, as a kernel has it."""
         whole = len(self.data) // dtype.itemsize * dtype.itemsize
         return form.over(
             name, shape, strides, self.data[:whole].view(dtype.numpy), self.valid[: whole : dtype.itemsize]
@@ -116,7 +116,7 @@ class _Run:
         self.arrays: dict[str, _Bytes] = {}
 
     def begin(self, arrays: Sequence[np.ndarray]) -> None:
-        """Puts on the device what the program finds there."""
+        """Puts inputs and constants on the device, and allocates outputs."""
         constants = [(a, contents(a.buffer)) for a in self.program.constants]
         for each, given in (*zip(self.program.inputs, arrays, strict=True), *constants):
             memory = self._allocate(each)
@@ -248,27 +248,27 @@ class _Run:
     def _seen(
         self, array: _Bytes, watch: bool, name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int]
     ) -> Memory:
-        """An array as a kernel sees it."""
+        """An array as a kernel sees it, watched for races if `watch`."""
         if not watch:
             return array.memory(name, dtype, shape, strides)
         return array.memory(name, dtype, shape, strides, WatchedMemory).watch(self.clock)
 
     def _watched(self, memory: Memory) -> Memory:
-        """Shared memory of a block, watched."""
+        """The shared memory of a block, watched for races."""
         if not self.watch:
             return memory
         watched = WatchedMemory.over(memory.name, memory.shape, memory.strides, memory.data, memory.valid)
         return watched.watch(self.clock)
 
     def _places(self, extent: Sequence[int]) -> list[tuple[int, ...]]:
-        """Every place of so many along each axis, in some order."""
+        """Every place in a box of that extent, shuffled if there is a seed."""
         places = list(itertools.product(*map(range, extent)))
         if self.chance is not None:
             self.chance.shuffle(places)
         return places
 
     def _blocks(self, name: str, blocks: Sequence[Any]) -> None:
-        """Runs blocks, a few at a time."""
+        """Runs blocks, at most `_IN_FLIGHT` at a time; NestError if they deadlock."""
         coming, flight, idle = list(reversed(blocks)), [], 0
         while coming or flight:
             if coming and len(flight) < _IN_FLIGHT:
@@ -283,7 +283,7 @@ class _Run:
                 raise NestError(f"blocks of {name} wait for one another")
 
     def _threads(self, kernel: Kernel, block: Any, thread: Any) -> Iterator[str]:
-        """Runs the threads of a block from barrier to barrier; says whether all that could go on has, and the rest waits."""
+        """Runs the threads of a block from barrier to barrier; yields whenever threads await other blocks, and at barriers."""
         waiting: list[tuple[Any, Any]] = []
         for place in self._places(kernel.extent):
             self.clock.go(block, place, 0)
@@ -302,7 +302,8 @@ class _Run:
     def _to_barrier(
         self, kernel: Kernel, block: Any, phase: int, threads: Sequence[tuple[Any, Any]]
     ) -> Generator[str, None, set[Any]]:
-        """Runs threads until each has come to a barrier, or to its end (None). Subgroups exchange values together."""
+        """Runs threads until each has reached a barrier, or its end (None), and returns the barriers reached.
+        Subgroups exchange values together."""
         reached: set[Any] = set()
         going = list(threads)
         met: dict[Any, list[tuple[Any, Any]]] = {}
@@ -330,7 +331,7 @@ class _Run:
 
 
 def _number_in_block(kernel: Kernel, place: Sequence[int]) -> int:
-    """The number of a thread in its block; those that follow each other along x have numbers that do."""
+    """The number of a thread in its block; it increases by one along x."""
     (x, y, z), (width, height, _) = place, kernel.extent
     return x + width * (y + height * z)
 

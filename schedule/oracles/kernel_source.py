@@ -1,5 +1,5 @@
-"""A kernel as the source of one Python function, in which a thread is a function, or a generator that stops at barriers; a block
-is a generator that stops where its threads await what others publish."""
+"""A kernel as the source of one Python function, in which a thread is a function, or a generator that stops at barriers; a block is a
+generator that stops where its threads await values that others publish."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from raido.schedule.nest.walk import statements_within
 from raido.schedule.oracles.python_source import StatementSource
 
 AWAITS = "awaits"
-"""What a thread stops with that awaits what another block publishes."""
+"""The value that a thread's generator yields while it awaits a word of another block."""
 
 
 class KernelSource(StatementSource):
-    """Python source for a kernel: `text`, a function `run` of its arrays and numbers, of `launch`, which runs
-    blocks, and of `watched`, which finds races in memory.
-    """
+    """Python source for a kernel: `text`, a function `run` of its arrays and numbers, of `launch`, which runs blocks, and of `watched`,
+    which detects races in memory."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__("def run(arrays, numbers, faults, launch, watched, clock):")
@@ -50,7 +49,7 @@ class KernelSource(StatementSource):
         self.text = "\n".join(self.lines) + "\n"
 
     def statement(self, s: Statement) -> None:
-        """The lines of one statement; shared memory is there already."""
+        """Writes the lines of one statement; shared memory is allocated by the block already."""
         if isinstance(s, (Exchange, Broadcast, FirstThread)):
             self._exchange(s)
         elif isinstance(s, (Ticket, Publish, Await)):
@@ -59,7 +58,7 @@ class KernelSource(StatementSource):
             super().statement(s)
 
     def _between_blocks(self, s: Ticket | Publish | Await) -> None:
-        """A thread that awaits something stops where it is not there yet."""
+        """Writes a ticket, a publication, or an `Await`, which stops the thread until the value is published."""
         state = self.name(s.state)
         if isinstance(s, Ticket):
             self.line(f"{self.name(s.var)} = int({state}.read((0,)))")
@@ -78,7 +77,8 @@ class KernelSource(StatementSource):
         self.line(f"{self.name(s.var)} = int({state}.read(({place},)))")
 
     def _exchange(self, s: Exchange | Broadcast | FirstThread) -> None:
-        """Values that threads of a subgroup leave, and take once all have come to the first stop; at the second one all have taken theirs."""
+        """Writes an exchange in a subgroup: threads put their values, and read others once all have reached the first stop; at
+        the second stop all have read."""
         given = self.value(s.condition) if isinstance(s, FirstThread) else self.tuple(s.values)
         self.line(f"given[lane] = {given}")
         self.line(f"yield ({next(self.temporaries)}, {s.width})")

@@ -1,6 +1,6 @@
-"""Memory for the nest interpreter: every access is checked, and what was never written cannot be read.
+"""Memory of the nest interpreter: every access is checked, and elements that were never written cannot be read.
 
-An element of a lane-private buffer is a row of lanes. Lanes may hold anything before they are stored (off lanes do, in compiled
+An element of a lane-private buffer is a row of lanes. Lanes may hold anything before they are stored (lanes that are off do, in compiled
 code), so fresh lane-private memory is filled with a pattern that spoils results when it leaks; other memory has a shadow mask.
 """
 
@@ -18,7 +18,7 @@ Some = TypeVar("Some", bound="Memory")
 
 
 class NestError(AssertionError):
-    """A nest broke its own rules: an access out of bounds, a read of something never written."""
+    """The error for a nest that breaks its own rules: an access out of bounds, or a read of an element never written."""
 
 
 class Memory:
@@ -43,7 +43,7 @@ class Memory:
             self.valid = np.ones(size, bool)
 
     def fill(self, array: np.ndarray) -> Memory:
-        """Gives the buffer its contents."""
+        """Sets the buffer's contents; returns it."""
         if tuple(array.shape) != self.shape:
             raise NestError(f"{self.name} has shape {self.shape}, but the array has {array.shape}")
         places = np.zeros(self.shape, np.int64)
@@ -56,7 +56,7 @@ class Memory:
         return self
 
     def part(self, shape: Sequence[int]) -> np.ndarray:
-        """The first elements along each dimension, all of which must have been written. Only for compact buffers."""
+        """Returns the first elements along each dimension, all of which must have been written. Only for compact buffers."""
         inside = tuple(slice(n) for n in shape)
         valid = self.valid.reshape(self.shape)[inside]
         if not valid.all():
@@ -64,13 +64,13 @@ class Memory:
         return self.data.reshape(self.shape)[inside]
 
     def like(self, other: Memory) -> Memory:
-        """The buffer itself, which must have the other's shape."""
+        """Returns the buffer itself, which must have the other's shape."""
         if self.shape != other.shape:
             raise NestError(f"{self.name} has shape {self.shape}, {other.name} has {other.shape}")
         return self
 
     def view(self, shape: Sequence[int]) -> Memory:
-        """The buffer, or its first rows, as one of that shape; what is written there is written here."""
+        """Returns the buffer, or its first rows, in that shape, sharing the elements."""
         shape = tuple(int(n) for n in shape)
         rows = shape[:1] <= self.shape[:1] and shape[1:] == self.shape[1:]
         if 0 not in shape and not rows and prod(shape) != prod(self.shape):
@@ -84,7 +84,7 @@ class Memory:
     def over(
         cls: type[Some], name: str, shape: Sequence[int], strides: Sequence[int], data: np.ndarray, valid: np.ndarray
     ) -> Some:
-        """A buffer whose elements are those of an array, of which it takes as many as it needs."""
+        """Returns a buffer whose elements are the first ones of an array, shared with it."""
         new = object.__new__(cls)
         new.name, new.lanes, new.shape = name, 1, tuple(int(n) for n in shape)
         new.strides = tuple(int(n) for n in strides) or _row_major(new.shape)
@@ -96,13 +96,13 @@ class Memory:
         return new
 
     def copy(self, source: Memory) -> None:
-        """Takes over the contents of a buffer of the same shape."""
+        """Copies the contents of a buffer of the same shape into this one."""
         self.data[:], self.valid[:] = source.like(self).data, source.valid
 
     def place(self, indices: tuple[Any, ...]) -> int:
-        """The offset of an element."""
+        """Returns the offset of an element."""
         if len(indices) == len(self.shape) == 1 and 0 <= indices[0] < self.shape[0]:
-            return int(indices[0]) * self.strides[0]  # what most accesses of the interpreters are
+            return int(indices[0]) * self.strides[0]  # the common case
         offset = 0
         for index, n, stride in zip(indices, self.shape, self.strides, strict=True):
             if not 0 <= index < n:
@@ -111,7 +111,7 @@ class Memory:
         return int(offset)
 
     def places(self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any, across: bool) -> np.ndarray:
-        """The offsets of lanes that start at `indices` and move by `stride`, into other rows too if `across`; for the lanes that are on."""
+        """Returns the offsets of the lanes that are on, from `indices` on by `stride`; `across`: into other rows too."""
         k = np.arange(lanes)[slice(None) if mask is None else mask]
         if not len(k):
             return k
@@ -128,7 +128,7 @@ class Memory:
         return offset
 
     def lane_places(self, indices: tuple[Any, ...], mask: Any) -> np.ndarray:
-        """The offsets of lanes with indices of their own; for the lanes that are on."""
+        """Returns the offsets of the lanes that are on, with indices of their own."""
         on = slice(None) if mask is None else mask
         offset: Any = 0
         for index, n, stride in zip(indices, self.shape, self.strides, strict=True):
@@ -139,12 +139,12 @@ class Memory:
         return np.asarray(offset, np.int64)
 
     def check(self, places: Any) -> None:
-        """That everything there was written."""
+        """Raises `NestError` unless all elements at these offsets were written."""
         if not np.all(self.valid[places]):
             raise NestError(f"{self.name} is read at {places} before it is written")
 
     def read(self, indices: tuple[Any, ...], predicate: Any = None) -> Any:
-        """One element; a row of lanes of a lane-private buffer."""
+        """Returns one element; of a lane-private buffer a row of lanes."""
         if predicate is not None and not np.any(predicate):
             return np.zeros(self.lanes, self.data.dtype) if self.lanes > 1 else self.data.dtype.type(0)
         at = self.place(indices)
@@ -167,17 +167,17 @@ class Memory:
         self.valid[at] = True
 
     def expect(self, indices: tuple[Any, ...]) -> None:
-        """An asynchronous copy to an element has begun: it holds nothing until that arrives."""
+        """Marks an element as unwritten, since an asynchronous copy to it has begun."""
         self.valid[self.place(indices)] = False
 
     def vector_read(
         self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False
     ) -> np.ndarray:
-        """Neighbouring (or evenly spaced) elements."""
+        """Returns contiguous (or evenly spaced) elements, one for each lane."""
         return self._collect(self.places(indices, stride, lanes, mask, across), lanes, mask)
 
     def gather(self, indices: tuple[Any, ...], lanes: int, mask: Any = None) -> np.ndarray:
-        """An element for each lane; of a lane-private buffer, of the lane's own column."""
+        """Returns an element for each lane; of a lane-private buffer, from the lane's own column."""
         return self._collect(self.lane_places(indices, mask), lanes, mask)
 
     def _collect(self, places: np.ndarray, lanes: int, mask: Any) -> np.ndarray:
@@ -191,7 +191,7 @@ class Memory:
     def vector_write(
         self, indices: tuple[Any, ...], value: Any, stride: int, mask: Any = None, across: bool = False
     ) -> None:
-        """Stores neighbouring (or evenly spaced) elements."""
+        """Stores contiguous (or evenly spaced) elements."""
         at = self.places(indices, stride, len(value), mask, across)
         self.data[at] = value if mask is None else value[mask]
         self.valid[at] = True

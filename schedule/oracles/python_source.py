@@ -1,7 +1,7 @@
-"""Statements as lines of Python, one for each operation, and a nest as one function of them: what `interpret` runs.
+"""Translation of statements into lines of Python, one for each operation, and of a nest into one function, for `interpret`.
 
-Scalars are Python ints (i64), bools and NumPy scalars, vectors are NumPy arrays, memory is a `Memory`. The names that the lines
-mention are those that `interpret.compile_nest` gives them.
+Scalars are Python ints (i64), bools and NumPy scalars, vectors are NumPy arrays, memory is a `Memory`. `interpret.compile_nest` defines the
+names that the lines mention.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _MOST_ITERATIONS = 1_000_000
 
 
 class StatementSource:
-    """Python source for statements: `lines`, and the values of the `constants` that they mention by name."""
+    """Python source of statements: `lines`, and the values of the `constants` that they mention by name."""
 
     def __init__(self, head: str) -> None:
         self.lines: list[str] = [head]
@@ -92,7 +92,7 @@ class StatementSource:
         self.lines.append("    " * self.depth + text)
 
     def name(self, node: Any) -> str:
-        """The Python name of a variable or buffer."""
+        """Returns the Python name of a variable or buffer."""
         known = self.names.get(node)
         if known is None:
             kind = {Var: "v", VectorVar: "w", Buffer: "m", SizeVar: "n"}[type(node)]
@@ -100,41 +100,41 @@ class StatementSource:
         return known
 
     def constant(self, value: Any) -> str:
-        """The Python name of a value known now."""
+        """Returns the Python name of a value known at translation."""
         name = f"c{len(self.constants)}"
         self.constants[name] = value
         return name
 
     def primitive(self, name: str, dtype: DType) -> str:
-        """The Python name of a primitive with a result of that type."""
+        """Returns the Python name of a primitive with a result of that type."""
         known = self.primitives.get((name, dtype))
         if known is None:
             known = self.primitives[name, dtype] = self.constant(evaluator(name, dtype))
         return known
 
     def allocate(self, b: Buffer, suffix: str = "") -> None:
-        """Fresh memory."""
+        """Appends the allocation of a buffer."""
         self.memo = {}
         shape, strides = self.tuple(b.shape), self.tuple(b.strides)
         dtype = self.constant(b.dtype)
         self.line(f"{self.name(b)} = {self.memory(b)}({b.name!r}, {dtype}, {shape}, {strides}, {b.lanes}){suffix}")
 
     def memory(self, buffer: Buffer) -> str:
-        """The name of what makes a buffer's memory."""
+        """Returns the Python name of the constructor of a buffer's memory."""
         return "M"
 
     # --- expressions
 
     def tuple(self, expressions: Sequence[NestExpr]) -> str:
-        """A Python tuple of values."""
+        """Returns a Python tuple of values."""
         return "(" + "".join(f"{self.value(e)}, " for e in expressions) + ")"
 
     def optional(self, e: NestExpr | None) -> str:
-        """A value or None."""
+        """Returns the Python text of a value, or "None"."""
         return "None" if e is None else self.value(e)
 
     def value(self, root: NestExpr) -> str:
-        """A Python name or literal for the value; lines that compute it come first."""
+        """Returns a Python name or literal for a value; appends the lines that compute it."""
         stack: list[NestExpr] = [root]
         while stack:
             e = stack[-1]
@@ -223,22 +223,22 @@ class StatementSource:
     # --- statements
 
     def block(self, block: Block) -> None:
-        """The lines of a block."""
+        """Appends the lines of a block."""
         for statement in block.statements:
             self.memo = {}
             self.statement(statement)
 
     def nested(self, head: str, block: Block) -> None:
-        """A compound statement."""
+        """Appends a compound statement: its head, and the block inside."""
         self.line(head)
         self.depth += 1
         self.line("pass")
         self.block(block)
         self.depth -= 1
-        self.memo = {}  # what was computed in there may not have been
+        self.memo = {}  # lines inside may not have run
 
     def statement(self, s: Statement) -> None:
-        """The lines of one statement."""
+        """Appends the lines of one statement."""
         if isinstance(s, Let):
             self.line(f"{self.name(s.var)} = {self.value(s.value)}")
         elif isinstance(s, Alloc):
@@ -297,7 +297,7 @@ class StatementSource:
         if isinstance(s, For):
             loop = f"R({self.value(s.low)}, {self.value(s.high)}, {s.step})"
             loop = f"order({loop}, chance)" if s.kind == "parallel" and not goes_in_order(s.body) else loop
-            if s.alone is not None:  # either answer will do, in every iteration
+            if s.alone is not None:  # any value is allowed, in every iteration
                 self.line(f"alones = alone({loop}, chance)")
                 self.nested(f"for {self.name(s.var)}, {self.name(s.alone)} in zip({loop}, alones):", s.body)
                 return
@@ -354,7 +354,7 @@ class StatementSource:
 
 
 class PythonSource(StatementSource):
-    """Python source for a nest: `text`, a function `run`, and the values of the `constants` that it mentions by name."""
+    """Python source of a nest: `text`, a function `run`, and the values of the `constants` that it mentions by name."""
 
     def __init__(self, nest: Nest) -> None:
         super().__init__("def run(arrays, sizes, faults, chance):")
@@ -378,5 +378,5 @@ class PythonSource(StatementSource):
 
 
 def _scalar(dtype: DType, text: str) -> str:
-    """The text that makes a scalar of that type what scalars are here."""
+    """Returns Python text that converts a scalar to its representation: int for i64, bool for booleans."""
     return f"int({text})" if dtype is i64 else f"bool({text})" if dtype is bool_ else text

@@ -1,15 +1,16 @@
-"""Races between the iterations of parallel loops, found without running them.
+"""Static detection of races between iterations of parallel loops.
 
-Two iterations of a parallel loop may write one element of memory that they share only where nobody can tell:
-  atomic    every write of the loop to that buffer is an atomic update
-  ordered   every one stands in the loop's ordered section, or hands on what is carried from block to block
-  apart     the elements that an iteration writes are others than those of every other iteration: some index tells them apart
-  certified a strategy knows that they are apart (`Certificate`), though indices do not show it
+Two iterations of a parallel loop may write one element of shared memory only where the result does not depend on their order:
 
-"Apart" is proved by intervals. The loop's variable is taken at two iterations; loops inside range over their bounds; where the interval of
-some index at the first ends before that at the second begins, no element is written twice; nor where that holds of what is left of it by
-the step of a loop inside, and the rests span less than the step. A variable that is divided (of fused loops) is
-replaced by its quotient and remainder, each of which some index must tell apart.
+    atomic    every write of the loop to that buffer is an atomic update
+    ordered   every one is in the loop's ordered section, or a carry from block to block
+    apart     an iteration writes other elements than every other iteration: some index differs
+    certified a strategy promises that they are apart (`Certificate`), though indices do not show it
+
+"Apart" is proved by intervals. The loop's variable is taken at two iterations; loops inside range over their bounds. No element is written
+twice where the interval of some index at the first iteration ends before that at the second begins; nor where that holds of the index's
+remainder modulo the step of a loop inside, and the remainders span less than the step. A variable that is divided (of fused loops) is
+replaced by its quotient and remainder, for each of which some index must differ.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ class Race:
 
 
 def find_races(nest: Nest) -> Iterator[Race]:
-    """The races of a scalar nest."""
+    """Yields the races of a scalar nest."""
     yield from _races_in(nest.body, {}, {})
 
 
 def _races_in(s: Statement, known: Mapping[Node, Expr], around: Mapping[Var, Interval]) -> Iterator[Race]:
-    """The races in a statement, given the meaning of the names, and the ranges of the loops, around it."""
+    """Yields the races in a statement, given the values of variables, and the ranges of the loops, around it."""
     if isinstance(s, For) and s.kind == "parallel":
         yield from _races_of(s, known, around)
     if isinstance(s, For):
@@ -62,7 +63,7 @@ def _races_in(s: Statement, known: Mapping[Node, Expr], around: Mapping[Var, Int
 
 
 def _learn(s: Statement, known: dict[Node, Expr]) -> None:
-    """Remembers what an index is that a statement names."""
+    """Records the value of an index variable that a statement binds."""
     if isinstance(s, Let) and isinstance(s.var, Var) and s.var.dtype is i64 and not reads_memory(s.value):
         known[s.var] = substitute(s.value, known)
 
@@ -84,15 +85,17 @@ def _races_of(loop: For, known: Mapping[Node, Expr], around: Mapping[Var, Interv
 
 
 def _has_own(places: Sequence[_Index], var: Var) -> bool:
-    """Whether one index of all places is the variable itself, as it is mostly."""
+    """Whether one index of all writes is the loop variable itself, the common case."""
     first = places[0] or ()
     return any(all(place is not None and place[d] is var for place in places) for d in range(len(first)))
 
 
 @dataclass(slots=True)
 class _Survey:
-    """The writes in the body of a loop, by buffer, in terms of loops' variables; and the ranges of those inside. `alone`: says whether the loop
-    has one thread, whose writes are in order."""
+    """The writes in the body of a loop, by buffer, in terms of loop variables, and the ranges of the loops inside.
+
+    `alone`: the variable that is true if one thread runs the loop, so that its writes are in order.
+    """
 
     alone: Var | None = None
     writes: dict[Buffer, list[tuple[Access, bool]]] = field(default_factory=dict)
@@ -100,7 +103,9 @@ class _Survey:
     strides: dict[Node, Expr] = field(default_factory=dict)
 
     def visit(self, s: Statement, known: dict[Node, Expr], holds: tuple[Expr, ...], ordered: bool) -> None:
-        """A statement, given the meaning of names around it, and expressions that are at least 0 there."""
+        """Collects the writes of a statement, given the values of variables around it, and expressions (`holds`) that are at least
+        0 there.
+        """
         for write in writes(s):
             indices = write.indices and tuple(substitute(i, known) for i in write.indices)
             access = Access(write.buffer, indices, atomic=write.atomic)
@@ -117,13 +122,13 @@ class _Survey:
             self.visit(each, inner, here, ordered or alone or isinstance(s, Ordered))
 
     def _is_alone(self, condition: NestExpr) -> bool:
-        """Whether a condition holds for one thread alone."""
+        """Whether a condition implies that one thread runs the loop."""
         if isinstance(condition, Op) and condition.name == "logical_and":
             return any(map(self._is_alone, condition.args))
         return condition is self.alone
 
     def _enter(self, loop: For, known: dict[Node, Expr], holds: tuple[Expr, ...]) -> None:
-        """Notes the range of a loop inside, whose ends what holds there may bring closer, and its variable in terms of a counter."""
+        """Records the range of a loop inside, tightened by `holds`, and its variable in terms of an iteration number."""
         low, last = substitute(loop.low, known), ix.sub(substitute(loop.high, known), 1)
         for e in holds:
             for part in _parts(last):
@@ -137,7 +142,7 @@ class _Survey:
 
 
 def _nonnegative(condition: Expr, holds: bool) -> Iterator[Expr]:
-    """Expressions that are at least 0 if a condition holds, or does not."""
+    """Yields expressions that are at least 0 if a condition holds, or does not."""
     if not isinstance(condition, Op):
         return
     if condition.name == "logical_and" and holds:
@@ -150,13 +155,13 @@ def _nonnegative(condition: Expr, holds: bool) -> Iterator[Expr]:
 
 
 def _quotient(e: Expr, k: int) -> Expr:
-    """e // k, that of a minimum as the minimum of quotients: each is a bound by itself."""
+    """Returns e // k, with a minimum as the minimum of quotients, since each is a bound by itself."""
     first, *others = (ix.floordiv(part, k) for part in _parts(e))
     return functools.reduce(ix.minimum, others, first)
 
 
 def _parts(e: Expr) -> list[Expr]:
-    """The expressions of which one is the minimum."""
+    """Returns the operands of an expression that is a minimum (plus other terms); else the expression itself."""
     for atom, c in ix.linear(e)[1].items():
         if c == 1 and isinstance(atom, Op) and atom.name == "minimum":
             return [part for a in atom.args for part in _parts(ix.add(ix.sub(e, atom), a))]
@@ -164,13 +169,13 @@ def _parts(e: Expr) -> list[Expr]:
 
 
 def _meets(bound: Expr, e: Expr, sign: int) -> bool:
-    """Whether adding a multiple of an expression takes an atom out of a bound, or brings one into a constant."""
+    """Whether adding a multiple of `e` cancels an atom of a bound, or the bound is a constant."""
     terms, atoms = ix.linear(e)[1], ix.linear(bound)[1]
     return not atoms or any(c + sign * terms.get(atom, 0) == 0 for atom, c in atoms.items())
 
 
 class _Apart:
-    """Proves that iterations of a loop write different elements."""
+    """A proof that iterations of a loop write different elements."""
 
     def __init__(
         self,
@@ -184,13 +189,13 @@ class _Apart:
         self.survey, self.own = survey, own
         low, high = (substitute(e, known) for e in (loop.low, loop.high))
         self.once = _at_most(high, ix.add(low, loop.step), Facts((), self.around))
-        self.number = fresh("number")  # of the iteration
+        self.number = fresh("number")  # the number of the iteration
         self.last = _quotient(ix.sub(ix.sub(high, 1), low), loop.step)
         self.at: dict[Node, Expr] = {loop.var: ix.add(low, ix.mul(self.number, loop.step))}
-        self.left = _replaced(ix.sub(ix.sub(high, 1), loop.var), self.at)  # of the range, after an iteration begins
+        self.left = _replaced(ix.sub(ix.sub(high, 1), loop.var), self.at)  # after an iteration's first index
 
     def holds(self, places: Sequence[_Index]) -> bool:
-        """Whether two iterations never write at one of these places."""
+        """Whether two iterations provably never write at one of these indices."""
         if self.once:
             return True
         if None in places:
@@ -201,7 +206,7 @@ class _Apart:
         return bool(self.survey.strides) and self._hold(found, {**self.at, **self.survey.strides})
 
     def _hold(self, places: Sequence[tuple[Expr, ...]], values: Mapping[Node, Expr]) -> bool:
-        """The same, once variables have these values."""
+        """Whether that holds once variables are replaced by these values."""
         moved = [tuple(self._moved(e, values) for e in place) for place in places]
         ranges = {
             var: (self._moved(low, values), self._moved(high, values))
@@ -210,7 +215,7 @@ class _Apart:
         return self._separates(list(dict.fromkeys(_merged(moved))), {self.number: self.last}, ranges)
 
     def _moved(self, e: Expr, values: Mapping[Node, Expr]) -> Expr:
-        """An expression with variables replaced, also by those in terms of others."""
+        """Returns an expression with variables replaced, repeatedly."""
         while not free_variables(e).isdisjoint(values):
             e = substitute(e, values)
         return ix.canonical(e)
@@ -218,7 +223,7 @@ class _Apart:
     def _separates(
         self, places: list[tuple[Expr, ...]], counters: dict[Var, Expr], ranges: dict[Var, Interval]
     ) -> bool:
-        """Whether each of some counters, which together say which iteration it is, is told apart by some index."""
+        """Whether some index differs for each of the counters, which together identify the iteration."""
         for counter, last in counters.items():
             others = {v: (ix.as_index(0), high) for v, high in counters.items() if v is not counter}
             if self._told_apart(places, counter, last, {**ranges, **others}):
@@ -239,7 +244,7 @@ class _Apart:
         return True
 
     def _divided(self, places: Iterable[tuple[Expr, ...]], counter: Var) -> Expr | None:
-        """The divisor of a counter in some index."""
+        """Returns the divisor of a counter in some index; None without one."""
         for place in places:
             for node in topological(*place):
                 if isinstance(node, Op) and node.name in ("floordiv", "mod") and node.args[0] is counter:
@@ -249,8 +254,8 @@ class _Apart:
     def _told_apart(
         self, places: Sequence[tuple[Expr, ...]], counter: Var, last: Expr, ranges: dict[Var, Interval]
     ) -> bool:
-        """Whether one index of all places lies elsewhere for every other value of a counter."""
-        zero, distance = ix.as_index(0), fresh("distance")  # of two values, less one
+        """Whether one index of all writes differs for every two values of a counter."""
+        zero, distance = ix.as_index(0), fresh("distance")  # the difference of two values, less one
         later = ix.add(ix.add(counter, distance), 1)
         spread = {counter: (zero, last), distance: (zero, ix.sub(ix.sub(last, counter), 1))}
         left = (self.left, _replaced(self.left, {counter: later})) if counter is self.number else ()
@@ -275,7 +280,7 @@ class _Apart:
         facts: Facts,
         modulus: int | None = None,
     ) -> bool:
-        """Whether these indices at a value of a counter are others than at a later value (modulo a number, where one is given)."""
+        """Whether these indices at a value of a counter differ from those at a later value (modulo `modulus`, where given)."""
         found = [self._bounds(index, ranges) for index in indices]
         now = list(dict.fromkeys(bounds for bounds in found if bounds is not None))
         if None in found or not all(counter in free_variables(ix.add(low, high)) for low, high in now):
@@ -290,7 +295,7 @@ class _Apart:
         return False
 
     def _bounds(self, index: Expr, ranges: dict[Var, Interval]) -> Interval | None:
-        """The least and the greatest value of an index, in terms of what every iteration knows and its counters."""
+        """Returns the least and greatest value of an index, in terms of loop-invariant values and counters; None where there are none."""
         found = interval_of_all(index, ranges)
         unknown = self.own | set(ranges)
         return found if found is not None and unknown.isdisjoint(itertools.chain(*map(free_variables, found))) else None
@@ -301,7 +306,7 @@ def _replaced(e: Expr, values: Mapping[Node, Expr]) -> Expr:
 
 
 def _merged(places: list[tuple[Expr, ...]]) -> list[tuple[Expr, ...]]:
-    """The places with a quotient and the remainder that belongs to it, if all have them there, as the number that was divided."""
+    """Returns the writes' indices with a quotient and its remainder replaced by the dividend, if all writes have both there."""
     for a, b in itertools.permutations(range(len(places[0])), 2):
         pairs = [(place[a], place[b]) for place in places]
         if all(_belong(quotient, remainder) for quotient, remainder in pairs):
@@ -317,7 +322,7 @@ def _belong(quotient: Expr, remainder: Expr) -> bool:
 
 
 def _at_most(e: Expr, most: Expr, facts: Facts) -> bool:
-    """Whether e <= most, which is an integer: a quotient is at most that where what is divided is less than the next multiple."""
+    """Whether e <= most, for integers: a quotient is if its dividend is less than the next multiple."""
     for atom, c in ix.linear(e)[1].items():
         k = ix.constant_value(atom.args[1]) if isinstance(atom, Op) and atom.name == "floordiv" else None
         if c == 1 and k and isinstance(atom, Op):
@@ -326,7 +331,7 @@ def _at_most(e: Expr, most: Expr, facts: Facts) -> bool:
 
 
 def _rest(e: Expr, step: int) -> Expr:
-    """An index without the parts that are multiples of a step."""
+    """Returns an index without the terms that are multiples of a step."""
     constant, terms = ix.linear(e)
     rest = ix.as_index(constant)
     for atom, c in terms.items():
@@ -335,6 +340,6 @@ def _rest(e: Expr, step: int) -> Expr:
 
 
 def _quotients(bounds: Iterable[Expr], facts: Facts) -> list[Expr]:
-    """Quotients, by what is not a constant, that are at least 0: facts do not look into them."""
+    """Returns quotients by non-constants that are at least 0, which `Facts` does not find itself."""
     found = (e for e in topological(*bounds) if isinstance(e, Op) and e.name == "floordiv")
     return [e for e in found if ix.constant_value(e.args[1]) is None and all(map(facts.nonnegative, e.args))]

@@ -1,7 +1,7 @@
-"""Memory that finds races: two threads of a launch at one element, one of them writing, without a barrier between.
+"""Memory that detects races: accesses of two threads of a launch to one element, at least one a write, without a barrier in between.
 
-Threads of different blocks are ordered by what one publishes and the other awaits: what the first did before, and what it knew to be
-done, is before all that the second does afterwards, and its block behind the next barrier.
+Threads of different blocks are ordered by publication: accesses of the first thread before it publishes, and those that it has seen
+published, happen before all of the second's after it awaits the value, and before those of its block behind the next barrier.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from raido.schedule.oracles.memory import Memory, NestError
 
 Moment: TypeAlias = tuple[Any, Any, int]
-"""A thread of a block, and the barriers that its block has passed."""
+"""The time of an access: the block, the thread, and the number of barriers that the block has passed."""
 
 
 class Clock:
-    """Which thread runs: `block` and `thread` name it, `phase` counts the barriers that its block has passed. Blocks know moments of others,
-    each since a moment of their own; what is published at a place has with it what was known then."""
+    """The running thread: `block` and `thread` name it, `phase` counts the barriers that its block has passed. Blocks know moments of
+    others, each since a moment of their own; a publication carries the moments known at the time."""
 
     __slots__ = ("block", "known", "phase", "published", "thread")
 
@@ -26,38 +26,38 @@ class Clock:
         self.begin()
 
     def begin(self) -> None:
-        """Nothing of a launch has run."""
+        """Resets the clock for a new launch."""
         self.go(None, None, 0)
         self.known: dict[Any, set[tuple[Moment, Moment]]] = {}
         self.published: dict[Any, set[Moment]] = {}
 
     def go(self, block: Any, thread: Any, phase: int) -> None:
-        """Another thread runs."""
+        """Switches to another thread."""
         self.block, self.thread, self.phase = block, thread, phase
 
     def now(self) -> Moment:
-        """The thread and its phase."""
+        """The current moment: the running thread and its phase."""
         return (self.block, self.thread, self.phase)
 
     def publish(self, place: Any) -> None:
-        """The thread that runs stores what others await."""
+        """Records that the running thread publishes a value at a place."""
         now = self.now()
         self.published[place] = {now} | {there for there, here in self.known.get(self.block, ()) if _before(here, now)}
 
     def learn(self, place: Any) -> None:
-        """The thread that runs has awaited what is there."""
+        """Records that the running thread has awaited the value at a place."""
         now = self.now()
         self.known.setdefault(self.block, set()).update((there, now) for there in self.published.get(place, ()))
 
     def meet(self, a: Moment, b: Moment) -> bool:
-        """Whether nothing orders a moment and a later one."""
+        """Whether a moment and a later one are concurrent: nothing orders them."""
         if a[0] == b[0]:
             return not _before(a, b)
         return not any(_before(a, there) and _before(here, b) for there, here in self.known.get(b[0], ()))
 
 
 class WatchedMemory(Memory):
-    """Memory that remembers who last wrote each element, and who has read it since. Atomic updates go through `update`."""
+    """Memory that records the last writer of each element, and its readers since. Atomic updates go through `update`."""
 
     __slots__ = ("clock", "readers", "writers")
     clock: Clock
@@ -65,12 +65,12 @@ class WatchedMemory(Memory):
     writers: dict[int, Moment]
 
     def watch(self, clock: Clock) -> WatchedMemory:
-        """The memory itself, watched from here on."""
+        """Starts watching, and returns the memory itself."""
         self.clock, self.readers, self.writers = clock, {}, {}
         return self
 
     def read(self, indices: tuple[Any, ...], predicate: Any = None) -> Any:
-        """One element."""
+        """Reads one element."""
         if predicate is None or predicate:
             at, now = self.place(indices), self.clock.now()
             writer = self.writers.get(at)
@@ -86,7 +86,7 @@ class WatchedMemory(Memory):
         super().write(indices, value, predicate)
 
     def expect(self, indices: tuple[Any, ...]) -> None:
-        """An asynchronous copy writes from when it begins until it arrives."""
+        """Records an asynchronous copy as a write from its start to its arrival."""
         self._note_write(indices)
         super().expect(indices)
 
@@ -103,7 +103,7 @@ class WatchedMemory(Memory):
     def vector_read(
         self, indices: tuple[Any, ...], stride: int, lanes: int, mask: Any = None, across: bool = False
     ) -> np.ndarray:
-        """Neighbouring elements."""
+        """Reads neighbouring elements."""
         for place in _neighbours(indices, stride, lanes):
             self.read(place)
         return super().vector_read(indices, stride, lanes, mask, across)
@@ -124,5 +124,5 @@ def _neighbours(indices: tuple[Any, ...], stride: int, lanes: int) -> list[tuple
 
 
 def _before(a: Moment, b: Moment) -> bool:
-    """Whether a moment of a block comes before another of the same block: it is of one thread, or a barrier stands between."""
+    """Whether a moment of a block happens before another of the same block: they are of one thread, or separated by a barrier."""
     return a[0] == b[0] and (a[2] < b[2] or (a[1] == b[1] and a[2] == b[2]))

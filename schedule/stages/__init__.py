@@ -1,1 +1,1 @@
-"""From a program to stages: the closed boxes of indices that schedules speak about, and who reads whom."""
+"""Forms the stages of a program: closed loop nests, the units of schedules, and the reads between them."""

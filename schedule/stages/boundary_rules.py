@@ -1,13 +1,12 @@
-"""Index arithmetic that brings indices back into an array, written as the boundary rule that it is.
+"""Recognises index arithmetic that brings indices into an array's range as a boundary condition.
 
-a[(x + 1) % n]                       becomes      a[wrap(x + 1)]
-a[minimum(maximum(x - 1, 0), n - 1)] becomes      a[clamp(x - 1)]
+    a[(x + 1) % n]                       becomes      a[wrap(x + 1)]
+    a[minimum(maximum(x - 1, 0), n - 1)] becomes      a[clamp(x - 1)]
+    rd.cond(x > 0, lambda: a[x - 1], …) becomes      rd.cond(x > 0, lambda: a[clamp(x - 1)], …)
 
-rd.cond(x > 0, lambda: a[x - 1], …) becomes      rd.cond(x > 0, lambda: a[clamp(x - 1)], …)
-
-Loops are cut where boundary rules begin and end to change an index; of other arithmetic no pass knows that it changes none in between.
-A branch that is taken only where an index lies in the array has it by a rule as well, which needs no check and lets the branch be a choice.
-An array has an element wherever the arithmetic is evaluated: an axis of its length moves the index.
+Index-set splitting separates the indices that boundary conditions change from those they do not; other arithmetic is opaque to it. A branch
+that is taken only where an index is in range gets a clamp as well, which needs no check and lets the branch become a selection. The array
+has an element wherever the arithmetic is evaluated, since an axis of its length moves the index.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _FACTS = Facts()
 
 
 def name_boundary_rules(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph with boundary rules in indices that arithmetic or a branch brings into an array."""
+    """Replaces index arithmetic, and checks in branches, by boundary conditions where they are equivalent."""
     nodes = topological(*roots)
     extents = {axis.var: axis.extent for node in nodes for axis in getattr(node, "axes", ()) if isinstance(axis, Axis)}
 
@@ -45,7 +44,7 @@ def _with_indices(load: Load, change: Callable[[Expr, Expr], Expr]) -> Load:
 
 
 def _in_branches(form: Cond, extents: Mapping[Var, Expr], tables: Tables) -> Cond:
-    """A choice whose branches know when they are taken."""
+    """Returns a conditional with the indices in its branches clamped where its predicate bounds them."""
     then = _where_taken(form, form.then, True, extents, tables)
     orelse = _where_taken(form, form.orelse, False, extents, tables)
     return form if (form.then, form.orelse) == (then, orelse) else Cond(form.predicate, then, orelse)
@@ -54,7 +53,7 @@ def _in_branches(form: Cond, extents: Mapping[Var, Expr], tables: Tables) -> Con
 def _where_taken(
     form: Cond, branch: tuple[Expr, ...], taken: bool, extents: Mapping[Var, Expr], tables: Tables
 ) -> tuple[Expr, ...]:
-    """The values of a branch, which is taken where the predicate holds, or does not."""
+    """Returns the values of a branch that is taken where the predicate holds (or not), with provably bounded indices clamped."""
     loads = [load for load in loads_in(*branch) if load.checked]
     if not loads:
         return branch
@@ -67,27 +66,27 @@ def _where_taken(
 
 
 def _as_proven_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr], known: Facts) -> Expr:
-    """An index clamped to a dimension of that size, where it is known to lie in it."""
+    """Returns an index as clamped to a dimension of that size, where it is known to be in range; else the index."""
     if e.dtype is not i64 or not isinstance(e, Op) or not _is_moved_along(e, size, extents):
         return e
     return Op("clamp_index", i64, (ix.canonical(e), size)) if known.nonnegative(e) and known.less(e, size) else e
 
 
 def _facts_where(predicate: Expr, holds: bool, variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Facts:
-    """The facts about axes where a predicate holds, or does not."""
+    """Returns assumptions about axes where a predicate holds, or does not."""
     within = _FACTS.with_known(*_axes_of(variables, extents))
     return within.with_known(*assumed(predicate, holds, within))
 
 
 def _axes_of(variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Iterator[Expr]:
-    """That axes run from 0 to their ends: expressions of at least 0."""
+    """Yields expressions that are at least 0 since axes run from 0 to their ends."""
     for var in variables:
         if var in extents:
             yield from (var, ix.sub(ix.sub(extents[var], 1), var))
 
 
 def _as_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
-    """An index into a dimension of that size by a boundary rule; the same where it is none."""
+    """Returns an index into a dimension of that size as a boundary condition; the index itself where it is none."""
     if not isinstance(e, Op) or e.dtype is not i64:
         return e
     if e.name == "select":
@@ -102,7 +101,9 @@ def _as_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> Expr:
 
 
 def clamped_index(e: Node, size: Expr) -> tuple[Expr, Expr] | None:
-    """x and n of an index that is x clamped to 0 … n − 1, by the rule or, of n = `size`, by arithmetic; None of other indices."""
+    """Returns (x, n) for an index that is x clamped to 0 … n − 1, by the boundary condition or, for n = `size`, by arithmetic; None for
+    others.
+    """
     if not isinstance(e, Op):
         return None
     if e.name == "clamp_index":
@@ -112,7 +113,9 @@ def clamped_index(e: Node, size: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _clamped(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
-    """x of min(max(x, 0), n − 1), in either order, or with one of the two where x is known not to lie on the other side."""
+    """Returns x for min(max(x, 0), n − 1), in either order, or with one of the two where x is known to respect the other bound;
+    else None.
+    """
     last = ix.sub(size, 1)
     inside, sides = e, set()
     while isinstance(inside, Op) and inside.name in ("minimum", "maximum") and inside.name not in sides:
@@ -131,7 +134,7 @@ def _clamped(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
 
 
 def _chosen(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
-    """A choice between an index that lies in the array and what is taken where it does not: the nearest index, or the one at the other end."""
+    """Returns a clamp or wrap for a selection between an in-range index and the nearest index, or the one at the other end; else None."""
     predicate, last = e.args[0], ix.sub(size, 1)
     for inside, other, taken in ((e.args[1], e.args[2], True), (e.args[2], e.args[1], False)):
         if not _is_moved_along(inside, size, extents):
@@ -160,7 +163,7 @@ def _chosen(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
 
 
 def _is_moved_along(e: Expr, size: Expr, extents: Mapping[Var, Expr]) -> bool:
-    """Whether an index is a sum of axes and sizes, and moves with an axis of that size."""
+    """Whether an index is a sum of axes and sizes, with an axis of that size among them."""
     atoms = ix.linear(e)[1]
     return all(isinstance(atom, (Var, SizeVar, Const)) for atom in atoms) and any(
         _are_equal(extents[atom], size) for atom in atoms if isinstance(atom, Var) and atom in extents

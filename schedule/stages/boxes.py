@@ -3,9 +3,9 @@
     for ry in 0..h − 2, rx in 0..w − 2:             for y in 0..h, x in 0..w:
       out[ry + 1, rx + 1] = new(ry, rx)      →        out[y, x] = new(y − 1, x − 1) where 1 <= y < h − 1 and 1 <= x < w − 1, else old[y, x]
 
-The map writes each element once, in any order, and reads only old contents: so it needs no copy of them before its first step, and its
-values may be made where they are stored, though they read neighbours. Indices into the box are clamped, as those of a stencil are:
-loops are cut where the box begins and ends (`lower/partition.py`).
+The map writes each element once, in any order, and reads only old contents: it needs no copy of them before its first step, and its values
+may be computed where they are stored, though they read neighbours. Indices into the box are clamped, as those of a stencil are: index-set
+splitting separates the box from the rest (`lower/partition.py`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The extent of a box along one dimension of the result: from `low`, `count` indices; `step` is the variable of the steps along it.
+    """The extent of a box along one dimension of the result: `count` indices from `low` on; `step` is the variable of the steps along it.
 
-    `whole`: every index, and nothing else.
+    `whole`: the box covers the dimension exactly.
     """
 
     low: Expr
@@ -44,7 +44,7 @@ class Side:
 
 @remembered
 def box_of(stage: Stage) -> tuple[Side, ...] | None:
-    """The box that the steps of an update set for certain, each element once; None where they fold, or may set anything else."""
+    """Returns the box that the steps of an update are known to set, each element once; None for folds and other destinations."""
     update, fold = stage.update, stage.reduction
     if update is None or fold is None or update.mode not in ("set", "unique"):
         return None
@@ -66,7 +66,7 @@ def box_of(stage: Stage) -> tuple[Side, ...] | None:
 
 
 def _side(place: Expr, extents: Mapping[Var, Expr]) -> Side | None:
-    """The indices that a place takes, if they follow one another along one axis of the steps, or are one index."""
+    """Returns the indices that a step's index takes, if they are contiguous along one axis of the steps, or a single index; else None."""
     _, terms = ix.linear(ix.canonical(place))
     moving = [
         atom for atom in terms if isinstance(atom, Var) and atom in extents and ix.constant_value(extents[atom]) != 1
@@ -89,9 +89,9 @@ def _lies_inside(side: Side, extent: Expr) -> bool:
 
 
 def gathered(stage: Stage, box: Sequence[Side], sites: dict[Node, Site]) -> Stage:
-    """The update as a map over the elements of its result, which keeps the update's name and the key by which it is read.
+    """Returns the update as a map over the elements of its result, with the update's name and form.
 
-    `sites` learns the lines of new expressions.
+    The source sites of replaced expressions are added to `sites` for the new ones.
     """
     fold = stage.reduction
     assert fold is not None
@@ -112,7 +112,7 @@ def gathered(stage: Stage, box: Sequence[Side], sites: dict[Node, Site]) -> Stag
 
 
 def _replaced(roots: Sequence[Expr], values: Mapping[Node, Node], sites: dict[Node, Site]) -> tuple[Expr, ...]:
-    """Expressions with variables replaced, indices in canonical form."""
+    """Returns expressions with variables replaced, indices in canonical form."""
     memo: dict[Node, Node] = dict(values)
     for node in scalar_nodes(*roots):
         if node in memo:

@@ -1,14 +1,13 @@
-"""Arrays whose last reader changes them: it takes over their memory, so it is made an update of just what changes.
+"""In-place updates: the last reader of an array takes over its memory, and becomes an update of just the changed part.
 
-    state' = choice of new elements and state's, at every index   →   state' = update of state, a step for each new element
+    state' = selection of new elements and state's, at every index   →   state' = update of state, a step for each new element
 
-This is for states of whole-array loops, guaranteed, and for arrays made here that are needed whole anyway. Who may take an array over:
-an update, or a map that changes a part of it, that stands in the same body as the array (or in a branch there), if the array is no
-result of that body and all its other readers can run before: they do not depend on the change. Those come first in the order of the
-stages (`Order.first`).
+This is guaranteed for states of whole-array loops, and done for arrays computed here that are needed whole anyway. An update, or a map that
+changes part of an array, may take the array over if it is in the same body as the array (or in a branch there), the array is no result of
+that body, and all its other readers can run before, since they do not depend on the change. Those are ordered first (`Order.first`).
 
-A step must not read what another step changes, in whatever order they run (`dependence`). Where it may, and where the new values are
-reductions, the values are made before, by a stage of their own over the steps: a temporary of the update's size.
+A step must not read an element that another step changes, in whatever order they run (`dependence`). Where it may, and where the new values
+are reductions, a stage of its own computes the values before, over the steps: a temporary of the update's size.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from raido.schedule.stages.tables import Tables
 
 
 def change_in_place(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which what changes a part of an array that nobody needs afterwards is an update of that part."""
+    """Turns forms that change part of an array that is not needed afterwards into updates of that part."""
     nodes = topological(*roots)
     if not any(isinstance(node, (ArrayLoop, ArrayWhile, Update)) for node in nodes):
         return roots
@@ -62,7 +61,7 @@ def change_in_place(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
 def _changes(
     old: Generate | Update, new: Generate | Update, order: Order, memo: dict[Node, Node], tables: Tables
 ) -> dict[int, Array]:
-    """For each result that is made by changing an array: that change."""
+    """Returns the array for each result of a form that is made by changing another array in place."""
     if isinstance(old, Update):
         before, after = {0: Change(old, 0)}, {0: Change(new, 0)}  # type: ignore[arg-type]
     else:
@@ -91,7 +90,7 @@ def _changes(
             continue
         apart = apart or bool(why)
         if apart and any(change.everywhere for change in results.values()):
-            continue  # a new array is written once, the values and their places would be written and read
+            continue  # a new array stores less than values apart, which are stored and loaded
         final = _with_values_apart(changed, tables) if apart else _promised(changed, tables)
         tables.pass_names(old, final)
         tables.outer.pop(final, None)
@@ -108,7 +107,7 @@ def _changes(
 
 
 def _without_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph without unnamed maps that repeat an array of a loop, or one that is made here, element for element."""
+    """Removes unnamed maps that repeat a loop's state, or an array computed here, element for element."""
     states = {p for form in topological(*roots) if isinstance(form, (ArrayLoop, ArrayWhile)) for p in form.state}
     memo: dict[Node, Node] = {}
     for node, new in tables.renewed(topological(*roots), memo):
@@ -122,7 +121,7 @@ def _without_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
 
 
 def _candidates(nodes: Sequence[Node], tables: Tables) -> dict[Node, Update]:
-    """The updates, and the maps that change a part of an array with the updates that do so."""
+    """Returns the updates, and the maps that change part of an array, each with the update that does so."""
     facts = facts_of(nodes)
     maps = (node for node in nodes if isinstance(node, Generate) and len(node.bodies) == 1)
     changes = {node: updates_of(node, tables, facts) for node in maps}
@@ -131,9 +130,9 @@ def _candidates(nodes: Sequence[Node], tables: Tables) -> dict[Node, Update]:
 
 
 def _with_newest_reads(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which a change of a changed array reads that one, not the one before, where the first change has left it alone.
+    """Makes a change of a changed array read the changed array, not the original, where the first change left it alone.
 
-    `m.at[k + 1:, k].set(l).at[k + 1:, k + 1:].set(m[k + 1:, k + 1:] - …)`: then nobody needs the old array after the first change.
+    `m.at[k + 1:, k].set(l).at[k + 1:, k + 1:].set(m[k + 1:, k + 1:] - …)`: nothing then reads the original after the first change.
     """
     facts = facts_of(topological(*roots))
     memo: dict[Node, Node] = {}
@@ -155,13 +154,13 @@ def _with_newest_reads(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
 
 
 def _before(change: Change, changed: dict[Node, Change | None]) -> Change | None:
-    """The change that made what a change changes."""
+    """Returns the change that produced the array of another change; None without one."""
     dest = change.update.dest[0]
     return changed.get(dest.form) if isinstance(dest, Result) else None
 
 
 def _with_newer(form: Generate, change: Change, before: Change, tables: Tables) -> Generate:
-    """A map that changes what another change has made, with what that one left alone read from it."""
+    """Returns a map that changes the result of another change, with its reads of unchanged elements redirected to that result."""
     old, new = before.update.dest[0], change.update.dest[0]
     where: dict[Node, Node] = dict(change.where)
     if change.value is None or len(before.update.dest) > 1 or not where:
@@ -174,7 +173,7 @@ def _with_newer(form: Generate, change: Change, before: Change, tables: Tables) 
             (read,) = tables.rewrite((load,), lambda node: node, where)
             alone = leaves_alone(steps_of(before.update), read.indices, change.update.axes, order)
             if load in elsewhere or load.checked or not alone:
-                return form  # it needs the old array anyway
+                return form  # the old array is needed anyway
             memo[load] = Load(new, load.indices, False)
             tables.carry(load, memo[load])
     if not memo:
@@ -184,7 +183,7 @@ def _with_newer(form: Generate, change: Change, before: Change, tables: Tables) 
 
 
 def _is_needed_whole(update: Update, order: Order) -> bool:
-    """Whether what a map changes is in memory anyway: the state of a loop, or an array that others read as well."""
+    """Whether an array that a map changes is in memory anyway: the state of a loop, or an array with several readers."""
     return all(
         not isinstance(dest, Result)
         or not isinstance(dest.form, Generate)
@@ -195,7 +194,7 @@ def _is_needed_whole(update: Update, order: Order) -> bool:
 
 
 def _with_inlined(update: Update, forms: Collection[Node], tables: Tables) -> Update:
-    """The update with what maps make for its steps made in them."""
+    """Returns the update with maps inlined that compute values for its steps."""
     if not forms:
         return update
 
@@ -215,14 +214,16 @@ def _with_inlined(update: Update, forms: Collection[Node], tables: Tables) -> Up
 
 
 def _values_apart(update: Update) -> bool:
-    """Whether the values of an update must be made before its first step."""
+    """Whether the values of an update must be computed before its first step."""
     if any(isinstance(node, Reduce) for node in scalar_nodes(*update.values)):
         return True
     return conflict(steps_of(update), update.dest) is not None
 
 
 def _promised(update: Update, tables: Tables) -> Update:
-    """An update whose steps provably change different places, said to do so: each folds by itself into what is there."""
+    """Returns an update in mode "unique" where its steps provably change different elements; each combines its value with the old element
+    itself.
+    """
     if update.mode == "unique" or not meets_none_twice(steps_of(update)):
         return update
     values = update.values
@@ -240,7 +241,7 @@ def _promised(update: Update, tables: Tables) -> Update:
 
 
 def _with_values_apart(update: Update, tables: Tables) -> Update:
-    """The update with its values, and the places that read what it changes, made by a form of their own."""
+    """Returns the update with its values, and the indices that read the changed array, computed by a form of their own."""
     update = _promised(update, tables)
     apart = [*update.values]
     places = {
@@ -281,10 +282,9 @@ def _with_values_apart(update: Update, tables: Tables) -> Update:
 
 
 def readers_first(stages: Sequence[AnyStage], tables: Tables) -> tuple[AnyStage, ...]:
-    """The stages of one body, those that read an array before the one that changes it, or the loop that begins as it and may take its
-    memory over; otherwise in the order that they have.
+    """Orders the stages of one body so that readers of an array come before the stage that changes it, or the loop that may take it over.
 
-    So do those that read it through others, if that can be had: schedules may inline what stands between.
+    So do readers through inlinable stages, where that is possible. Otherwise the order stays.
     """
     loops = {each.form: each.form.init for each in stages if isinstance(each.form, ArrayLoop | ArrayWhile)}
     updates = {
@@ -317,7 +317,7 @@ def readers_first(stages: Sequence[AnyStage], tables: Tables) -> tuple[AnyStage,
 
 
 def _arrays_of(stage: AnyStage) -> set[Node]:
-    """The arrays, and the forms that make them, that a stage mentions, anywhere inside it."""
+    """Returns the arrays, and the forms that compute them, that a stage mentions, bodies included."""
     if isinstance(stage, Stage):
         roots: list[Node] = list(children(stage.form))
     else:

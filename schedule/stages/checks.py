@@ -1,4 +1,4 @@
-"""Checks of indices that stand apart from the array that is read."""
+"""Index checks as expressions, apart from the load that they protect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raido.schedule.stages.tables import Tables
 
 
 def all_of(tests: Sequence[Expr]) -> Expr:
-    """Whether all of some conditions hold."""
+    """Returns the conjunction of some conditions, of which there is at least one."""
     whole = tests[0]
     for test in tests[1:]:
         whole = Op("logical_and", bool_, (whole, test))
@@ -22,7 +22,7 @@ def all_of(tests: Sequence[Expr]) -> Expr:
 
 
 def made_for_elements(value: Expr, shape: Sequence[Expr]) -> Expr:
-    """A scalar that is evaluated where an array of that shape has elements, and else is 0."""
+    """Returns a scalar that is evaluated if an array of that shape has elements, and else is 0."""
     open_ = [n for n in shape if (known := ix.constant_value(n)) is None or known < 1]
     if not open_ or not any(map(can_fault, scalar_nodes(value))):
         return value
@@ -31,19 +31,19 @@ def made_for_elements(value: Expr, shape: Sequence[Expr]) -> Expr:
 
 
 def within(e: Expr, size: Expr) -> Expr:
-    """Whether an index is one of 0 … size − 1."""
+    """Returns the condition that an index is in 0 … size − 1."""
     return all_of([Op("ge", bool_, (e, const(i64, 0))), Op("lt", bool_, (e, size))])
 
 
 def checked_index(source: Node, d: int, e: Expr, size: Expr, tables: Tables) -> Expr:
-    """An index of dimension `d`, checked to be one of 0 … size − 1, at the line of `source`."""
+    """Returns an index of dimension `d` with a check that it is in 0 … size − 1, which reports the line of `source`."""
     kind = unsigned_kind("index", e)
     e = e if e.dtype is i64 else Op("cast", i64, (e,))
     return _checked(source, e, kind, (d, e, size), tables)
 
 
 def checked_value(source: Node, value: Expr, d: int, e: Expr, size: Expr, tables: Tables) -> Expr:
-    """A value that does not depend on the index of dimension `d`, once that is known to be one of 0 … size − 1."""
+    """Returns a value independent of the index of dimension `d`, behind a check that the index is in 0 … size − 1."""
     kind = unsigned_kind("index", e)
     return _checked(source, value, kind, (d, e if e.dtype is i64 else Op("cast", i64, (e,)), size), tables)
 
@@ -56,6 +56,6 @@ def _checked(source: Node, value: Expr, kind: str, fault: tuple[int, Expr, Expr]
 
 
 def checked_indices(source: Node, indices: Sequence[Expr], shape: Sequence[Expr], tables: Tables) -> tuple[Expr, ...]:
-    """Indices into an array of that shape, checked at the line of `source`; of an empty array nobody reads an element."""
+    """Returns checked, clamped indices into an array of that shape; checks report the line of `source`."""
     pairs = enumerate(zip(indices, shape, strict=True))
     return tuple(Op("clamp_index", i64, (checked_index(source, d, e, n, tables), n)) for d, (e, n) in pairs)

@@ -1,9 +1,9 @@
-"""Elements that scans, filters, sorts and reductions by index read, and that are chosen by their position, are made before.
+"""Elements that scans, filters, sorts and reductions by index read, and that are selected by position, are computed before them.
 
-scan(op, 0, where(x < n, a[x], b[x - n]))      becomes      c[x] = where(x < n, a[x], b[x - n]);  scan(op, 0, c[x])
+    scan(op, 0, where(x < n, a[x], b[x - n]))      becomes      c[x] = where(x < n, a[x], b[x - n]);  scan(op, 0, c[x])
 
-The loops of a map are cut where such a choice begins and ends to vanish (`lower/partition.py`). Those of a scan run along its axis in
-order, in blocks, and twice; lanes would ask at every element, and gather.
+Index-set splitting removes such selections from the loops of a map (`lower/partition.py`). The loops of a scan run along its axis in order,
+in blocks, and twice: lanes would evaluate the selection at every element, and gather.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from raido.schedule.stages.tables import Tables
 
 
 def make_choices_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which nothing that goes along an axis in order chooses elements by their position along it."""
+    """Moves selections by position out of the forms that run along an axis in order."""
     memo: dict[Node, Node] = {}
     for node, new in tables.renewed(topological(*roots), memo):
         if isinstance(new, DEPENDENT) and not free_variables(new):
@@ -70,7 +70,7 @@ def _with_choices_before(form: Dependent, tables: Tables) -> Dependent:
 
 
 def _along(form: Dependent) -> tuple[set[Var], Sequence[Expr]]:
-    """The variables of the axes that a form goes along in order, and the expressions that it evaluates there."""
+    """Returns the variables of the axes that a form runs along in order, and the expressions that it evaluates there."""
     if isinstance(form, Update):
         return {axis.var for axis in form.axes[-1:]}, (*form.values, *form.indices) if form.mode == "combine" else ()
     if isinstance(form, Filter):
@@ -80,7 +80,7 @@ def _along(form: Dependent) -> tuple[set[Var], Sequence[Expr]]:
 
 
 def _choices(root: Expr, along: set[Var]) -> list[Expr]:
-    """The choices by position that are evaluated with every element of an expression; the whole expression where there are several."""
+    """Returns the selections by position that every element of an expression evaluates; the whole expression where there are several."""
     found: dict[Expr, None] = {}
     stack: list[Expr] = [root]
     while stack:
@@ -101,4 +101,4 @@ def _is_choice(e: Expr, along: set[Var]) -> bool:
     if not isinstance(choice, Cond | Op) or not chooses_by_position([choice], free_variables(e)):
         return False
     moved = (i for load in loads_in(e) for i in load.indices if not along.isdisjoint(free_variables(i)))
-    return any(not isinstance(i, Var) for i in moved)  # elsewhere both sides are read at the element's own index
+    return any(not isinstance(i, Var) for i in moved)  # reads at the element's own index do not gather

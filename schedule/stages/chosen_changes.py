@@ -1,11 +1,11 @@
-"""Choices between an array and what changes make of it, as changes that are made or not, one after the other.
+"""Turns selections between an array and several changes of it into changes that are conditional one by one.
 
     where(c, m with [i] = u with [j] = v, m)   →   m1 = where(c, m with [i] = u, m);  where(c, m1 with [j] = v, m1)
     where(c, m with [i] = u, m with [j] = v)   →   m1 = where(c, m with [i] = u, m);  where(c, m1, m1 with [j] = v)
 
-The condition is one for all elements. Each choice is then an update with steps or without any (`partial`), so the array can be changed
-where it is. A change that is not taken is evaluated all the same, of other contents than before: choices whose indices or divisors come
-from what earlier changes leave stay as they are, as they would be found wrong in other places.
+The condition is the same for all elements. Each selection is then an update with steps or without any (`partial`), so the array can change
+in place. A change that is not taken is still evaluated, on other contents than before: selections whose indices or divisors depend on
+earlier changes are left alone, since they might fault on those.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from raido.schedule.stages.partial import updates_of
 from raido.schedule.stages.tables import Tables
 
 Tests: TypeAlias = "tuple[tuple[Expr, bool], ...]"
-"""Conditions, and whether they must hold or must not."""
+"""Conditions, each with the value that it must have."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """Changes that are made, in order, where all of the tests are as they must be."""
+    """Changes that are made, in order, where all tests have the required values."""
 
     tests: Tests
     changes: tuple[Array, ...]
@@ -54,14 +54,16 @@ class _Taken:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """An array, and the alternatives of which at most one is taken."""
+    """An array, and its alternative changes, of which at most one is taken."""
 
     array: Array
     alternatives: tuple[_Taken, ...]
 
 
 def choose_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which no choice stands between an array and several changes of it, nor between it and a change of a known place."""
+    """Makes each change conditional by itself where a selection is between an array and several changes of it, or a change at a known
+    index.
+    """
     nodes = topological(*roots)
     leaves = {node: found for node in nodes if isinstance(node, Generate) and (found := _leaves(node)) is not None}
     if not leaves:
@@ -76,7 +78,7 @@ def choose_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...
 
 
 def _leaves(form: Generate) -> list[tuple[Tests, Array]] | None:
-    """The arrays that a map chooses from as a whole, each with the tests under which it is taken; None unless it does just that."""
+    """Returns the arrays that a map selects as a whole, each with the tests under which it is taken; None for other maps."""
     own = tuple(axis.var for axis in form.axes)
     if len(form.bodies) != 1 or not own:
         return None
@@ -99,13 +101,13 @@ def _leaves(form: Generate) -> list[tuple[Tests, Array]] | None:
 
 
 class _Finder:
-    """Finds the changes that are between arrays."""
+    """Finds the chains of changes between arrays."""
 
     def __init__(self, order: Order, facts: Facts, tables: Tables) -> None:
         self.order, self.facts, self.tables = order, facts, tables
 
     def choice(self, form: Generate, leaves: Sequence[tuple[Tests, Array]]) -> _Choice | None:
-        """The array that a map chooses changes of, and these; None where it is not one array, changed in one way or the other."""
+        """Returns the array of which a map selects changes, and these; None unless all alternatives are changes of one array."""
         if len({array for _, array in leaves}) < len(leaves):
             return None
         chains = [[array, *self._before(array, form)] for _, array in leaves]
@@ -119,12 +121,14 @@ class _Finder:
         )
         changes = [change for each in alternatives for change in each.changes]
         if len(changes) == 1 and isinstance(changes[0], Result) and isinstance(changes[0].form, Update):
-            return None  # which is an update already
+            return None  # the selection is an update already
         found = _Choice(shared[0], alternatives)
         return None if _may_be_wrong_elsewhere(found) else found
 
     def _before(self, array: Array, reader: Node) -> Iterator[Array]:
-        """The arrays of which changes have made one, the last one first, as far as nobody else reads what they make."""
+        """Yields the arrays from which changes have made `array`, the last one first, as far as the intermediate ones have no other
+        reader.
+        """
         while isinstance(array, Result) and self._is_only_for(array, reader):
             dest = self._changed(array.form)
             if dest is None:
@@ -133,7 +137,7 @@ class _Finder:
             yield array
 
     def _changed(self, form: Node) -> Array | None:
-        """The array of which an unnamed form changes a part."""
+        """Returns the array of which an unnamed form changes a part; None for other forms."""
         if self.tables.names.get(form):
             return None
         if isinstance(form, Update):
@@ -150,7 +154,7 @@ class _Finder:
 
 
 def _may_be_wrong_elsewhere(choice: _Choice) -> bool:
-    """Whether a change may fail, or not end, because of what other changes have left there."""
+    """Whether a change may fault, or not terminate, on contents that other changes leave."""
     changed: set[Array] = set()
     for taken in choice.alternatives:
         for change in taken.changes:
@@ -158,12 +162,12 @@ def _may_be_wrong_elsewhere(choice: _Choice) -> bool:
             if any(_depends_on(node, changed) for node in scalar_nodes(change.form)):
                 return True
             changed.add(change)
-        changed.add(choice.array)  # the next alternative finds it changed; this one reads it as it was
+        changed.add(choice.array)  # later alternatives read the changed array, this one the original
     return False
 
 
 def _depends_on(node: Node, arrays: Collection[Array]) -> bool:
-    """Whether it depends on elements of some arrays that a node fails, or goes on."""
+    """Whether a node may fault, or loop, depending on elements of some arrays."""
     if not (can_fault(node) or isinstance(node, While)):
         return False
     decisive = node.indices if isinstance(node, Load | Update) else children(node)
@@ -171,7 +175,7 @@ def _depends_on(node: Node, arrays: Collection[Array]) -> bool:
 
 
 def _in_turn(form: Node, choice: _Choice, memo: Mapping[Node, Node], tables: Tables) -> Array:
-    """The array after all changes, each of which is made where its tests hold."""
+    """Returns the array after all changes, each made where its tests hold."""
     old: Array = memo[choice.array]  # type: ignore[assignment]
     now, several = old, sum(len(each.changes) for each in choice.alternatives) > 1
     for taken in choice.alternatives:
@@ -191,7 +195,7 @@ def _in_turn(form: Node, choice: _Choice, memo: Mapping[Node, Node], tables: Tab
 
 
 def _where(test: Expr, change: Node, now: Array, tables: Tables) -> Array:
-    """An array changed where a test holds."""
+    """Returns an array changed where a test holds."""
     axes = change.axes if isinstance(change, Generate) else tuple(Axis(fresh("i"), n) for n in now.shape)
     own = tuple(axis.var for axis in axes)
     value = change.bodies[0] if isinstance(change, Generate) else Load(Result(change, 0), own, False)
@@ -201,7 +205,7 @@ def _where(test: Expr, change: Node, now: Array, tables: Tables) -> Array:
 
 
 def _asked_before(test: Expr, array: Array, tables: Tables) -> Expr:
-    """A test that is made before the changes, unless they cannot change it; an array without elements asks for none."""
+    """Returns a test as a scalar evaluated before the changes, if these could alter it; not evaluated for an array without elements."""
     nodes = scalar_nodes(test)
     if all(
         isinstance(node, Const | SizeVar | Count | Var) or (isinstance(node, Op) and not can_fault(node))

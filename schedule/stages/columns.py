@@ -1,13 +1,12 @@
-"""Rows made first: columns that are read along lanes again and again, and functions of the index along lanes.
+"""Hoisting into rows computed first: columns read along lanes, and functions of the index along lanes.
 
     m with [i, j] = m[i, j] − m[i, k] · m[j, k]      →      c = m[j, k] for all j;  m with [i, j] = m[i, j] − m[i, k] · c[j]
     a[y, x] · exp(−x²)                               →      r = exp(−x²) for all x;  a[y, x] · r[x]
 
-The last axis of a form runs in lanes. A read whose rows move with that axis, and whose column does not, takes as many lines of the cache as
-there are lanes; where it does not depend on all axes, it takes them once for each index along the others. Made first, each element is
-looked up once. Rows of a line or less are left as they are: their neighbours are taken together. A function of mathematics that depends on
-the last axis, and not on all of the others, is made once for each index in the same way; what depends on outer axes alone is made outside of
-the inner loops.
+The last axis of a form is the one of lanes. A read whose row index depends on that axis, and whose column index does not, touches a cache
+line for each lane, once for each index along the axes it does not depend on. Copied to a row first, each element is loaded once. Arrays
+with rows of at most a cache line stay: neighbouring lanes share lines. A mathematical function that depends on the last axis, and not on
+all others, is likewise computed once for each index; functions of outer axes alone are hoisted out of the inner loops anyway.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from raido.schedule.stages.uses import host_variables
 
 
 def make_columns_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which no form reads a column along its last axis once for each index along another one."""
+    """Copies columns that are read along the last axis, once for each index along another one, to rows first."""
     return _made_first(roots, _columns, "column", tables)
 
 
 def make_functions_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which no map evaluates a function of the index along its last axis once for each index along another one."""
+    """Computes functions of the index along a map's last axis first, instead of once for each index along another one."""
     return _made_first(roots, _functions, "row", tables)
 
 
@@ -66,7 +65,7 @@ def _made_first(
 
 
 def _functions(form: Generate | Update, hosts: Set[Var]) -> set[Node]:
-    """The largest values of floats with functions in them that depend on the last axis of a map, and not on all others."""
+    """Returns the largest float expressions with functions in them that depend on the last axis of a map, and not on all others."""
     if not isinstance(form, Generate) or len(form.axes) < 2 or is_short(form.axes[-1].extent):
         return set()
     own = {axis.var for axis in form.axes}
@@ -98,12 +97,12 @@ def _is_function_of_last(node: Node, form: Generate, own: Set[Var], hosts: Set[V
 
 
 def _may_not_come_first(node: Node) -> bool:
-    """Whether a value must be made where it is asked for: it may fail, or not end, or is no plain one."""
+    """Whether an expression cannot be hoisted: it may fault, or not terminate, or is no plain scalar."""
     return can_fault(node) or not isinstance(node, Op | Load | Var | SizeVar | Const | Count)
 
 
 def _columns(form: Generate | Update, hosts: Set[Var]) -> set[Node]:
-    """The reads of columns along the last axis of a form that do not depend on all of its axes."""
+    """Returns the loads of columns along the last axis of a form that do not depend on all of its axes."""
     if len(form.axes) < 2 or is_short(form.axes[-1].extent):
         return set()
     values = (*form.values, *form.indices) if isinstance(form, Update) else form.bodies

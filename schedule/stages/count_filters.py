@@ -1,4 +1,4 @@
-"""Filters of which only the number of elements is wanted are sums of ones: nothing is moved, and no memory is taken.
+"""Filters of which only the number of kept elements is read, as sums of ones: nothing is moved, and no memory is needed.
 
 filter(p, a).shape[0]      becomes      sum(1 where p(a) else 0)
 """
@@ -12,7 +12,7 @@ from raido.schedule.stages.tables import Tables
 
 
 def count_filters(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph without filters whose elements nobody reads."""
+    """Replaces filters whose elements are not read by counts."""
     nodes = topological(*roots)
     used = {(node.form, node.index) for node in nodes if isinstance(node, Result) and isinstance(node.form, Filter)}
     read = {form for form, index in used if index < len(form.values)}
@@ -27,7 +27,7 @@ def count_filters(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]
 
 
 def _count(form: Filter, tables: Tables) -> Generate:
-    """How many elements a filter keeps, under its name."""
+    """Returns the number of elements that a filter keeps, as a form with the filter's name."""
     left, right = fresh("a"), fresh("b")
     one = Op("select", i64, (form.predicate, const(i64, 1), const(i64, 0)))
     fold = (left,), (right,), (Op("add", i64, (left, right)),), (const(i64, 0),), (one,), True, "add"

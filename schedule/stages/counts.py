@@ -1,7 +1,7 @@
-"""Sizes that data decides, once stages are formed: each `Count` is a size by a name of its own, which the host learns on its way.
+"""Names for data-dependent sizes, once stages are formed: each `Count` becomes a size that the host reads at run time.
 
-After the stage that makes the number has run, the host reads it; what follows has loops and memory of that size. Nothing else tells
-such a size from one of the program's own.
+The host reads the number after the stage that computes it; later stages have loops and memory of that size. Otherwise such a size is like
+one of the program's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize
 
 
 class Counts:
-    """Names for the counts of a program, and its expressions with them in place. `sites`: the user's lines, which follow them."""
+    """The names of a program's counts, and rewriting of expressions to mention them. `sites`: source sites, kept for rewritten nodes."""
 
     def __init__(self, taken: Iterable[str], sites: MutableMapping[Node, Site]) -> None:
         self.taken = set(taken)
@@ -28,7 +28,7 @@ class Counts:
         self.looked_at: set[Expr] = set()
 
     def size_of(self, e: Expr) -> Expr:
-        """An expression with its counts by name."""
+        """Returns an expression with its counts replaced by named sizes."""
         memo: dict[Node, Node] = {}
         for node in scalar_nodes(e):
             if isinstance(node, Count):
@@ -38,7 +38,7 @@ class Counts:
         return memo[e]  # type: ignore[return-value]
 
     def extent_of(self, e: Expr) -> Expr:
-        """The extent of a result, which is a size of the program, or has a name of its own."""
+        """Returns the extent of a result: a size of the program, or a named count."""
         e = self.size_of(e)
         known = {counted.size for counted in self.found.values()}
         if not any(node in known for node in scalar_nodes(e)):
@@ -50,7 +50,7 @@ class Counts:
         return self.found[e].size
 
     def most(self, e: Expr) -> Expr | None:
-        """The most that a size can be, in sizes of the program, where that is known; each count is between 0 and its own bound."""
+        """Returns the upper bound of a size, in sizes of the program; None where it is not known."""
         bounds = {counted.size: counted.bound for counted in self.found.values() if counted.bound is not None}
         names = {size: fresh(size.name) for size in bounds}
         ranges = {names[size]: (ix.as_index(0), bound) for size, bound in bounds.items()}
@@ -71,7 +71,7 @@ class Counts:
         return self.found[count.array].size
 
     def in_stages(self, stages: Iterable[AnyStage]) -> tuple[AnyStage, ...]:
-        """Stages with their counts by name."""
+        """Returns stages with their counts replaced by named sizes."""
         return tuple(self._stage(stage) for stage in stages)
 
     def _stage(self, stage: AnyStage) -> AnyStage:
@@ -102,7 +102,7 @@ class Counts:
 
 
 def by_name(e: Expr, counts: Iterable[CountedSize]) -> Expr:
-    """An expression with the counts of a graph by name."""
+    """Returns an expression with the counts of a graph replaced by their named sizes."""
     known = {counted.array: counted.size for counted in counts if counted.array is not None}
     if not known or not any(isinstance(node, Count) for node in scalar_nodes(e)):
         return e

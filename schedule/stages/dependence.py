@@ -1,9 +1,8 @@
-"""Whether the steps of an update may change the array that they read: no step reads what another one changes.
+"""Dependence analysis of updates: whether a step reads an element that another step changes.
 
-A read is harmless where it is of the element that its own step changes (or of others that only this step changes), and where it is
-provably beside everything that is changed: above, below, between the places of a stride, or of another colour where only one is changed, as
-on a chessboard. All hold for any order of the steps, in
-lanes and on threads. All else is taken for a conflict: what is unknown is never guessed.
+A read is harmless where it is of the element that its own step changes (or of others that only this step changes), and where it is provably
+disjoint from all changed elements: above, below, between the elements of a stride, or of another colour where only one is changed
+(red-black). All of this holds for any order of the steps, in lanes and on threads. Anything else counts as a conflict.
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ from raido.algo.graph.rewrite import bound_variables, loads_in, scalar_nodes, su
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of an update: their axes, the place that each changes, all that each evaluates, and whether places are promised to differ."""
+    """The steps of an update: their axes, the index that each changes, the expressions that each evaluates, and whether indices are
+    promised to differ.
+    """
 
     axes: tuple[Axis, ...]
     places: tuple[Expr, ...]
@@ -31,17 +32,17 @@ class Steps:
 
 
 def steps_of(form: Update) -> Steps:
-    """The steps of an update in the graph."""
+    """Returns the steps of an update of the graph."""
     return Steps(form.axes, form.indices, (*form.values, *form.indices), form.mode == "unique")
 
 
 def meets_none_twice(steps: Steps) -> bool:
-    """Whether no two steps provably change one element."""
+    """Whether provably no two steps change one element."""
     return {axis.var for axis in _moving(steps)} <= set(_coordinates(steps))
 
 
 def conflict(steps: Steps, arrays: Collection[Array]) -> Load | None:
-    """The first read of these arrays, the ones that are changed, that another step may have changed."""
+    """Returns the first load of one of these arrays, which change, of an element that another step may have changed; None without one."""
     found = [load for load in loads_in(*steps.evaluated) if load.array in arrays]
     if not found:
         return None
@@ -53,7 +54,7 @@ def conflict(steps: Steps, arrays: Collection[Array]) -> Load | None:
 
 
 def leaves_alone(steps: Steps, indices: Sequence[Expr], others: Sequence[Axis], order: Sequence[Node]) -> bool:
-    """Whether steps provably change no element that is read at indices over other axes; `order`: the nodes that the read stands in."""
+    """Whether steps provably change no element that is read at `indices` over other axes; `order`: the nodes around the read."""
     ranges = {axis.var: (ix.as_index(0), ix.sub(axis.extent, 1)) for axis in (*steps.axes, *others)}
     facts = with_inner_ranges(Facts((), ranges), order)
     read = [facts.simplify(ix.canonical(i)) for i in indices]
@@ -64,12 +65,12 @@ def leaves_alone(steps: Steps, indices: Sequence[Expr], others: Sequence[Axis], 
 
 
 def _moving(steps: Steps) -> list[Axis]:
-    """The axes that have more than one index."""
+    """Returns the axes with more than one index."""
     return [axis for axis in steps.axes if ix.constant_value(axis.extent) != 1]
 
 
 def place_of(e: Expr) -> Expr:
-    """The place that an index names, where it may name none (−1) instead."""
+    """Returns the index that a step changes, without the selection of −1, which means none."""
     while True:
         if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1:
             e = e.args[1]
@@ -80,7 +81,9 @@ def place_of(e: Expr) -> Expr:
 
 
 def _coordinates(steps: Steps) -> dict[Var, int]:
-    """Axis variables that a dimension of the place is a constant plus a multiple of: different values, different elements."""
+    """Maps axis variables to a dimension whose index is a constant plus a multiple of the variable, so that different values name different
+    elements.
+    """
     own = {axis.var for axis in steps.axes}
     found: dict[Var, int] = {}
     for d, index in enumerate(steps.places):
@@ -92,7 +95,7 @@ def _coordinates(steps: Steps) -> dict[Var, int]:
 
 
 def _unsteady(order: Sequence[Node]) -> set[Var]:
-    """Variables that loops inside of a step bind."""
+    """Returns the variables bound by loops inside a step."""
     forms = {node.form for node in order if isinstance(node, Item)}
     return {
         var
@@ -118,7 +121,9 @@ def _harmless(load: Load, steps: Steps, facts: Facts, unsteady: set[Var]) -> boo
 
 
 def _has_other_colour(read: Sequence[Expr], written: Sequence[Expr], steps: Steps) -> bool:
-    """Whether steps change elements of one remainder of a sum of their indices alone, and another one is read: (y + x) % 2 == 0."""
+    """Whether steps change only elements whose index sum has one remainder, and an element with another remainder is read: (y + x) % 2 ==
+    0.
+    """
     for total, count in _remainders(steps.places):
         names: dict[Node, Node] = {}
         for theirs, own in zip(read, written, strict=True):
@@ -135,7 +140,7 @@ def _has_other_colour(read: Sequence[Expr], written: Sequence[Expr], steps: Step
 
 
 def _remainders(places: Sequence[Expr]) -> list[tuple[Expr, int]]:
-    """Sums of indices, and the number by which all steps that change anything leave the same remainder of them."""
+    """Returns (sum of indices, modulus) pairs for which all steps that change anything have the same remainder."""
     found = []
     stack = [
         e.args[0] for e in places if isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
@@ -155,14 +160,14 @@ def _remainders(places: Sequence[Expr]) -> list[tuple[Expr, int]]:
 
 
 def _is_same(read: Expr, written: Expr, facts: Facts) -> bool:
-    """Whether one index is the other in each step; where there is none to change, it may be brought inside to be read."""
+    """Whether the read index equals the changed one in each step, clamps of the former ignored."""
     if isinstance(read, Op) and read.name == "clamp_index":
         read = read.args[0]
     return read is written or facts.equal(read, written)
 
 
 def _apart(read: Expr, written: Expr, facts: Facts) -> bool:
-    """Whether one index never takes a value of the other, whatever steps the two are of."""
+    """Whether two indices never take a common value, in whatever steps."""
     a, b = interval(read, facts.ranges), interval(written, facts.ranges)
     if a is not None and b is not None:
         plain = Facts()

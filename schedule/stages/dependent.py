@@ -1,6 +1,6 @@
-"""Forms whose elements depend on one another (`Scan`, `Update`, `Filter`, `Sort`), while stages are formed.
+"""Forms whose elements depend on one another (`Scan`, `Update`, `Filter`, `Sort`), during the forming of stages.
 
-Their axes get names, outer axes are put in front where they are lifted out of mapped functions, and mere copies are left out.
+Their axes get names, outer axes are put in front where they are lifted out of mapped functions, and plain copies of them are removed.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ DEPENDENT = (Scan, Update, Filter, Sort)
 
 
 def close_form(form: Dependent, outer: Sequence[Axis], tables: Tables) -> Dependent:
-    """`form` with `outer` axes in front, as fresh variables."""
+    """Returns `form` with `outer` axes in front, as fresh variables."""
     names: dict[Node, Var] = {axis.var: fresh(axis.name) for axis in outer}
     memo: dict[Node, Node] = dict(names)
     extents = tables.rewrite([axis.extent for axis in outer], lambda node: node, memo)
     leading = tuple(Axis(names[axis.var], extent) for axis, extent in zip(outer, extents, strict=True))
     (new,) = tables.rewrite((form,), lambda node: node, memo)
-    assert not isinstance(new, Filter)  # those of elements have become updates (private_arrays)
+    assert not isinstance(new, Filter)  # filters of elements have become updates (private_arrays)
     if isinstance(new, Update):
         return _close_update(new, leading, tables)
     return with_fields(new, axes=leading + new.axes, along=new.along + len(leading))
 
 
 def _close_update(form: Update, leading: tuple[Axis, ...], tables: Tables) -> Update:
-    """An update whose expressions mention variables of `leading` axes, as one of arrays with these dimensions in front."""
+    """Returns an update whose expressions mention variables of `leading` axes, as an update of arrays with these dimensions in front."""
     shape = form.dest[0].shape
     dims = tuple(Axis(fresh(f"d{k}"), extent) for k, extent in enumerate(shape))
     places = tuple(axis.var for axis in dims)
@@ -69,15 +69,15 @@ def _close_update(form: Update, leading: tuple[Axis, ...], tables: Tables) -> Up
 
 
 def is_ragged(form: Reduce) -> bool:
-    """Whether a fold's length is computed where it is needed: it is a loop inside its stage, never a stage's own axis."""
+    """Whether a fold has a data-dependent length: it is then a loop inside its stage, never an axis of the stage."""
     nodes = scalar_nodes(*(axis.extent for axis in form.axes))
     return not all(isinstance(node, (Const, SizeVar, Count, Op)) for node in nodes)
 
 
 def mapped_axes(form: Update) -> dict[int, int]:
-    """Dimensions of the result that are axes of the update as well: leading or trailing ones, indexed by the axis itself.
+    """Maps dimensions of an update's result to axes of its steps that index them directly: leading and trailing ones.
 
-    At least one axis is left, so that there are steps.
+    At least one axis is left over for the steps.
     """
     rank, own = len(form.indices), [axis.var for axis in form.axes]
     found: dict[int, int] = {}
@@ -97,15 +97,17 @@ def mapped_axes(form: Update) -> dict[int, int]:
 
 
 def rename_axes(form: Dependent, names: Sequence[str], tables: Tables) -> Dependent:
-    """`form` with fresh variables of these names for its axes."""
+    """Returns `form` with fresh variables of these names for its axes."""
     memo: dict[Node, Node] = {axis.var: fresh(name) for axis, name in zip(form.axes, names, strict=True)}
     (new,) = tables.rewrite((form,), lambda node: node, memo)
     return new
 
 
 def leave_out_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Arrays that only repeat what such a form makes (rows of a mapped function that returns a scan) are that form's results; and loops
-    begin as the states of others that such arrays repeat, not as copies of these."""
+    """Replaces arrays that only repeat the result of such a form (rows of a mapped function that returns a scan) by that result.
+
+    Loops likewise begin with the states of other loops that such arrays repeat, without a copy.
+    """
     memo: dict[Node, Node] = {}
     nodes = topological(*roots)
     states = {state for node in nodes if isinstance(node, ArrayLoop | ArrayWhile) for state in node.state}
@@ -128,7 +130,7 @@ def leave_out_copies(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
 
 
 def _begun(arrays: Sequence[Array], states: Collection[Array], tables: Tables) -> tuple[Array, ...]:
-    """The arrays that a loop begins as, or the states of loops around that they repeat element for element; each of them once."""
+    """Returns a loop's initial arrays, with arrays that repeat the state of a loop around replaced by that state, each at most once."""
     found: list[Array] = []
     for array in arrays:
         source = _repeated(array, tables)
@@ -138,7 +140,7 @@ def _begun(arrays: Sequence[Array], states: Collection[Array], tables: Tables) -
 
 
 def _repeated(array: Array, tables: Tables) -> Array | None:
-    """The array that another one repeats element for element."""
+    """Returns the array that another one repeats element for element; None without one."""
     form = array.form if isinstance(array, Result) else None
     if not isinstance(form, Generate) or not form.axes or tables.names.get(form):
         return None
@@ -150,7 +152,7 @@ def _repeated(array: Array, tables: Tables) -> Array | None:
 
 
 def _copied(form: Generate, index: int) -> Result | None:
-    """The result that body `index` of a form repeats element for element."""
+    """Returns the result of a dependent form that body `index` of a form repeats element for element; None without one."""
     body = form.bodies[index]
     if not isinstance(body, Load) or body.checked or not isinstance(body.array, Result):
         return None

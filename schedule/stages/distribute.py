@@ -1,17 +1,16 @@
-"""Loops over arrays inside mapped functions, exchanged with the maps around them.
+"""Interchange of array loops with the maps around them (loop distribution).
 
     map(i: loop(n, row -> f(row), a[i]))   →   loop(n, A -> map(i: f(A[i])), a)
 
-The state of all elements stands in one array with the maps' axes in front, so that the loop is closed and its body is stages like any
-other. Where the loop goes down columns, a state of which an iteration changes one element, the same one for all, has the innermost of these
-axes behind: what all columns read and change in an iteration lies side by side, for lanes.
+The states of all elements form one array with the maps' axes in front, so that the loop is closed and its body is stages like any other.
+A loop down columns keeps the innermost of these axes behind in each state of which an iteration changes one element, at the same index for
+all columns: the elements that an iteration accesses are then contiguous, for lanes.
 
     map(i: loop(n, k, o -> o with [k + 1] = f(o[k]), a[:, i]))   →   loop(n, k, O -> O with [k + 1, i] = f(O[k, i]) for all i, a)
 
-Where elements take different numbers of iterations the loop goes on as long as one of them does; those that are done keep
-their state, and nothing of their iteration is evaluated. Outer loops go first: what stands in their body is then open in fresh axes.
-Where the size of a state differs from element to element the array is as long as the longest; if it changes, that size is a state of the
-loop of its own.
+Where trip counts differ between elements the loop runs as long as any element does; finished elements keep their state, and nothing of
+their iteration is evaluated. Outer loops go first: the loops in their body are then open in fresh axes. Where the size of a state differs
+between elements the array is as long as the longest; if the size changes, it is a state of the loop itself.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ T = TypeVar("T")
 
 
 def distribute_loops(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which no loop over arrays mentions variables of functions around it."""
+    """Closes all loops over arrays that mention variables of functions around them."""
     nodes = topological(*roots)
     if not any(isinstance(node, ArrayLoop | ArrayWhile) for node in nodes):
         return roots
@@ -78,7 +77,7 @@ def distribute_loops(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, .
 def _exchange(
     form: ArrayLoop | ArrayWhile, outside: frozenset[Var], roots: tuple[Array, ...], tables: Tables
 ) -> tuple[Array, ...]:
-    """The graph with one loop made closed."""
+    """Returns the graph with one loop closed."""
     order, axes_of, _ = binders(topological(*roots))
     if not outside <= axes_of.keys():
         raise CompileError("a loop over arrays inside an operator or a loop of scalars")
@@ -149,15 +148,15 @@ class _Exchange:
                 self.values[Count(old, None)] = own_sizes[old] = Count(made, most[old])
 
     def _joined(self, state: Parameter, outer: Sequence[T], own: Sequence[T]) -> tuple[T, ...]:
-        """What is said of the dimensions of a state's maps and of its own, in their order."""
+        """Returns the maps' dimensions and the state's own in the order in which the array over all elements has them."""
         return (*outer[:-1], *own, *outer[-1:]) if state in self.behind else (*outer, *own)
 
     def indices(self, state: Parameter, outer: Sequence[Expr], own: Sequence[Axis]) -> tuple[Expr, ...]:
-        """Where an element of a state stands."""
+        """Returns the indices of a state's element in the array over all elements."""
         return self._joined(state, outer, [axis.var for axis in own])
 
     def _private_sizes(self) -> dict[Any, tuple[Result, Result]]:
-        """Sizes of states that stay, and differ from element to element: those of all elements, and the longest."""
+        """Returns the loop-invariant sizes of states that differ between elements: as an array over all elements, and their maximum."""
         outside = {axis.var for axis in self.outer}
         found: dict[Any, tuple[Result, Result]] = {}
         for state in self.form.state:
@@ -170,7 +169,7 @@ class _Exchange:
         return found
 
     def closed(self) -> ArrayLoop | ArrayWhile:
-        """The loop over all elements at once."""
+        """Returns the loop over all elements."""
         form = self.form
         before = {old.var: new for old, new in zip(self.outer, self.places, strict=True)}
         init = self._all(form.init, before, None)
@@ -189,14 +188,14 @@ class _Exchange:
         return ArrayLoop(count, self.index, state, init, self._all(form.results, self.values, going_on))
 
     def _scalars(self, e: Expr, kind: str) -> Result:
-        """A scalar of every element, as an array over the outer axes."""
+        """Returns a scalar of every element as an array over the outer axes."""
         (body,) = self.tables.rewrite((e,), lambda node: node, self.values)
         made = Generate(self.axes, (body,))
         self.tables.kinds[made] = kind
         return Result(made, 0)
 
     def _over(self, array: Result, dtype: DType, monoid: str, neutral: Any) -> Expr:
-        """All elements of an array over the outer axes, combined."""
+        """Returns the fold of an array over the outer axes."""
         axes = axes_like(self.outer)
         left, right = fresh("a", dtype), fresh("b", dtype)
         value = Load(array, tuple(axis.var for axis in axes), False)
@@ -204,7 +203,7 @@ class _Exchange:
         return Item(Reduce(axes, (left,), (right,), combine, (const(dtype, neutral),), (value,), True, monoid), 0)
 
     def _all(self, arrays: Sequence[Array], values: Mapping[Any, Node], active: Expr | None) -> tuple[Array, ...]:
-        """The states of all elements, those of one shape in one form, and last the sizes of the longest ones."""
+        """Returns the states of all elements, those of one shape computed by one form, and last the maxima of their sizes."""
         form = self.form
         groups: dict[tuple[tuple[Expr, ...], bool], list[int]] = {}
         for k, state in enumerate(form.state):
@@ -232,10 +231,9 @@ class _Exchange:
         sizes: Mapping[Any, Array],
         longest: Mapping[Any, Array],
     ) -> list[Result]:
-        """Arrays of one element each, for the states at some positions, as arrays over the outer axes; the old ones where an element
-        is not active.
+        """Returns arrays of one element, for the states at `positions`, as arrays over the outer axes; the old state of elements that are not active.
 
-        Where `sizes` of the elements differ they are as long as the longest, and hold 0 beyond their own size.
+        Where `sizes` of the elements differ the arrays are as long as the longest, and hold 0 beyond an element's own size.
         """
         state = self.form.state[positions[0]]
         shape = state.shape
@@ -257,7 +255,7 @@ class _Exchange:
 
 
 def _changed_at_one_place(form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], tables: Tables) -> set[Parameter]:
-    """The states of a loop down columns of which an iteration changes one element alone, the same one for all columns."""
+    """Returns the states of a loop down columns of which each iteration changes one element, at the same index for all columns."""
     outside = {axis.var for axis in outer}
     if not isinstance(form, ArrayLoop) or free_variables(form.count) & outside:
         return set()
@@ -268,7 +266,7 @@ def _changed_at_one_place(form: ArrayLoop | ArrayWhile, outer: Sequence[Axis], t
 
 
 def _is_changed_at_one_place(after: Array, state: Parameter, outside: Set[Var], tables: Tables) -> bool:
-    """Whether a state of the next iteration is this one's with such elements changed."""
+    """Whether the next state is the present one with single elements changed, at indices that are the same for all columns."""
     array: Array | None = after
     while isinstance(array, Result) and isinstance(array.form, Generate):
         change = updates_of(array.form, tables, Facts()).get(array.index)
@@ -281,7 +279,7 @@ def _is_changed_at_one_place(after: Array, state: Parameter, outside: Set[Var], 
 
 
 def _with_counts(shape: Sequence[Expr], values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
-    """Extents with the counts of some arrays replaced."""
+    """Returns extents with the counts of some arrays replaced."""
 
     def change(node: Node) -> Node:
         return values.get(node.array, node) if isinstance(node, Count) else node
@@ -303,5 +301,5 @@ def _move(axes: tuple[Axis, ...], body: Expr, tables: Tables) -> Result:
 
 
 def _replaced(roots: tuple[Array, ...], values: Mapping[Any, Node], tables: Tables) -> tuple[Array, ...]:
-    """The graph with whole arrays replaced."""
+    """Returns the graph with whole arrays replaced."""
     return rewritten(roots, tables.renew(topological(*roots), dict(values)))

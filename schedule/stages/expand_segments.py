@@ -1,8 +1,8 @@
-"""Segmented reductions and scans as forms that have loops.
+"""Segmented reductions and scans as ordinary forms.
 
 A reduction is a map over segments, each with a fold of its own length (a *ragged* `Reduce`: its extent is computed). A scan is one scan of
-pairs (whether a segment starts here or later, the value since then): it knows no segments and is chained as any other, however skewed
-they are. (Blelloch, Prefix sums and their applications, 1990, section 1.5.)
+pairs (whether a segment starts here or later, the value since then): it is independent of segments and is chained as any other, however
+skewed they are. (Blelloch, Prefix sums and their applications, 1990, section 1.5.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from raido.schedule.stages.tables import Tables
 
 
 def expand_segments(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph without `Segmented` forms."""
+    """Replaces `Segmented` forms by maps with ragged folds, and by scans."""
     memo: dict[Node, Node] = {}
     made: dict[Node, Generate] = {}
     for node, new in tables.renewed(topological(*roots), memo):
@@ -49,7 +49,7 @@ def expand_segments(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
 
 
 def _bounds(form: Segmented, s: Expr, tables: Tables) -> tuple[Expr, Expr]:
-    """The first index of segment `s`, and its length; checked, and 0 if the check fails."""
+    """Returns the first index of segment `s`, and its length; checked, and 0 if the check fails."""
     begin, end = (Load(form.offsets, (i,), False) for i in (s, ix.add(s, 1)))
     size = form.axes[0].extent
     holds = in_order(begin, end, size)

@@ -1,9 +1,9 @@
-"""`form_stages(program)`: the program as stages, named, in an order in which they can run.
+"""`form_stages(program)`: the stages of a program, named, in execution order.
 
-The graph is first brought into a form where every `Generate` is one stage (`NORMALISE`). Then each gets its display names: the
-user's, or `map_1`, `reduce_1` … in program order; a repeated name becomes `rows_2`; axes are `x`; `y, x`; `z, y, x`; `d0` … and
-`r`; `ry, rx` unless the user named them. Last, forms are put where they run: a stage that depends on the state of a whole-array
-loop, or that only one branch needs, belongs to the body of that loop or branch.
+The graph is first normalised so that every `Generate` is one stage (`NORMALISE`). Then each form gets its display names: the user's, or
+`map_1`, `reduce_1` … in program order; a repeated name becomes `rows_2`; axes are `x`; `y, x`; `z, y, x`; `d0` … and `r`; `ry, rx` unless
+the user named them. Last, forms are placed in scopes: a stage that depends on the state of a whole-array loop, or that only one branch
+reads, belongs to the body of that loop or branch.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
 
 @seldom_collected
 def form_stages(program: Program, as_general: bool = False) -> StageGraph:
-    """The stages of a program. Nothing is scheduled yet.
+    """Returns the stages of a program, without a schedule.
 
-    `as_general`: sorts of a size that the program is specialised for stay sorts, as steps that were made for the general program find them.
+    `as_general`: sorts of a size for which the program is specialised stay sorts, since steps made for the general program name them.
     """
     tables = Tables(program)
     if as_general:
@@ -129,7 +129,7 @@ def form_stages(program: Program, as_general: bool = False) -> StageGraph:
 
 
 def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Counts, conditions and predicates of whole-array forms become sizes, or elements of arrays of rank 0."""
+    """Replaces counts, conditions and predicates of whole-array forms by sizes, or by elements of arrays of rank 0."""
 
     def scalar(e: Expr) -> Expr:
         if isinstance(e, Const | SizeVar) or (isinstance(e, Load) and not e.indices):
@@ -151,7 +151,7 @@ def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple
 
 
 def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The states of whole-array loops have names of their own, by which schedules tell them apart."""
+    """Gives the states of whole-array loops unique names, by which schedules distinguish them."""
     taken = {p.name for p in topological(*roots) if isinstance(p, Parameter) and p.serial == 0}
     renamed: dict[Parameter, str] = {}
     for node in reversed(topological(*roots)):
@@ -174,7 +174,7 @@ def _name_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
 
 def _name_axes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Fresh variables with display names for the axes of every form and of its reduction."""
+    """Replaces the axes of every form, and of its reduction, by fresh variables with display names."""
     memo: dict[Node, Node] = {}
     for node, new in tables.renewed(topological(*roots), memo):
         if isinstance(new, (Generate, *DEPENDENT)):
@@ -228,7 +228,9 @@ def _display_names(given: list[str], default: list[str], explicit: list[bool], t
 
 
 def reduction_of(form: Generate) -> Reduce | None:
-    """The reduction at the top of a stage's bodies: the one that is evaluated for every element and stands in no other."""
+    """Returns the reduction at the top of a stage's bodies: the one evaluated for every element and nested in no other; None
+    without one.
+    """
     if not form.axes and not form.bodies:
         return None
     eager = top_reductions(form.bodies)
@@ -236,7 +238,7 @@ def reduction_of(form: Generate) -> Reduce | None:
 
 
 def top_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
-    """Reductions evaluated whenever an element is, and inside no other reduction."""
+    """Returns the reductions that are evaluated for every element, and nested in no other reduction."""
     found: dict[Reduce, None] = {}
     seen: set[Node] = set()
     stack: list[Node] = list(reversed(bodies))
@@ -263,7 +265,7 @@ _KINDS: dict[type, str] = {Scan: "scan", Update: "update", Filter: "filter", Sor
 
 
 def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:
-    """A unique name (and its other names) for every form."""
+    """Returns a unique name, and further names, for every form."""
     position = {node: i for i, node in enumerate(topological(*roots))}
     last = len(tables.ranks)
     forms = sorted(paths, key=lambda f: (tables.ranks.get(f, last), position[f]))
@@ -294,7 +296,7 @@ def _stage_names(roots: tuple[Array, ...], tables: Tables, paths: dict[Node, Pat
 
 
 def _with_paths(chosen: dict[Node, tuple[str, ...]], paths: dict[Node, Path]) -> dict[Node, tuple[str, ...]]:
-    """Stages of a loop's body stand under the loop's name."""
+    """Returns the names with the names of the loops around in front, for the stages of a loop's body."""
     full: dict[Node, tuple[str, ...]] = {}
     for form, names in chosen.items():
         around = "".join(f"{chosen[owner][0]}/" for owner, _ in paths[form])
@@ -305,7 +307,7 @@ def _with_paths(chosen: dict[Node, tuple[str, ...]], paths: dict[Node, Path]) ->
 def _stages_at(
     here: Path, roots: tuple[Node, ...], tables: Tables, paths: dict[Node, Path], names: dict[Node, tuple[str, ...]]
 ) -> tuple[AnyStage, ...]:
-    """The stages that stand exactly at `here`, in the order of the graph."""
+    """Returns the stages whose scope is `here`, in the order of the graph."""
     stages: list[AnyStage] = []
     every = tuple(Result(form, 0) for form in paths)
     for form in (node for node in topological(*roots, *every) if node in paths):

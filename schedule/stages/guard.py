@@ -1,12 +1,12 @@
-"""Arrays that only a branch or a loop reads, and that can fail, are made only where the branch is taken, or the loop has an iteration.
+"""Guards for arrays that can fail and are read in a branch or a loop only: they are computed only where the branch is taken, or the loop
+iterates.
 
     where p(i): use g[j]      becomes      where p(i): use g'[j],  g'[j] = g[j] where p(i)
 
-A branch not taken is not evaluated: but an array read in it that becomes a stage of its own is. What such a stage can find wrong, or
-take for ever, must not happen where nobody takes the branch, so its elements ask for themselves. The question is the predicate;
-where it mentions axes that the array does not depend on, it is whether any of their indices takes the branch; of an array loop, whether
-its first iteration comes, for what does not depend on its iterations is made before them. Arrays that cannot fail stay as they are: evaluating
-them is harmless.
+A branch that is not taken is not evaluated, but an array read in it that becomes a stage of its own is. Such a stage must not fault, or
+fail to terminate, where no reader takes the branch, so its elements are guarded. The guard is the predicate; over axes that the array does
+not depend on, it is whether the predicate holds anywhere; for an array loop, whether it has a first iteration, since loop-invariant stages
+run before it. Arrays that cannot fail stay unguarded: evaluating them is harmless.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables, loops_around
 
-Guard = tuple[Expr, ...]  # all of them hold where an array is read
+Guard = tuple[Expr, ...]  # conditions that all hold where an array is read
 _GUARDED = (Generate, Scan, Update, Filter, Sort, ArrayLoop, ArrayWhile)
 
 
 def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which what can fail is evaluated only where its readers are."""
+    """Guards every form that can fail by the conditions under which it is read."""
     nodes = topological(*roots)
     unsafe = _unsafe(nodes) if any(isinstance(node, Cond | Loop | ArrayLoop | ArrayWhile) for node in nodes) else set()
     if not unsafe:
@@ -73,14 +73,16 @@ def guard_branches(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...
 
 
 def _unsafe(nodes: list[Node]) -> set[Node]:
-    """Forms that can fail or need not end, by themselves or through what they read."""
+    """Returns the forms that can fail or may not terminate, by themselves or through the arrays that they read."""
     return {node for node in risky(nodes) if isinstance(node, _GUARDED)}
 
 
 def _guards(
     nodes: list[Node], roots: tuple[Array, ...], unsafe: set[Node], tables: Tables
 ) -> tuple[dict[Node, list[Guard]], set[Node]]:
-    """For each unsafe form that is read in branches only, the guards it is read under; and the forms that are read in any case."""
+    """Returns, for each unsafe form that is read in branches only, the guards under which it is read; and the forms that are always
+    read.
+    """
     always: set[Node] = {root.form for root in roots if isinstance(root, Result)}
     found: dict[Node, list[Guard]] = {}
     for reader in reversed(nodes):
@@ -101,9 +103,9 @@ def _guards(
 
 
 def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables: Tables) -> dict[Node, list[Guard]]:
-    """The guards without the questions whether array loops run that a loop answers in which a form's own index or state says it stands.
+    """Removes, from the guards of forms inside a loop, the conditions that being inside it implies.
 
-    A loop that has an iteration answers whether it runs, and what all its own readers ask, since it asks that itself.
+    A loop that iterates implies that it runs, and all conditions common to its own readers, since its own guard tests them.
     """
     runs: dict[Node, Expr | None] = {
         form: _runs(form, tables) for form in nodes if isinstance(form, ArrayLoop | ArrayWhile)
@@ -123,7 +125,7 @@ def _without_own_loops(found: dict[Node, list[Guard]], nodes: list[Node], tables
 
 
 def _runs(form: ArrayLoop | ArrayWhile, tables: Tables) -> Expr | None:
-    """Whether a loop has a first iteration; None where it always has."""
+    """Returns the condition that a loop has a first iteration; None where it always has."""
     if isinstance(form, ArrayLoop):
         runs = isinstance(form.count, Const) and int(form.count.value) > 0
         return None if runs else Op("gt", bool_, (form.count, const(i64, 0)))
@@ -132,7 +134,7 @@ def _runs(form: ArrayLoop | ArrayWhile, tables: Tables) -> Expr | None:
 
 
 def _reads(reader: Node, tables: Tables) -> Iterator[tuple[Node, Guard]]:
-    """The forms that a form reads, each with the branches and loops it is read in."""
+    """Yields the forms that a form reads, each with the conditions of the branches and loops it is read in."""
     stack: list[tuple[Node, Guard]] = [(child, ()) for child in children(reader)]
     if isinstance(reader, ArrayLoop | ArrayWhile):
         runs = _runs(reader, tables)
@@ -164,13 +166,15 @@ def _reads(reader: Node, tables: Tables) -> Iterator[tuple[Node, Guard]]:
 def _disjunction(
     form: Node, alternatives: list[Guard], axes_of: Mapping[Var, Axis], hosts: Iterable[Var], tables: Tables
 ) -> Expr | None:
-    """Whether some reader of the form needs it, in terms of the variables that the form mentions; None where that cannot be said."""
+    """Returns the condition that some reader needs the form, in the variables that the form mentions; None where these cannot
+    express it.
+    """
     known = free_variables(form) | frozenset(hosts)
     total: Expr | None = None
     sets = [set(guard) for guard in alternatives]
     for guard in alternatives:
         if any(other < set(guard) for other in sets):
-            continue  # it says less
+            continue  # implied by the weaker guard
         part: Expr | None = None
         for predicate in guard:
             if free_variables(predicate) <= known | axes_of.keys():
@@ -184,7 +188,9 @@ def _disjunction(
 
 
 def _both(first: Expr | None, second: Expr, tables: Tables) -> Expr:
-    """Whether both hold; the second is evaluated only where the first does, and once, if it is more than arithmetic."""
+    """Returns the conjunction of two conditions; the second is evaluated only where the first holds, and once, if it is more than
+    arithmetic.
+    """
     within = scalar_nodes(second)
     if not any(isinstance(node, Item) or can_fault(node) for node in within):
         return second if first is None else Op("logical_and", bool_, (first, second))
@@ -195,7 +201,7 @@ def _both(first: Expr | None, second: Expr, tables: Tables) -> Expr:
 
 
 def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
-    """Whether the predicate holds anywhere along some axes: an element of a form of its own, computed once."""
+    """Returns whether a predicate holds anywhere along some axes, as an element of a form of its own, computed once."""
     own = axes_like(axes)
     renamed = {old.var: new.var for old, new in zip(axes, own, strict=True)}
     (value,) = tables.rewrite((predicate,), lambda node: node, renamed)
@@ -208,7 +214,7 @@ def _any(predicate: Expr, axes: list[Axis], tables: Tables) -> Expr:
 
 
 def _asks(form: Node, guard: Expr) -> bool:
-    """Whether the elements of a form already depend on the guard."""
+    """Whether the elements of a form are already guarded by this condition."""
     bodies = form.bodies if isinstance(form, Generate) else getattr(form, "values", ())
     return bool(bodies) and all(
         isinstance(e, Item) and isinstance(e.form, Cond) and e.form.predicate is guard for e in bodies
@@ -216,7 +222,7 @@ def _asks(form: Node, guard: Expr) -> bool:
 
 
 def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which these forms ask for themselves."""
+    """Returns the graph in which these forms are guarded."""
     memo: dict[Node, Any] = {}
     for node, new in tables.renewed(_order(roots, guards), memo):
         if node in guards:
@@ -227,7 +233,7 @@ def _guarded(roots: tuple[Array, ...], guards: dict[Node, Expr], tables: Tables)
 
 
 def _order(roots: tuple[Array, ...], guards: dict[Node, Expr]) -> list[Node]:
-    """Every node after its children, and a guarded form after its guard. Guards that would go round in a circle are dropped."""
+    """Returns every node after its children, and a guarded form after its guard. Cyclic guards are removed from `guards`."""
     done: dict[Node, None] = {}
     for root in roots:
         path: dict[Node, Iterator[Node]] = {root: _below(root, guards)}
@@ -271,7 +277,7 @@ def _with_guard(form: Any, guard: Expr, tables: Tables) -> Node:
             return with_fields(form, values=values)
         return with_fields(form, values=values, predicate=if_else(guard, (form.predicate,), (const(bool_, False),))[0])
     if isinstance(form, Update):
-        # An index outside is ignored where it is not checked: there the update does nothing.
+        # An unchecked index out of range is ignored, so that the update has no effect where the guard is false.
         places = form.indices
         if form.checked:
             places = checked_indices(form, places, form.dest[0].shape, tables)

@@ -1,7 +1,6 @@
-"""Arrays that become part of whoever reads them, so that they are no stages.
+"""Inlining of arrays into their readers, by beta-reduction, so no value changes.
 
-Index moves and scalars of mapped functions are inlined; so are unnamed elementwise expressions that one consumer reads once, at its
-own index. All of it is beta-reduction, so no value changes.
+Inlined are index moves, scalars of mapped functions, and unnamed elementwise expressions that one consumer reads once, at its own index.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ from raido.schedule.stages.checks import checked_indices, checked_value
 from raido.schedule.stages.tables import Tables, merge_names
 from raido.schedule.stages.uses import Uses
 
-SHORT = 8  # elements along an axis that are written out by default
-FEW = 16  # elements of a fold whose values stay in registers
+SHORT = 8  # elements of an axis below which defaults unroll it
+FEW = 16  # elements of a fold, at most, whose values stay in registers
 
 
 def is_short(extent: Node) -> bool:
@@ -61,10 +60,10 @@ def is_short(extent: Node) -> bool:
 
 
 def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Index moves without a name, and scalars (rank 0) of mapped functions, substituted where they are read.
+    """Inlines unnamed index moves, and scalars (rank 0) of mapped functions, into their readers.
 
-    A move that divides indices, as a reshape does, takes longer at random places than in order: whoever gathers from it reads a copy,
-    unless that would be made in every iteration of a loop, or the move is one of an argument, whose memory has the other shape, too.
+    A move that divides indices, as a reshape does, is slower at random indices than in order: a gather from it reads a stored copy, unless
+    the copy would be made in every iteration of a loop, or the move is one of a parameter, whose memory is viewed in the other shape.
     """
 
     free: dict[Node, bool] = {}
@@ -99,7 +98,7 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
 
 def inline_turned(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Maps that only give the axes of loops or scans in another order are moves: down columns, arrays have the maps' axes behind."""
+    """Inlines maps that only permute the axes of a loop's or scan's result, as moves."""
     for node in topological(*roots):
         if isinstance(node, Generate) and all(_is_turned(body, node) for body in node.bodies):
             tables.kinds[node] = "move"
@@ -115,7 +114,7 @@ def _is_turned(body: Expr, form: Generate) -> bool:
 
 
 def go_down_columns(nodes: Collection[Node], column: Var, but: Collection[Array] = ()) -> bool:
-    """Whether a variable says which column of arrays is read, and of none which row; arrays left out are those of a loop that has it."""
+    """Whether `column` occurs in loads as the last index alone; loads of the arrays `but`, the states of the loop itself, do not count."""
     reads = [
         node.indices for node in nodes if isinstance(node, Load) and node.array not in but and len(node.indices) > 1
     ]
@@ -123,7 +122,9 @@ def go_down_columns(nodes: Collection[Node], column: Var, but: Collection[Array]
 
 
 def _moved_checked(load: Load, form: Generate, position: int, tables: Tables) -> Expr:
-    """The element that a move reads where its indices are checked: those that it reads by, and those that it repeats elements along."""
+    """Returns the element that a move reads at checked indices, with checks of the indices that it reads by and of those that it broadcasts
+    along.
+    """
     shape = load.array.shape
     inside = checked_indices(load, load.indices, shape, tables)
     value = tables.beta(form, position, inside)
@@ -135,21 +136,21 @@ def _moved_checked(load: Load, form: Generate, position: int, tables: Tables) ->
 
 
 def _divides(form: Generate) -> bool:
-    """Whether a form divides by what is not a constant, once arguments are read in the shape that the form gives their memory."""
+    """Whether a form divides indices by a non-constant, apart from views of parameters in the form's shape."""
     roots = [e for body in form.bodies for e in _places(body)]
     nodes = scalar_nodes(*roots)
     return any(isinstance(n, Op) and n.name in DIVISIONS and not isinstance(n.args[1], Const) for n in nodes)
 
 
 def _places(body: Expr) -> tuple[Expr, ...]:
-    """The places that are computed to read an element of an argument; any other body is computed itself."""
+    """Returns the indices into a view of a parameter for a body that reads one; the body itself otherwise."""
     if not (isinstance(body, Load) and isinstance(body.array, Parameter)):
         return (body,)
     return index.flattened(body.indices, body.array.shape)[0]
 
 
 def _shares_work(form: Generate, tables: Tables) -> bool:
-    """Whether a scalar stands for work that several readers share: the results of one loop or reduction, a guard of branches or a count."""
+    """Whether a scalar stands for work shared by several readers: the results of one loop or reduction, a guard of branches or a count."""
     if tables.kinds.get(form) in ("condition", "count"):
         return True
     owners = {body.form if isinstance(body, Item) else None for body in form.bodies}
@@ -157,16 +158,16 @@ def _shares_work(form: Generate, tables: Tables) -> bool:
 
 
 def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once become part of it.
+    """Inlines unnamed elementwise expressions, and unnamed arrays of mapped functions, that one consumer reads once.
 
-    So does a fold of a few elements, one to a reader: what is made of a sum of colours is not worth a pass of its own. Index arrays that are
-    made of positions alone become part of all that index by them.
+    So are folds of a few elements, one for each reader: the uses of a sum of colours are not worth a pass of their own. Index arrays
+    computed from positions alone are inlined into all their readers.
     """
     uses = Uses(roots)
     inlined: set[Generate] = set()
     positions: set[Generate] = set()
     costs: dict[Node, int] = {}
-    folds: dict[Node, int] = {}  # how many a form has, those inlined into it included
+    folds: dict[Node, int] = {}  # the number of folds of a form, inlined ones included
 
     def is_kept(form: Generate) -> bool:
         """Whether the reader goes over elements twice, as blocks of scans and filters do, and it costs less to keep them between."""
@@ -194,8 +195,10 @@ def inline_elementwise(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
 
 
 def _is_index_arithmetic(form: Generate, others: set[Generate]) -> bool:
-    """Whether a form makes indices of positions, sizes and other such forms, by operations that take no longer than reading indices, or modulo
-    its own length; or compares such indices, as quickly as what came of it would be read."""
+    """Whether a form computes indices from positions, sizes and other such forms as cheaply as loading them, or compares such indices.
+
+    Additions, multiplications, extremes, and remainders by the form's own length are cheap.
+    """
     nodes = scalar_nodes(*form.bodies)
     tests = form.bodies[0].dtype is bool_ and is_cheaper_made_twice(cost_of_element(form.bodies))
 
@@ -225,7 +228,7 @@ def _is_plain(form: Generate, tables: Tables) -> bool:
 
 
 def _is_short_fold(form: Generate) -> bool:
-    """Whether a form folds at most `FEW` elements along short axes, and makes its one value of that without choosing what to run."""
+    """Whether a form's one value is a fold of at most `FEW` elements along short axes, without branches or loops."""
     nodes = scalar_nodes(*form.bodies)
     folds = [node for node in nodes if isinstance(node, Reduce)]
     if len(form.bodies) != 1 or len(folds) != 1 or any(isinstance(node, Cond | Loop | While) for node in nodes):
@@ -235,12 +238,12 @@ def _is_short_fold(form: Generate) -> bool:
 
 
 def _takes_fold(reader: Node, folds: dict[Node, int], tables: Tables) -> bool:
-    """Whether a form may fold what it is made of: elements, of no other fold."""
+    """Whether a fold may be inlined into a reader: a plain elementwise form with no other fold."""
     return isinstance(reader, Generate) and _is_plain_reader(reader, tables) and not folds.get(reader)
 
 
 def _is_plain_reader(form: Generate, tables: Tables) -> bool:
-    """Whether a form is an expression of elements, without folds, with a name or without."""
+    """Whether a form is an elementwise expression without folds, named or not."""
     return bool(form.axes) and tables.kinds.get(form, "elementwise") == "elementwise" and not _has_reduce(form)
 
 
@@ -251,7 +254,7 @@ def is_plain_elementwise(form: Generate, tables: Tables, kinds: Collection[str] 
 
 
 def inline_forms(roots: tuple[Array, ...], forms: set[Generate], tables: Tables) -> tuple[Array, ...]:
-    """The graph with every load of these forms replaced by the element's expression."""
+    """Replaces every load of these forms by the element's expression."""
     marked = set(forms)
     nodes = topological(*roots)
     renamed = _readers_variables(nodes, forms)
@@ -276,9 +279,9 @@ def inline_forms(roots: tuple[Array, ...], forms: set[Generate], tables: Tables)
 
 
 def _readers_variables(nodes: Sequence[Node], forms: set[Generate]) -> dict[Node, Node]:
-    """The axis variables of forms that are read at one index, which is variables, with those variables.
+    """Maps the axis variables of forms that are read at a single index of distinct variables to those variables.
 
-    Under them the body is the element that is read: nothing is substituted, so that a chain of forms takes linear time.
+    With them renamed, the body is the element that is read and nothing is substituted, so that a chain of forms takes linear time.
     """
     indices: dict[Node, set[tuple[Expr, ...]]] = {form: set() for form in forms}
     binders = Counter(variable for node in nodes for variable in bound_variables(node))
@@ -298,7 +301,7 @@ def _readers_variables(nodes: Sequence[Node], forms: set[Generate]) -> dict[Node
 
 
 def _perfectly_nested(form: Node, inlined: set[Generate]) -> Generate | None:
-    """The inlined array that is all there is in the body of `form`."""
+    """Returns the inlined array that is the whole body of `form`; None without one."""
     if not isinstance(form, Generate):
         return None
     inner = {b.array.form if isinstance(b, Load) and isinstance(b.array, Result) else None for b in form.bodies}

@@ -1,10 +1,10 @@
-"""Loop-invariant scalars that read what an array loop begins as, made once before the loop.
+"""Hoisting of loop-invariant scalars that read an array loop's initial arrays.
 
     v = q[h];  loop: q with [t] = w[v]      →      v = q[h], made;  loop: q with [t] = w[v]
 
-The loop takes over the memory of `q` if nobody reads the old contents once it runs: an iteration that looked `v` up again would, and all
-of `q` would be copied. What can fail is made early where every iteration evaluates it, or the loop's count does: for a number of the
-state, to choose a branch, or for the elements of an array, if it has any; that there is an iteration is asked afterwards (`guard`).
+The loop takes over the memory of `q` if nothing reads the old contents while it runs; an iteration that loaded `v` again would, and all of
+`q` would be copied. A scalar that can fault is hoisted where every iteration evaluates it, or the loop's count does: for a scalar state,
+for a branch's predicate, or for the elements of an array, if it has any; a guard (`guard`) then tests that there is an iteration.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from raido.schedule.stages.uses import host_variables, loops_around
 
 
 def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which no iteration of an array loop reads a scalar again from what a state of the loop begins as."""
+    """Hoists scalars that read a loop's initial arrays out of the loop's iterations."""
     nodes = topological(*roots)
     loops = [node for node in nodes if isinstance(node, ArrayLoop | ArrayWhile)]
     begun = {loop: {array for array in loop.init if array.shape} for loop in loops}
@@ -78,7 +78,7 @@ def make_invariants_first(roots: tuple[Array, ...], tables: Tables) -> tuple[Arr
 
 
 def expressions_of_form(form: Node) -> tuple[Node, ...]:
-    """The expressions that a form evaluates, or the arrays and expressions that it is made of."""
+    """Returns the expressions that a form evaluates, or its arrays and expressions."""
     if isinstance(form, ArrayCond):
         return (form.predicate,)
     if isinstance(form, ArrayWhile):
@@ -87,8 +87,9 @@ def expressions_of_form(form: Node) -> tuple[Node, ...]:
 
 
 def always_evaluated(loop: ArrayLoop | ArrayWhile) -> set[Node]:
-    """The scalars that every iteration evaluates, whatever it finds: those of the states of one number, of what decides between branches,
-    and of the loop's count or condition, which come before."""
+    """Returns the scalars that every iteration evaluates unconditionally: of scalar states, of branch predicates, and of the loop's count
+    or condition.
+    """
     own = [result.form for result in loop.results if isinstance(result, Result)]
     single = [body for form in own if isinstance(form, Generate) and not form.axes for body in form.bodies]
     deciding = [form.predicate for form in own if isinstance(form, ArrayCond)]
@@ -97,9 +98,9 @@ def always_evaluated(loop: ArrayLoop | ArrayWhile) -> set[Node]:
 
 
 def evaluated_for_elements(loop: ArrayLoop | ArrayWhile) -> dict[Node, tuple[Expr, ...]]:
-    """The scalars that every iteration evaluates for each element of the arrays that it makes or changes.
+    """Returns the scalars that every iteration evaluates for each element of the arrays that it computes or changes.
 
-    With each the sizes of such an array: where one of them is 0, nobody evaluates the scalar.
+    Each is mapped to the sizes of such an array: where one of them is 0, the scalar is not evaluated.
     """
     found: dict[Node, tuple[Expr, ...]] = {}
     seen: set[Node] = set()
@@ -121,7 +122,7 @@ def evaluated_for_elements(loop: ArrayLoop | ArrayWhile) -> dict[Node, tuple[Exp
 
 
 def _reads(e: Node, arrays: Collection[Node], sure: Collection[Node]) -> bool:
-    """Whether a scalar reads an element of one of these arrays, and may be evaluated before anybody asks for it."""
+    """Whether a scalar reads one of these arrays, and may be evaluated speculatively."""
     if not isinstance(e, Expr):
         return False
     nodes = scalar_nodes(e)
@@ -130,17 +131,17 @@ def _reads(e: Node, arrays: Collection[Node], sure: Collection[Node]) -> bool:
 
 
 def _largest(form: Node, early: Collection[Node]) -> list[Node]:
-    """The invariants of a form that are no parts of others."""
+    """Returns the invariants of a form that are no parts of others."""
     return [e for e in scalar_nodes(*expressions_of_form(form), stop=early) if e in early]
 
 
 def _with_invariants(
     form: Node, early: Mapping[Node, Sequence[Expr]], parts: Collection[Node], memo: dict[Node, Node], tables: Tables
 ) -> Node:
-    """A form that reads its invariants where they are made, each if the array of that shape which asks for it has elements.
+    """Returns a form that loads its invariants, each computed if the array of that shape has elements.
 
-    parts: those invariants of any form that are made by themselves, and that larger ones read: made once, they stand before the loop for
-    all who read them, in branches too.
+    parts: the invariants of all forms that are computed by themselves, and that larger ones load: computed once, they come before the loop
+    for all readers, also in branches.
     """
     instead: dict[Node, Node] = {}
     for node in scalar_nodes(form):

@@ -1,9 +1,8 @@
-"""Arrays and folds of functions that become stages of their own.
+"""Lifting of arrays and folds out of functions into forms of their own, the inverse of beta-reduction, so no value changes.
 
-Arrays made inside mapped functions are lifted, with the axes they depend on in front; reductions are brought to the top of their
-stage (one `Reduce` a stage), others are lifted to stages of their own or stay as loops inside. That is the inverse of
-beta-reduction, so no value changes. A scan that goes down columns has the innermost of these axes behind. Afterwards every `Generate` (and
-every form of `dependent`) is closed and is one stage.
+Arrays computed inside mapped functions are lifted, with the axes they depend on in front; of a scan down columns the innermost of these
+axes goes behind, so that lanes run over neighbouring columns. Reductions are brought to the top of their form (one `Reduce` a form); others
+become forms of their own, or stay as loops inside. Afterwards every `Generate` (and every form of `dependent`) is closed and is one stage.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ from raido.schedule.stages.uses import binders, host_variables
 
 
 def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Arrays that mention variables of functions around them become closed, with the axes they depend on in front.
+    """Closes arrays that mention variables of functions around them, with the axes they depend on in front.
 
-    Those that mention the state of a scalar loop cannot be: they are inlined.
+    Arrays that mention the state of a scalar loop are inlined instead.
     """
     nodes = topological(*roots)
     order, axes_of, owner = binders(nodes)
@@ -52,7 +51,7 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     memo: dict[Node, Node] = {}
 
     def lifted(load: Load) -> Expr:
-        """A load of an open array as one of what becomes of it."""
+        """Returns a load of an open array as a load of the closed one, or as the inlined element."""
         array = load.array
         if not isinstance(array, Result) or not isinstance(array.form, _OPEN):
             return load
@@ -92,7 +91,7 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
 
 def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -> Update:
-    """An update of arrays that are read element by element, so that open ones are lifted as for any reader."""
+    """Returns an update of arrays that are read element by element, so that open ones are lifted as for any reader."""
     dims = tuple(Axis(fresh(f"d{k}"), extent) for k, extent in enumerate(form.dest[0].shape))
     places = tuple(axis.var for axis in dims)
     if not any(isinstance(d, Result) and isinstance(d.form, DEPENDENT) for d in form.dest):
@@ -104,7 +103,7 @@ def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -
 
 
 def _down_columns(form: Scan, tables: Tables) -> Scan:
-    """A scan with maps around it; down more than a few columns, the innermost of them is behind: lanes run over neighbours."""
+    """Returns a scan under maps with the innermost map axis behind the scanned one, if it reads more than a few columns."""
     *outer, column, own = form.axes
     few = (ix.constant_value(column.extent) or SHORT) < SHORT
     if few or form.along < len(form.axes) - 1 or not go_down_columns(scalar_nodes(*form.values), column.var):
@@ -119,7 +118,7 @@ _OPEN = (Generate, *DEPENDENT)
 
 
 def _closed(form: Generate | Dependent, outer: list[Axis], tables: Tables) -> Generate | Dependent:
-    """`form` with `outer` axes in front, as fresh variables; the same form for the same question within one program."""
+    """Returns `form` with `outer` axes in front, as fresh variables; memoised, so that equal arguments give one form."""
     key = (form, *outer)
     if key in tables.closed:
         return tables.closed[key]
@@ -131,10 +130,10 @@ def _closed(form: Generate | Dependent, outer: list[Axis], tables: Tables) -> Ge
 
 
 def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """At most one `Reduce` stands at the top of each form; those under it, or beside it over other axes, become forms.
+    """Leaves at most one `Reduce` at the top of each form; reductions under it, or beside it over other axes, become forms.
 
-    So do those of scans, filters and sorts, which may ask for a value twice, and those of an update that are the same for several of
-    its iterations, such as the row of a pivot.
+    So do all reductions in scans, filters and sorts, which may evaluate a value twice, and those in an update that are the same for several
+    of its steps, such as the row of a pivot.
     """
     nodes = topological(*roots)
     memo: dict[Node, Node] = {}
@@ -158,7 +157,7 @@ def lift_reductions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ..
 
 
 def _without_reductions(form: Scan | Filter | Sort, tables: Tables) -> Scan | Filter | Sort:
-    """The form with the folds in its values, and in what a filter asks, made by forms of their own."""
+    """Lifts the folds in a form's values, and in a filter's predicate, into forms of their own."""
     axes = {axis.var: axis for axis in form.axes}
     asked = (form.predicate,) if isinstance(form, Filter) else ()
     bodies: tuple[Expr, ...] = (*asked, *form.values)
@@ -168,7 +167,7 @@ def _without_reductions(form: Scan | Filter | Sort, tables: Tables) -> Scan | Fi
 
 
 def _without_shared_reductions(form: Update, tables: Tables) -> Update:
-    """The update with the folds in its indices and values that do not depend on all of its axes made by forms of their own."""
+    """Lifts the folds in an update's indices and values that do not depend on all of its axes into forms of their own."""
     axes = {axis.var: axis for axis in form.axes}
     bodies: tuple[Expr, ...] = (*form.indices, *form.values)
     while shared := [r for r in _eager_reductions(bodies) if not axes.keys() <= free_variables(r)]:
@@ -204,12 +203,12 @@ def _one_reduction(form: Generate, tables: Tables) -> Generate:
 
 
 def _outermost(reductions: list[Reduce]) -> list[Reduce]:
-    """Those of some reductions that stand in no other of them."""
+    """Returns the reductions that are nested in no other of them."""
     return [r for r in reductions if not any(r in set(scalar_nodes(*s.values)) for s in reductions if s is not r)]
 
 
 def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
-    """Reductions that are evaluated whenever the element is: not in a branch, a loop or an operator. Children first."""
+    """Returns the reductions that are evaluated for every element, not in a branch, a loop or an operator, inner ones first."""
     done: dict[Node, None] = {}
     stack: list[tuple[Node, bool]] = [(b, False) for b in reversed(bodies)]
     while stack:
@@ -241,7 +240,7 @@ def _eager_reductions(bodies: tuple[Expr, ...]) -> list[Reduce]:
 def _lift_reduce(
     form: Node, bodies: tuple[Expr, ...], reduce: Reduce, axes: dict[Var, Axis], eager: list[Reduce], tables: Tables
 ) -> tuple[Expr, ...]:
-    """`reduce` becomes a form of its own over the axes it depends on."""
+    """Lifts `reduce` into a form over the axes it depends on; returns the bodies, which load from it."""
     available = {**axes, **{a.var: a for r in eager for a in r.axes}}
     outside = free_variables(reduce) & available.keys()
     order = {var: i for i, var in enumerate(available)}
@@ -260,7 +259,9 @@ def _lift_reduce(
 
 
 def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables: Tables) -> tuple[Expr, ...]:
-    """Several reductions over equal axes as one with all their results, equal ones once. `monoid` names them, separated by commas."""
+    """Merges several reductions over equal axes into one with all their results, equal ones once. `monoid` lists their monoids, separated
+    by commas.
+    """
     axes = reductions[0].axes
     parts: dict[str, list[Any]] = {name: [] for name in ("left", "right", "combine", "neutral", "values", "monoid")}
     start: dict[Reduce, int] = {}
@@ -294,7 +295,7 @@ def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables
 def _says_the_same(
     r: Reduce, other: Reduce, values: tuple[Expr, ...], parts: dict[str, list[Any]], start: int, tables: Tables
 ) -> bool:
-    """Whether a reduction of these values is one that was merged before, but for the names of its operands."""
+    """Whether a reduction with these values equals one merged before, up to the names of its operands."""
     if len(r.left) != len(other.left):
         return False
     there = {name: tuple(parts[name][start : start + len(r.left)]) for name in parts}

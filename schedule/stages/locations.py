@@ -1,7 +1,7 @@
 """The scopes of forms: the whole-array loops and branches around each.
 
-A form stands where all its readers are, but no deeper than it must: what does not depend on a loop's state stands before the loop,
-a loop included, unless it can fail and does not ask itself whether the loop has an iteration (`guard.py`).
+A form's scope contains all its readers, but is no deeper than needed: a loop-invariant form comes before the loop, a loop included, unless
+it can fail and has no guard for the loop's first iteration (`guard.py`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Path = tuple[tuple[Node, str], ...]
 
 
 def locations(roots: tuple[Array, ...], hoistable: Container[Node]) -> dict[Node, Path]:
-    """For every form, the whole-array loops and branches it stands in: where all its readers are, but no deeper than it must.
+    """Returns the scope of every form: the whole-array loops and branches around all its readers, without those it is invariant to.
 
-    `hoistable` holds the forms that can fail but are evaluated in any case, or do nothing where none of their readers runs.
+    `hoistable`: the forms that can fail but are always evaluated, or are guarded.
     """
     nodes = topological(*roots)
     unsafe = risky(nodes)
@@ -63,7 +63,7 @@ def sections_of(form: Node) -> list[tuple[str, tuple[Node, ...]]]:
 
 
 def _forms_read(roots: tuple[Node, ...]) -> list[ArrayForm]:
-    """The forms that these expressions and arrays mention directly."""
+    """Returns the forms that these expressions and arrays mention directly."""
     within = [n for root in roots if not isinstance(root, Result) for n in scalar_nodes(root)]
     arrays = [n.array for n in within if isinstance(n, (Load, Count))]
     found = {array.form: None for array in arrays if isinstance(array, Result)}
@@ -85,14 +85,14 @@ def _common(a: Path, b: Path) -> Path:
 
 
 def _hoisted(form: Node, path: Path, homes: dict[Node, frozenset[Node]]) -> Path:
-    """Out of the loops that the form does not depend on."""
+    """Returns a scope without the innermost loops that the form does not depend on."""
     while path and path[-1][1] in ("body", "setup") and path[-1][0] not in homes[form]:
         path = path[:-1]
     return path
 
 
 def _may_fail(form: Node, unsafe: Container[Node]) -> bool:
-    """Whether the form itself may fail: it must not be evaluated for a loop that has no iteration."""
+    """Whether the form itself may fail, so that it must not be evaluated for a loop without iterations."""
     if not isinstance(form, (Generate, *DEPENDENT)):
         return form in unsafe
     return any(

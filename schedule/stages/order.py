@@ -1,7 +1,7 @@
 """The order of stages in which arrays can be updated in place.
 
-`Order` knows, of a graph, where each form stands, who reads which array, and which arrays are needed when a body is over. It is asked of
-one change after the other (`may_change`), and remembers who has to run first.
+An `Order` holds the scope of each form of a graph, the readers of each array, and the arrays that are needed when a body ends. `may_change`
+decides one change after the other, and records the readers that have to run first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from raido.schedule.stages.tables import Tables
 
 
 class Order:
-    """See the module's text."""
+    """The scopes, readers and ordering constraints of a graph; see the module's text.
+
+    `apart`: forms whose values are computed before them. `first`: for each change, the forms that must run before it.
+    """
 
     def __init__(self, roots: tuple[Array, ...], candidates: Mapping[Node, Update], tables: Tables) -> None:
         self.candidates = candidates
@@ -75,7 +78,9 @@ class Order:
                     self.readers.setdefault(array, {})[form] = path
 
     def made_for(self, form: Node, update: Update, tables: Tables) -> set[Node]:
-        """The unnamed maps that make one value for each step, for nobody else, and could as well be made in the steps."""
+        """Returns the unnamed maps that compute one value for each step of an update, have no other reader, and could be inlined into the
+        steps.
+        """
         axes = {axis.var for axis in update.axes if ix.constant_value(axis.extent) != 1}
         facts = self.facts
         for axis in update.axes:
@@ -107,11 +112,11 @@ class Order:
         """Whether a map reads an array that changes before the form runs."""
         read = {load.array for load in loads_in(*made.bodies)}
         loops = {each: each.init for each in self.paths if isinstance(each, (ArrayLoop, ArrayWhile))}
-        changes = {**self.changes, **loops}  # a loop may take over the memory of what it begins as
+        changes = {**self.changes, **loops}  # a loop may take over its initial arrays
         return any(not read.isdisjoint(dest) and self._needs(form, change) for change, dest in changes.items())
 
     def absorb(self, form: Node, made: Iterable[Node]) -> None:
-        """A form reads itself what maps, which are no more, read for it."""
+        """Records that a form itself reads the arrays that inlined maps read for it."""
         for each in made:
             for readers in self.readers.values():
                 if each in readers:
@@ -121,15 +126,15 @@ class Order:
                     before.add(form)
 
     def is_read_by_one(self, form: Update) -> bool:
-        """Whether an update has one reader, and is needed by nothing else."""
+        """Whether an update has one reader, and is no result of its scope."""
         array = Result(form, 0)
         return len(self.readers.get(array, ())) == 1 and array not in self.kept
 
     def may_change(self, form: Node, update: Update, apart: bool, absorbed: Update | None) -> str:
-        """Why a form may not take over the memory of what it updates; "" if it may: then others wait for nothing that it must wait for.
+        """Returns why a form may not take over the memory that it updates; "" if it may, which records its ordering constraints.
 
-        apart: its values are made before it, so that it is no reader any more, only a change; so are those of others that would be
-        late. absorbed: a form that is no more.
+        apart: its values are computed before it, so that it only writes; other forms that would be late are treated so, too. absorbed: a
+        form that is removed.
         """
         here = self.paths[form]
         self.decided.add(form)
@@ -145,7 +150,7 @@ class Order:
                     continue
                 if not _excludes(path, here) and not _is_before_the_round(path, home):
                     pair = _at_one_level((*path, (reader, "")), (*here, (form, "")))
-                    before += [pair] if pair[0] is not pair[1] else []  # the condition of the choice that it stands in
+                    before += [pair] if pair[0] is not pair[1] else []  # equal: the predicate of the conditional around
         known = set(self.apart)
         if apart:
             self.apart.add(form)
@@ -160,9 +165,9 @@ class Order:
         return ""
 
     def _needs(self, form: Node, other: Node) -> bool:
-        """Whether a form that reads depends on another one that changes, by what it reads or by what must come first."""
+        """Whether a reading form depends on another one that changes, by its reads or by ordering constraints."""
         seen: set[tuple[Node, bool]] = set()
-        stack = [(form, form in self.apart)]  # only the values of what is apart
+        stack = [(form, form in self.apart)]  # of a form in `apart`, only its values
         while stack:
             node, values = pair = stack.pop()
             if pair in seen:
@@ -179,7 +184,7 @@ class Order:
 
 
 def _axis_along(e: Expr, axes: Collection[Var]) -> Var | None:
-    """The axis that an index moves along, one by one, from wherever it begins; None where there is none, or more than one."""
+    """Returns the axis along which an index advances by one; None where there is none, or more than one."""
     _, terms = ix.linear(e)
     moving = [atom for atom in terms if not free_variables(atom).isdisjoint(axes)]
     (axis, *others) = moving or (None,)
@@ -187,7 +192,7 @@ def _axis_along(e: Expr, axes: Collection[Var]) -> Var | None:
 
 
 def facts_of(nodes: Iterable[Node]) -> Facts:
-    """Assumptions about the counters of whole-array loops."""
+    """Returns assumptions about the ranges of whole-array loops' counters."""
     facts = Facts()
     for form in nodes:
         if isinstance(form, ArrayLoop):
@@ -196,7 +201,7 @@ def facts_of(nodes: Iterable[Node]) -> Facts:
 
 
 def _excludes(path: Path, other: Path) -> bool:
-    """Whether two places are in different branches of one choice."""
+    """Whether two scopes are in different branches of one conditional."""
     for (form, section), (its_form, its) in zip(path, other, strict=False):
         if form is not its_form:
             return False
@@ -206,7 +211,7 @@ def _excludes(path: Path, other: Path) -> bool:
 
 
 def _is_before_the_round(path: Path, home: Path) -> bool:
-    """Whether something is needed by a loop's condition only, which is looked at before each iteration."""
+    """Whether a scope is the setup of a while loop's condition, which runs before each iteration of the body `home`."""
     return (
         len(path) >= len(home) > 0
         and path[: len(home) - 1] == home[:-1]
@@ -215,7 +220,7 @@ def _is_before_the_round(path: Path, home: Path) -> bool:
 
 
 def _at_one_level(path: Iterable[tuple[Node, str]], other: Iterable[tuple[Node, str]]) -> tuple[Node, Node]:
-    """The forms, around or equal to the ends of two paths, that stand in the same body."""
+    """Returns the two forms, at or around the ends of two paths, that are in the same body."""
     for one, its in zip(path, other, strict=False):
         if one != its:
             return one[0], its[0]

@@ -1,12 +1,12 @@
-"""Maps that change a part of an array and repeat the rest, as updates of that part.
+"""Turns maps that change part of an array and repeat the rest into updates of that part.
 
     out[y, x] = new if y == k + 1 and x >= lo else old[y, x]   →   old with [k + 1, lo + r] = new, for r in 0..w - lo
 
-The body is a choice whose last resort is the old element at the same index. Of the conditions on the way to the new value, an equation
-of an index fixes that index, and bounds (with a remainder, where every third index is changed) become an axis of steps; both must say
-the index in terms of sizes and counters of loops around, or, for an equation, of anything but indices that are fixed themselves. Bounds
-that data decides (`out.at[start[i]:end[i]]`) become an axis, too, where sizes say how far they are apart. What is left over decides in
-each step whether there is one: a step that is none changes the element −1, which there is not.
+The body is a selection whose default is the old element at the same index. Of the conditions for the new value, an equation of an index
+fixes that index, and bounds (with a remainder, where every third index is changed) become an axis of steps; both must define the index in
+terms of sizes and counters of loops around, or, for an equation, of anything but indices that are fixed themselves. Data-dependent bounds
+(`out.at[start[i]:end[i]]`) become an axis, too, where sizes determine their distance. The remaining conditions decide in each step whether
+it changes anything: a step that does not names the index −1, which does not exist.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from raido.schedule.stages.tables import Tables
 
 @dataclass(slots=True)
 class _Choice:
-    """A new value, and what must hold for it to be taken. `lazy`: those conditions guard its evaluation."""
+    """A new value and the conditions under which it replaces the old one. `lazy`: conditions that also guard its evaluation."""
 
     dest: Array
     tests: list[Expr]
@@ -59,8 +59,12 @@ class _Choice:
 
 @dataclass(slots=True)
 class _Reach:
-    """The changed indices along one axis. `check`: reads the one that is fixed from an array that checks it. `first`, `end`: bounds that
-    data decides, and the conditions that say so; `span`: one of each, so far apart as sizes say."""
+    """The changed indices along one axis.
+
+    `fixed`: the only index, if there is one; `check`: the load, from an array that checks it, that it stands for. `low`, `high`: bounds in
+    sizes. `first`, `end`: data-dependent bounds, with the conditions that state them; `span`: a first index and the distance to its end,
+    which sizes determine.
+    """
 
     fixed: Expr | None = None
     check: Load | None = None
@@ -79,10 +83,10 @@ class _Reach:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An update that does what a body of a map does, and which of its results the body is.
+    """An update equivalent to a body of a map, and the number of the update's result that the body is.
 
-    `absorbed`: the update that it is made of. `value`: the new value in terms of the map's axes, which are `where` in those of the
-    steps; it is taken where `tests` hold. `everywhere`: no index is fixed or bounded, so there is a step for each element.
+    `absorbed`: an update that this one replaces. `value`: the new value in terms of the map's axes, which are `where` in terms of the
+    steps'; it is taken where `tests` hold. `everywhere`: no index is fixed or bounded, so there is a step for each element.
     """
 
     update: Update
@@ -95,7 +99,7 @@ class Change:
 
 
 def updates_of(form: Generate, tables: Tables, facts: Facts) -> dict[int, Change]:
-    """The changes, by the numbers of the bodies that change a part of an array."""
+    """Returns the changes that a form makes, by the numbers of the bodies that change part of an array."""
     groups: dict[tuple[object, ...], list[tuple[int, _Part]]] = {}
     found: dict[int, Change] = {}
     taken: set[Array] = set()
@@ -119,7 +123,9 @@ def updates_of(form: Generate, tables: Tables, facts: Facts) -> dict[int, Change
 
 @dataclass(slots=True)
 class _Part:
-    """One change: its steps' axes, the place that each changes, conditions that are left, and the new value, all in terms of the axes."""
+    """One change: its steps' axes, the index that each changes, the remaining conditions, and the new value, in terms of the steps'
+    axes.
+    """
 
     dest: Array
     axes: tuple[Axis, ...]
@@ -151,7 +157,7 @@ def _part_of(form: Generate, body: Expr, tables: Tables, facts: Facts) -> _Part 
 
 
 def _guarded(form: Generate, body: Expr, tables: Tables) -> Change | None:
-    """An update that is made where conditions hold that say nothing of indices, and else is not."""
+    """Returns an update that is conditional as a whole, on conditions that mention no index; None for other bodies."""
     own = tuple(axis.var for axis in form.axes)
     choice = _choice(body, own)
     if choice is None or not isinstance(choice.value, Load) or choice.value.indices != own:
@@ -172,7 +178,7 @@ def _guarded(form: Generate, body: Expr, tables: Tables) -> Change | None:
 
 
 def _checked(update: Update, dimension: int, tables: Tables) -> Expr:
-    """An index of an update, checked by itself."""
+    """Returns an index of an update with a check of its own."""
     place, extent = update.indices[dimension], update.dest[0].shape[dimension]
     if isinstance(place, Var) and any(axis.var is place and axis.extent is extent for axis in update.axes):
         return place
@@ -182,7 +188,7 @@ def _checked(update: Update, dimension: int, tables: Tables) -> Expr:
 def _guard(
     places: list[Expr], values: list[Expr], tests: Sequence[Expr], lazy: Sequence[Expr], named: Sequence[int]
 ) -> None:
-    """Makes steps name the element −1 where conditions do not hold; `lazy` ones guard the evaluation of the `named` places, too."""
+    """Makes steps name the index −1 where conditions do not hold; `lazy` ones guard the evaluation of the `named` indices, too."""
     last = named[-1]
     if tests:
         places[last] = Op("select", i64, (all_of(tests), places[last], const(i64, -1)))
@@ -198,7 +204,7 @@ def _guard(
 
 
 def _choice(body: Expr, places: tuple[Var, ...]) -> _Choice | None:
-    """The alternatives of a body: a new value, and an element at the same index."""
+    """Returns a body as a selection between a new value and an element at the same index; None for other bodies."""
     tests: list[Expr] = []
     lazy: list[Expr] = []
     dest: Array | None = None
@@ -223,21 +229,21 @@ def _choice(body: Expr, places: tuple[Var, ...]) -> _Choice | None:
 
 
 def _taken(e: Expr, conditions: Sequence[Expr]) -> Expr:
-    """A value without choices by conditions that hold."""
+    """Returns a value without the conditionals that are decided by conditions that hold."""
     while isinstance(e, Item) and isinstance(e.form, Cond) and e.form.predicate in conditions:
         e = e.form.then[e.index]
     return e
 
 
 def _repeated(e: Expr, places: tuple[Var, ...]) -> Array | None:
-    """The array whose element at the same index an expression is."""
+    """Returns the array of which an expression is the element at the same index; None for other expressions."""
     if isinstance(e, Load) and not e.checked and e.indices == places and isinstance(e.array, (Parameter, Result)):
         return e.array
     return None
 
 
 def _conjuncts(tests: Sequence[Expr], tables: Tables) -> list[Expr]:
-    """The parts that must all hold."""
+    """Returns the conjuncts of conditions that must all hold, with negations and broadcast maps expanded."""
     found: dict[Expr, None] = {}
     stack = list(reversed(tests))
     while stack:
@@ -254,7 +260,7 @@ def _conjuncts(tests: Sequence[Expr], tables: Tables) -> list[Expr]:
 
 
 def _opened(test: Expr, tables: Tables) -> Expr | None:
-    """A condition with what stands in maps, which are broadcast, and is made of indices alone."""
+    """Returns a condition with maps of indices, which are broadcast, inlined; None where there are none."""
     known: dict[Node, Node] = {
         load: tables.beta(load.array.form, load.array.index, load.indices)  # type: ignore[union-attr, arg-type]
         for load in loads_in(test)
@@ -264,7 +270,7 @@ def _opened(test: Expr, tables: Tables) -> Expr | None:
 
 
 def _is_of_indices_alone(e: Node, tables: Tables) -> bool:
-    """Whether a value is made of positions and sizes, in unnamed maps too."""
+    """Whether a value is computed from positions and sizes, also through unnamed maps."""
     if not isinstance(e, Load):
         return isinstance(e, (Const, SizeVar, Count, Var)) or (isinstance(e, Op) and not can_fault(e))
     made = e.array.form if isinstance(e.array, Result) and not e.checked else None
@@ -283,7 +289,7 @@ def _negated(e: Expr) -> Expr | None:
 
 
 def _settle(test: Expr, reaches: dict[Var, _Reach]) -> bool:
-    """Takes a condition in, if it is one of an index."""
+    """Records a condition on an index in its reach; returns whether it is one."""
     if not isinstance(test, Op) or test.name not in (*ix.NEGATED, "eq") or test.args[0].dtype is not i64:
         return False
     if test.name == "eq" and _settle_stride(test, reaches):
@@ -311,8 +317,7 @@ def _settle(test: Expr, reaches: dict[Var, _Reach]) -> bool:
 
 
 def _find_span(reach: _Reach, rest: list[Expr]) -> None:
-    """Takes a first and an end index that data decides for those of the steps, if sizes say how many there are between; all other such
-    bounds stay conditions, and so does that an index is one of the array."""
+    """Chooses a data-dependent first and end index at a distance that sizes determine; all other such bounds become conditions."""
     if reach.fixed is None and reach.stride is None:
         pairs = ((first, ix.canonical(ix.sub(end, first))) for first, _ in reach.first for end, _ in reach.end)
         reach.span = next((pair for pair in pairs if _is_of_sizes(pair[1], {})), None)
@@ -324,7 +329,7 @@ def _find_span(reach: _Reach, rest: list[Expr]) -> None:
 
 
 def _settle_stride(test: Op, reaches: dict[Var, _Reach]) -> bool:
-    """Takes in that the distance from some index is a multiple of a constant."""
+    """Records a condition that the distance from some index is a multiple of a constant; returns whether it is one."""
     left, right = test.args
     if ix.constant_value(right) != 0 or not isinstance(left, Op) or left.name not in ("mod", "floormod"):
         return False
@@ -341,7 +346,7 @@ def _settle_stride(test: Op, reaches: dict[Var, _Reach]) -> bool:
 
 
 def _unchecked(e: Expr) -> tuple[Expr, Load | None]:
-    """An index that is read from an array of 0, 1, … to check it, itself; and that read."""
+    """Returns the index behind a load from an array of 0, 1, … that checks it, and that load; other indices themselves and None."""
     if isinstance(e, Load) and e.checked and isinstance(e.array, Result) and isinstance(e.array.form, Generate):
         counting = e.array.form
         if len(counting.axes) == 1 and counting.bodies[e.array.index] is counting.axes[0].var:
@@ -350,7 +355,7 @@ def _unchecked(e: Expr) -> tuple[Expr, Load | None]:
 
 
 def _is_of_data(e: Expr, reaches: dict[Var, _Reach]) -> bool:
-    """Whether an index is the same in all steps: made of sizes, counters and elements, none of which the axes choose."""
+    """Whether an index is the same in all steps: made of sizes, counters and elements that do not depend on the axes."""
     return all(
         isinstance(node, (Const, SizeVar, Count, Load))
         or (isinstance(node, Var) and node not in reaches)
@@ -360,12 +365,12 @@ def _is_of_data(e: Expr, reaches: dict[Var, _Reach]) -> bool:
 
 
 def _is_of_sizes(e: Expr, reaches: dict[Var, _Reach]) -> bool:
-    """Whether the host knows an index: it is made of sizes and counters of loops around."""
+    """Whether the host can compute an index: made of sizes and counters of loops around."""
     return is_index_of(e, lambda node: isinstance(node, Count) or (isinstance(node, Var) and node not in reaches))
 
 
 def _leave_out_circles(reaches: dict[Var, _Reach], rest: list[Expr]) -> None:
-    """An index that is fixed by another one that is fixed: one of the two stays a condition."""
+    """Turns fixed indices that depend on other fixed indices back into conditions."""
     for var, reach in reaches.items():
         if reach.fixed is not None:
             others = {v for v, r in reaches.items() if r.fixed is not None or v is var}
@@ -431,7 +436,7 @@ def _with_steps(
 
 
 def _kept_bounds(var: Var, reach: _Reach) -> list[Expr]:
-    """Bounds of an index that is fixed: conditions."""
+    """Returns the bounds of a fixed index as conditions."""
     bounds: list[Expr] = [Op("le", bool_, (low, var)) for low in reach.low]
     bounds += [Op("lt", bool_, (var, high)) for high in reach.high]
     if reach.stride is not None:
@@ -445,8 +450,10 @@ def _at_stride(var: Var, start: Expr, step: int) -> Expr:
 
 
 def _steps_along(axis: Axis, reach: _Reach, rest: list[Expr], lazy: list[Expr], facts: Facts) -> tuple[Axis, Expr]:
-    """The axis of steps along an axis of the array, and the index that a step names. Where that may not be one of the array, nothing is
-    evaluated: a condition of the `lazy` ones."""
+    """Returns the axis of steps along an axis of the array, and the index that a step names.
+
+    Where the index may be out of range, a condition is added to `lazy`, so that nothing is evaluated.
+    """
     if not reach.narrow and reach.stride is None:
         rest += _kept_bounds(axis.var, reach)
         var = fresh(axis.name)
@@ -482,7 +489,7 @@ def _steps_along(axis: Axis, reach: _Reach, rest: list[Expr], lazy: list[Expr], 
 
 
 def _is_inside(first: Expr, span: Expr, extent: Expr, facts: Facts) -> bool:
-    """Whether so many indices from the first one on are those of an array: it is known, or was asked before they were counted."""
+    """Whether `span` indices from `first` on are provably in range, or were checked before they were counted."""
     if facts.nonnegative(first) and facts.less_equal(ix.add(first, span), extent):
         return True
     form = span.array.form if isinstance(span, Count) and isinstance(span.array, Result) else None
@@ -494,7 +501,7 @@ def _is_inside(first: Expr, span: Expr, extent: Expr, facts: Facts) -> bool:
 
 
 def _joined(parts: Sequence[_Part], tables: Tables) -> Update:
-    """One update of all arrays that change at the same places."""
+    """Returns one update of all arrays that change at the same indices."""
     first = parts[0]
     same = {a.var: b.var for part in parts[1:] for a, b in zip(part.axes, first.axes, strict=True)}
     values = [part.value for part in parts]

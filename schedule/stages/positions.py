@@ -1,7 +1,7 @@
-"""Elements that are chosen by their position: by a rule for what lies outside an array, or by a comparison of indices alone.
+"""Elements selected by their position: by a boundary condition, or by a comparison of indices alone.
 
-Loops of maps, stencils and reductions are cut where such a choice begins and ends to vanish; those of scans, filters, sorts and updates
-are not, and would ask at every element.
+Index-set splitting removes such selections from the loops of maps, stencils and reductions; scans, filters, sorts and updates are not
+split, and would evaluate them at every element.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from raido.algo.graph.rewrite import scalar_nodes
 
 
 def is_bounded(indices: Sequence[Expr | None]) -> bool:
-    """Whether an index is brought inside an array by a rule for what lies outside."""
+    """Whether an index has a boundary condition."""
     nodes = scalar_nodes(*(e for e in indices if e is not None))
     return any(isinstance(node, Op) and node.name in BOUNDARY_OPS for node in nodes)
 
 
 def is_chosen(nodes: Iterable[Node], variables: Set[Var]) -> bool:
-    """Whether scalars of elements, whose indices are these variables, are chosen by position, or read by a rule for what lies outside."""
+    """Whether scalars of elements, whose indices are these variables, are selected by position, or read by a boundary condition."""
     nodes = list(nodes)
     return chooses_by_position(nodes, variables) or any(is_bounded(n.indices) for n in nodes if isinstance(n, Load))
 
 
 def chooses_by_position(nodes: Iterable[Node], variables: Set[Var]) -> bool:
-    """Whether a choice between two values depends on these variables, and on nothing that is loaded."""
+    """Whether a condition between two values depends on these variables, and on nothing that is loaded."""
     predicates: list[Node] = []
     for node in nodes:
         if isinstance(node, Cond):

@@ -1,11 +1,11 @@
-"""Arrays of private size inside mapped functions get memory for as much as they can hold.
+"""Bounds for arrays of private size inside mapped functions: their memory has the size of the bound.
 
     map(i: sort(filter(p, a[i])))      becomes, for rows of m elements,      map(i: sort of m elements, of which count[i] are there)
 
-An axis whose extent differs from element to element runs to a bound that is the same for all, and what stands beyond the private size
-is neither evaluated nor read. The bound is the greatest extent that the expression can have, where sizes of the program say so; else
-the greatest that it has for any element, which the host learns before the rows are made. A filter of every element becomes the
-count of what it keeps, its places, by a scan, and an update that puts it there.
+An axis whose extent differs from element to element runs to a bound common to all, and elements beyond the private size are neither
+evaluated nor read. The bound is the greatest value of the extent that sizes of the program allow; where they give none, its maximum over
+all elements, which the host reads before the rows are computed. A filter of every element becomes a count of the kept elements, their
+indices, by a scan, and an update that stores them there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from raido.schedule.stages.uses import binders, host_variables
 
 
 def bound_private_arrays(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which every axis has an extent that is the same for all elements."""
+    """Makes the extent of every axis the same for all elements."""
     nodes = topological(*roots)
     bounding = _Bounding(nodes, tables)
     if not any(bounding.is_private(n) or (isinstance(n, Filter) and bounding.is_open(n)) for n in nodes):
@@ -63,14 +63,14 @@ def bound_private_arrays(roots: tuple[Array, ...], tables: Tables) -> tuple[Arra
 
 
 class _Bounding:
-    """One pass, children first. `memo` says what became of a node (of a private size: the number itself, as a scalar)."""
+    """A single pass, children first. `memo` maps each node to its replacement (a private size to the number itself, as a scalar)."""
 
     def __init__(self, nodes: list[Node], tables: Tables) -> None:
         self.tables, self.contract = tables, tables.contract
         self.hosts = host_variables(nodes)
         self.order, self.axes_of, _ = binders(nodes)
         self.memo: dict[Node, Any] = {}
-        self.limits: dict[Var, Expr] = {}  # how far a private axis goes
+        self.limits: dict[Var, Expr] = {}  # the private size of an axis
         self.bounds: dict[Expr, Expr] = {}
 
     def is_open(self, node: Node) -> bool:
@@ -81,20 +81,20 @@ class _Bounding:
         return isinstance(e, Count) and self.is_open(e)
 
     def private(self, extent: Expr) -> bool:
-        """Whether an extent has such a size in it."""
+        """Whether an extent depends on a private size."""
         return any(self.is_private(node) for node in scalar_nodes(extent))
 
     def number(self, extent: Expr) -> Expr:
-        """An extent as a scalar."""
+        """Returns an extent as a scalar."""
         for node in topological(extent):
             if node not in self.memo:
                 self.enter(node)
         return self.memo[extent]
 
-    # What becomes of nodes
+    # Replacements
 
     def enter(self, node: Any) -> None:
-        """Puts what became of a node, and of its results, into the memo."""
+        """Enters the replacements of a node and of its results into the memo."""
         if isinstance(node, Filter) and self.is_open(node):
             self._filter(node)
             return
@@ -121,11 +121,11 @@ class _Bounding:
             self.memo |= {of(node, k): of(new, k + shift) for k in range(len(node.values))}
 
     def _tests(self, axes: Iterable[Axis]) -> list[Expr]:
-        """Whether the indices of some axes are within their private sizes."""
+        """Returns the conditions that the indices of some axes are within their private sizes."""
         return [Op("lt", bool_, (axis.var, self.limits[axis.var])) for axis in axes if axis.var in self.limits]
 
     def _guarded(self, form: Any, tests: list[Expr]) -> Node:
-        """A form that evaluates nothing beyond private sizes."""
+        """Returns a form that evaluates nothing beyond private sizes."""
         test = all_of(tests)
         if isinstance(form, Generate):
             return Generate(form.axes, if_else(test, form.bodies, zeros(form.bodies)))
@@ -140,7 +140,7 @@ class _Bounding:
         ]
         if isinstance(form, Sort):
             parts["values"] = if_else(test, form.values, zeros(form.values))
-            if along in self.limits:  # what is not there comes last
+            if along in self.limits:  # absent elements come last
                 beyond = Op("select", u8, (Op("lt", bool_, (along, self.limits[along])), const(u8, 0), const(u8, 1)))
                 parts |= {"keys": form.keys + 1, "values": (beyond, *parts["values"])}
             return Sort(*parts.values())
@@ -154,7 +154,7 @@ class _Bounding:
         return Scan(*parts.values())
 
     def _load(self, node: Load) -> Node:
-        """An element; an index from the user is checked against the private size."""
+        """Returns a load whose indices, where they are checked, are checked against the private sizes."""
         indices = [self.memo[e] for e in node.indices]
         if node.checked:
             for d, extent in enumerate(node.array.shape):
@@ -185,7 +185,7 @@ class _Bounding:
         return with_fields(new, indices=tuple(places), values=values, checked=False)
 
     def _filter(self, form: Filter) -> None:
-        """A filter of every element of a map: count, places and the elements in their places."""
+        """Replaces a filter inside a map by a count, a scan for indices, and an update that stores the kept elements."""
         axes, predicate, values = (
             tuple(self.memo[a] for a in form.axes),
             self.memo[form.predicate],
@@ -241,16 +241,16 @@ class _Bounding:
     # Bounds
 
     def bound(self, e: Expr) -> Expr:
-        """The most that a size can be for any element."""
+        """Returns the upper bound of a size over all elements."""
         if e not in self.bounds:
             most = self._most(e) or self._greatest(e)
-            if any(can_fault(node) for node in topological(self.number(e))):  # somebody must look at it
+            if any(can_fault(node) for node in topological(self.number(e))):  # so that it is evaluated
                 most = ix.maximum(most, 1)
             self.bounds[e] = most
         return self.bounds[e]
 
     def _most(self, e: Expr) -> Expr | None:
-        """The bound that the program's sizes give; None if they give none."""
+        """Returns the upper bound that the program's sizes give; None where they give none."""
         names: dict[Node, Any] = {}
         ranges: dict[Any, Any] = {}
         for node in scalar_nodes(e):
@@ -269,11 +269,11 @@ class _Bounding:
         return None if reach is None else reach[1]
 
     def _greatest(self, e: Expr) -> Expr:
-        """The greatest of all elements' own, at least 0, as a size that the host learns."""
+        """Returns the maximum of a size over all elements, at least 0, as a size that the host reads."""
         value = _harmless(self.number(e), self.tables)
         outside: frozenset[Var] = frozenset()
         found = free_variables(value) - self.hosts
-        while found:  # axes go as far as those around them say
+        while found:  # extents may depend on axes around
             outside |= found
             found = frozenset().union(*(free_variables(self.limits[v]) for v in found if v in self.limits))
             found -= outside | self.hosts
@@ -294,11 +294,11 @@ class _Bounding:
 
 
 def _reduced_where(form: Reduce, test: Expr, contract: bool) -> Reduce:
-    """A reduction over the indices where the test holds."""
+    """Returns a reduction restricted to the indices where a test holds."""
     nothing = identity_of(form.monoid, form.left[0].dtype) if len(form.left) == 1 else None
     if nothing is not None:
         product = contracted_product(form, contract)
-        if product is not None:  # it stays one, so that it is fused: -0.0 changes no sum
+        if product is not None:  # still a product, so that it is contracted: -0.0 changes no sum
             (a,), (b,) = (if_else(test, (e,), (const(e.dtype, v),)) for e, v in zip(product, (-0.0, 1.0), strict=True))
             values: tuple[Expr, ...] = (Op("mul", a.dtype, (a, b)),)
         else:
@@ -308,7 +308,7 @@ def _reduced_where(form: Reduce, test: Expr, contract: bool) -> Reduce:
 
 
 def _flagged(form: Reduce | Scan, test: Expr) -> tuple[tuple[Any, ...], ...]:
-    """The operator of a fold, its start and its values with a first value that says which are there: the others change nothing."""
+    """Returns a fold's operator, neutral elements and values with a leading flag that marks present values; absent ones change nothing."""
     here, there = fresh("there", bool_), fresh("there", bool_)
     both = Op("logical_or", bool_, (here, there))
     combine = (both, *if_else(here, if_else(there, form.combine, form.left), form.right))
@@ -317,7 +317,7 @@ def _flagged(form: Reduce | Scan, test: Expr) -> tuple[tuple[Any, ...], ...]:
 
 
 def _harmless(e: Expr, tables: Tables) -> Expr:
-    """An expression that gives something else where it would fault."""
+    """Returns an expression with faulting operations replaced by ones that yield some value."""
 
     def change(node: Node) -> Node:
         if isinstance(node, Checked):

@@ -1,10 +1,10 @@
-"""Loops over small arrays inside mapped functions, as loops of scalars whose arrays are private to the element.
+"""Turns loops over small arrays inside mapped functions into loops of scalars with private arrays.
 
-    map(i: while_loop(c, (k, s) -> (k + 1, s.at[k].set(v)), …))      each element keeps `s` in memory of its own, and changes it there
+    map(i: while_loop(c, (k, s) -> (k + 1, s.at[k].set(v)), …))      each element has a private array `s`, and changes it in place
 
-The alternative, a loop over the states of all elements at once (`distribute.py`), brings every state through memory in every iteration. It is
-left to loops whose iterations are stages for the schedule: those with names, or names in them, with scans, sorts or filters, with states
-of sizes that are not constant or of more than `MOST` bytes an element, and those in which all elements take the same number of iterations.
+The alternative, one loop over the states of all elements (`distribute.py`), moves every state through memory in every iteration. It remains
+for loops whose iterations are stages of the schedule: named loops or bodies, with scans, sorts or filters, with states of non-constant size
+or of more than `MOST` bytes an element, and loops with equal trip counts for all elements.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from raido.schedule.stages.inline import inline_moves
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
 
-MOST = 4096  # bytes of private arrays of one element: half of what a GPU's thread or an eighth of what a first-level cache holds
+MOST = 4096  # bytes of private arrays of one element: half of a GPU thread's memory, an eighth of an L1 of 32 KiB
 
 LOOPS = (ArrayLoop, ArrayWhile)
 
 
 def keep_loops_private(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which loops over small arrays inside functions of elements are loops of scalars with private arrays."""
+    """Turns loops over small arrays inside functions of elements into loops of scalars with private arrays."""
     refused: set[Node] = set()
     while True:
         nodes = topological(*roots)
@@ -76,7 +76,7 @@ def keep_loops_private(roots: tuple[Array, ...], tables: Tables) -> tuple[Array,
 
 
 def _loops_inside(form: ArrayLoop | ArrayWhile) -> dict[Node, None]:
-    """A loop and those in its body that depend on its state, the inner ones first."""
+    """Returns a loop and the loops in its body that depend on its state, inner ones first."""
     inside: dict[Node, None] = {form: None}
     order = topological(*_bodies(form))
     while True:
@@ -92,7 +92,7 @@ def _bodies(form: ArrayLoop | ArrayWhile) -> tuple[Node, ...]:
 
 
 def _dependent(order: Iterable[Node], loops: Iterable[Any]) -> set[Node]:
-    """The nodes that depend on the states and counters of some loops; `order` has children first."""
+    """Returns the nodes that depend on the states and counters of some loops; `order` has children first."""
     own: set[Node] = {p for loop in loops for p in loop.state}
     own |= {loop.index for loop in loops if isinstance(loop, ArrayLoop)}
     for node in order:
@@ -102,7 +102,7 @@ def _dependent(order: Iterable[Node], loops: Iterable[Any]) -> set[Node]:
 
 
 def _is_small(form: Any, inside: Iterable[Any], nodes: Iterable[Node], tables: Tables) -> bool:
-    """Whether elements can keep the states of a loop, and of those inside it, to themselves, and had better do so."""
+    """Whether the states of a loop, and of the loops inside it, can be private arrays of an element, and should be."""
     if any(tables.names.get(loop) for loop in inside):
         return False
     states = [state for loop in inside for state in loop.state]
@@ -127,7 +127,7 @@ def _size(shape: Sequence[Expr]) -> int | None:
 
 
 def _is_scalar_work(node: Node, loops: Iterable[Node], tables: Tables) -> bool:
-    """Whether a loop of scalars can evaluate a node that depends on its state, and nobody has named it."""
+    """Whether a loop of scalars can evaluate a node that depends on its state, and the node has no name."""
     if isinstance(node, ARRAY_FORMS):
         if tables.names.get(node):
             return False
@@ -140,7 +140,7 @@ def _is_scalar_work(node: Node, loops: Iterable[Node], tables: Tables) -> bool:
 
 
 def _converted(form: Any, inside: dict[Node, None], roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph with one loop, and those inside it, as loops of scalars."""
+    """Returns the graph with one loop, and those inside it, as loops of scalars."""
     converting = _Converting(inside, tables)
     made = converting.loop(form)
     nodes = topological(*roots)
@@ -154,13 +154,13 @@ def _converted(form: Any, inside: dict[Node, None], roots: tuple[Array, ...], ta
 
 
 class _Converting:
-    """The loops of scalars that become of some loops over arrays, the inner ones first."""
+    """The conversion of some loops over arrays into loops of scalars, inner ones first."""
 
     def __init__(self, loops: dict[Node, None], tables: Tables) -> None:
         self.tables = tables
         self.memo: dict[Node, Any] = {}
         self.made: dict[Node, Loop | While] = {}
-        self.private: dict[Node, Var | Item] = {}  # arrays that loops keep: states, and states when a loop is over
+        self.private: dict[Node, Var | Item] = {}  # private arrays: states, and their final values
         self.states: dict[Node, tuple[Var, ...]] = {}
         for loop in loops:
             self._bind(loop)
@@ -170,7 +170,7 @@ class _Converting:
                 self._enter(node)
 
     def loop(self, form: Node) -> Loop | While:
-        """The loop of scalars that became of a loop over arrays."""
+        """Returns the loop of scalars for a loop over arrays."""
         return self.made[form]
 
     def _bind(self, form: Any) -> None:
@@ -219,7 +219,7 @@ class _Converting:
         return made
 
     def _value(self, array: Array) -> Any:
-        """The scalar, or the private array, that an array of a loop is."""
+        """Returns the scalar, or the private array, for an array of a loop."""
         if array in self.private:
             return self.private[array]
         new = self.memo[array]
@@ -229,7 +229,7 @@ class _Converting:
         return Fill(axes, Load(new, tuple(axis.var for axis in axes), False))
 
     def _as_array(self, value: Any, shape: tuple[Expr, ...]) -> Result:
-        """An array of which each element is read where it is kept."""
+        """Returns an index move that reads each element of a private array."""
         axes = fresh_axes(shape)
         return self._moved(Generate(axes, (_element(value, axes),)))
 
@@ -244,7 +244,7 @@ class _Converting:
         return Result(form, 0)
 
     def _kept(self, form: Generate) -> Generate:
-        """A form whose elements are worth keeping for their readers, as one that reads them from private memory."""
+        """Returns a form whose elements contain folds or loops, as one that reads them from private memory, computed once."""
         axes = {axis.var for axis in form.axes}
         forms = [n for n in topological(*form.bodies) if isinstance(n, Reduce | Loop | While)]
         if not any(axes & free_variables(n) for n in forms):
@@ -264,10 +264,10 @@ def _element(value: Any, axes: Sequence[Axis]) -> Any:
 
 
 def write_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which private arrays that repeat another one but for some elements say which.
+    """Turns private arrays that repeat another one but for some elements into changes of those elements.
 
-    `[v if x == i else s[x] for x]` becomes `s` with element i changed to v; where branches differ by such changes, each change asks
-    for its own branch.
+    `[v if x == i else s[x] for x]` becomes `s` with element i changed to v; where branches differ by such changes, each change is guarded
+    by its branch's condition.
     """
     if not any(isinstance(node, Fill) for node in topological(*roots)):
         return roots
@@ -296,13 +296,13 @@ def _changed(fill: Fill, tables: Tables) -> Fill | Changed | Private | Item:
 
 
 def _without_clamp(index: Expr) -> Expr:
-    """An index without the clamp behind its check: where that fails the index is 0, and private arrays have elements."""
+    """Returns an index without the clamp behind its check: a failed check yields 0, and private arrays have elements."""
     checked = isinstance(index, Op) and index.name == "clamp_index" and isinstance(index.args[0], Checked)
     return index.args[0] if checked else index  # type: ignore[union-attr]
 
 
 def _changes(e: Expr, own: tuple[Var, ...], tables: Tables) -> tuple[Expr, list[Change]]:
-    """An element at the indices `own` as what is repeated, and the changes to it in order."""
+    """Splits an element at the indices `own` into the repeated one, and the changes to it in order."""
     if not isinstance(e, Op) or e.name != "select":
         return e, []
     test, one, other = e.args
@@ -326,7 +326,7 @@ def _changes(e: Expr, own: tuple[Var, ...], tables: Tables) -> tuple[Expr, list[
 
 
 def _place(test: Expr, own: tuple[Var, ...]) -> tuple[Expr, ...] | None:
-    """The one index at which a test holds, if it compares each index with what does not depend on them."""
+    """Returns the one index at which a test holds, if it equates each index with an independent value; else None."""
     found: dict[Expr, Expr] = {}
     stack = [test]
     while stack:

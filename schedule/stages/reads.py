@@ -1,7 +1,7 @@
-"""Reads between stages: the loads of each stage, and the stages of a graph by name, control stages' bodies included.
+"""Reads between stages: the loads of each stage, and the stages of a graph by name, bodies of control stages included.
 
-Loads are found without entering the arrays they load from: a stage's bodies are closed expressions over its axes, and `Stage.form`
-is only the key by which others load it. `redirect` makes a stage load from other arrays.
+Loads are found without entering the arrays they load from: a stage's bodies are closed expressions over its axes, and `Stage.form` is only
+the key by which others load it. `redirect` makes a stage load from other arrays.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGrap
 
 @remembered
 def scalars_of(stage: Stage) -> tuple[Node, ...]:
-    """The scalar nodes of a stage, its reduction included, children first."""
+    """Returns the scalar nodes of a stage, its reduction included, children first."""
     return tuple(scalar_nodes(*stage_roots(stage)))
 
 
 @remembered
 def loads_of(stage: Stage) -> tuple[Load, ...]:
-    """The loads of a stage, its reduction included."""
+    """Returns the loads of a stage, its reduction included."""
     return tuple(node for node in scalars_of(stage) if isinstance(node, Load))
 
 
 def sizes_of(stage: Stage) -> set[SizeVar]:
-    """The sizes that a stage's loops and expressions mention."""
+    """Returns the sizes that a stage's extents and expressions mention."""
     extents = scalar_nodes(*(axis.extent for axis in stage.all_axes))
     return {node for node in (*extents, *scalars_of(stage)) if isinstance(node, SizeVar)}
 
 
 def epilogue_loads(stage: Stage) -> tuple[Load, ...]:
-    """The loads that happen before or after the reduction loops: in its initial values and in what is made of the result."""
+    """Returns the loads outside the reduction loops: in the initial values, and in the bodies after the reduction."""
     if stage.reduction is None:
         return loads_of(stage)
     found: dict[Node, None] = {}
@@ -50,15 +50,15 @@ def epilogue_loads(stage: Stage) -> tuple[Load, ...]:
 
 
 def stage_roots(stage: Stage) -> tuple[Node, ...]:
-    """The expressions that a stage consists of."""
+    """Returns the root expressions of a stage: its bodies and its reduction."""
     reduction: tuple[Reduce, ...] = (stage.reduction,) if stage.reduction else ()
     return (*stage.bodies, *reduction)
 
 
 def redirect(stage: Stage, values: Mapping[Node, Node], sites: dict[Node, Site]) -> Stage:
-    """The stage with arrays (or variables) replaced in its expressions. Its form, the key to its results, stays.
+    """Returns the stage with arrays (or variables) replaced in its expressions; its form, the key to its results, stays.
 
-    `sites` learns the lines of new expressions: those of the ones that they replace.
+    The source sites of replaced expressions are added to `sites` for the new ones.
     """
     memo: dict[Node, Any] = {}
 
@@ -77,7 +77,7 @@ def redirect(stage: Stage, values: Mapping[Node, Node], sites: dict[Node, Site])
 
 
 def array_name(array: Array, names: Mapping[Node, str]) -> str:
-    """An array's name in schedules: a parameter's, or that of the stage that makes it."""
+    """Returns an array's name in schedules: a parameter's, or that of the stage that computes it; "" for a constant."""
     if isinstance(array, Result):
         return names.get(array.form, "")
     return array.name if isinstance(array, Parameter) else ""
@@ -85,12 +85,12 @@ def array_name(array: Array, names: Mapping[Node, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """All stages of a graph by name, in order, and who reads whom.
+    """All stages of a graph by name, in execution order, and the reads between them.
 
-    `scope[stage]`: the control stage it is in, or "". `readers[stage]`: the stages of its scope that read it; a control stage
-    reads whatever its body reads from outside. `sized[stage]`: those that have sizes which it decides. `loads[reader]`: array name ->
-    loads. `outputs`: stages whose values leave their scope. `positions`: the places of stages in that order. `reached`: what `reached_from` has
-    found.
+    `scope[stage]`: the control stage around it, or "". `names`: the stage of each form. `readers[stage]`: the stages of its scope that read
+    it; a control stage reads whatever its body reads from outside. `sized[stage]`: the stages with sizes that it determines.
+    `loads[reader]`: array name -> loads. `outputs`: stages whose values leave their scope. `positions`: the numbers of stages in execution
+    order. `reached`: a cache of `reached_from`.
     """
 
     stages: dict[str, AnyStage]
@@ -104,7 +104,7 @@ class Uses:
     reached: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def reached_from(self, producer: str) -> frozenset[str]:
-        """The stages that need a stage, directly or through others."""
+        """Returns the stages that depend on a stage, directly or through others."""
         if producer not in self.reached:
             found: set[str] = set()
             todo = [producer]
@@ -118,7 +118,7 @@ class Uses:
 
 @remembered
 def find_uses(graph: StageGraph) -> Uses:
-    """Walks a graph once."""
+    """Returns the stages of a graph and the reads between them, computed in one walk."""
     stages: dict[str, AnyStage] = {}
     scope: dict[str, str] = {}
     names: dict[Node, str] = {}
@@ -133,7 +133,7 @@ def find_uses(graph: StageGraph) -> Uses:
     outputs: set[str] = set()
 
     def mention(array: Array, reader: str, table: dict[str, dict[str, None]] = readers) -> None:
-        """`reader` needs `array`: it, or the control stage around it that stands in the array's scope, is a reader."""
+        """Enters `reader`, or the control stage around it in the array's scope, as a reader of `array`."""
         if isinstance(array, Constant | Parameter):
             return
         producer = names.get(array.form)
@@ -177,7 +177,7 @@ def find_uses(graph: StageGraph) -> Uses:
 
 
 def flatten(stages: Iterable[AnyStage], inside: str = "") -> Iterator[tuple[AnyStage, str]]:
-    """Every stage with the name of the control stage it is in, in running order; a control stage stands before its own."""
+    """Yields every stage with the name of the control stage around it, in execution order; a control stage comes before its body."""
     for stage in stages:
         yield stage, inside
         if isinstance(stage, ControlStage):

@@ -1,13 +1,13 @@
-"""Old elements that meet the changed array in one expression, read before it changes.
+"""Loads of old elements before an array changes, for expressions that read both the old and the changed array.
 
     new = m with [i] = u;  new[j] − m[i]          →   old = m[i];  new = m with [i] = u;  new[j] − old
     m with [i] = u, then with [j] ← max(·, m[i])  →   old = m[i];  m with [i] = u, then with [j] ← max(·, old)
     m'[i, j] = m[i, j] − m[i, k] · m[k, j]        →   c = m[:, k];  r = m[k, :];  m'[i, j] = m[i, j] − c[i] · r[j]
     while: m with [j] = …, as long as … > m[i]    →   old = m[i];  while: m with [j] = …, as long as … > old
 
-Who reads both cannot run before the change, and the array could not change where it is. What is read before is fewer elements than the
-array has: its places do not depend on all axes of the reader. This is for loops, where the copy would be made in every iteration. In the
-third line m is the state of one, and m' what it becomes: each element then reads its own alone, and m' is left in the memory of m.
+Such a reader cannot run before the change, so the array could not change in place. Only fewer elements than the array has are loaded early:
+their indices do not depend on all axes of the reader. It is done in loops, where the copy would be made in every iteration. In the third
+line m is the state of a loop, and m' its next value: each element then reads its own alone, and m' takes the memory of m.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from raido.schedule.stages.uses import loops_around
 
 
 def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which no map in a loop reads a few old elements of an array after the array has changed."""
+    """Makes maps in loops load a few old elements of an array before the array changes."""
     nodes = topological(*roots)
     if not any(isinstance(node, ArrayLoop | ArrayWhile) for node in nodes):
         return roots
@@ -79,8 +79,11 @@ def read_before_changes(roots: tuple[Array, ...], tables: Tables) -> tuple[Array
 def _read_by_iterations(
     loop: ArrayLoop | ArrayWhile, nodes: Sequence[Node], order: Order, homes: Mapping[Node, Collection[Node]]
 ) -> set[Node]:
-    """The few elements of what a loop begins as that its iterations read, or who needs its results, though no iteration chooses them.
-    homes: the loops around each node."""
+    """Returns the loads of a few elements of a loop's initial arrays in its iterations, or in readers of its results, at indices
+    independent of the iteration.
+
+    homes: the loops around each node.
+    """
     begun = [array for array in loop.init if array.shape]
     reading = {form: array for array in begun for form in order.readers.get(array, {}) if form is not loop}
     if not reading:
@@ -95,7 +98,7 @@ def _read_by_iterations(
 
 
 def _changed(form: Node, order: Order, tables: Tables) -> Sequence[Array]:
-    """The arrays that a form changes a part of."""
+    """Returns the arrays of which a form changes a part."""
     if isinstance(form, Update):
         return form.dest
     if not isinstance(form, Generate) or len(form.bodies) != 1:
@@ -105,7 +108,7 @@ def _changed(form: Node, order: Order, tables: Tables) -> Sequence[Array]:
 
 
 def _rows_of_states(nodes: Sequence[Node], order: Order, tables: Tables) -> set[Node]:
-    """The few old elements that maps read which make the next state of a loop, if the other ones that they read of it are their own."""
+    """Returns the few old elements that maps read to compute a loop's next state, if the others that they read of it are their own."""
     found: set[Node] = set()
     for loop in nodes:
         if not isinstance(loop, ArrayLoop | ArrayWhile):
@@ -118,7 +121,7 @@ def _rows_of_states(nodes: Sequence[Node], order: Order, tables: Tables) -> set[
             few = [load for load in _few(form, state) if not reads_own(form, load)]
             rest = [load for load in loads_in(form) if load.array is state and load not in few]
             late = [other for other in order.readers.get(state, ()) if other in after and other is not form]
-            for other in late:  # what changes a part of the map's result may read the old state as well
+            for other in late:  # partial changes of the map's result may also read the old state
                 few += (reads := _few(other, state) if isinstance(other, Generate | Update) else [])
                 rest += [load for load in loads_in(other) if load.array is state and load not in reads]
             if few and makes_in_place(form, state, rest) and state not in order.kept:
@@ -127,7 +130,9 @@ def _rows_of_states(nodes: Sequence[Node], order: Order, tables: Tables) -> set[
 
 
 def _map_of_state(result: Array, order: Order, tables: Tables) -> Generate | None:
-    """The map that makes what a loop's state becomes, or what changes of a part of it begin with, which nobody else reads."""
+    """Returns the map that computes a loop's next state, or the array that later partial changes begin with, if it has no other reader;
+    else None.
+    """
     while isinstance(result, Result):
         form = result.form
         changed = _changed(form, order, tables)
@@ -140,18 +145,18 @@ def _map_of_state(result: Array, order: Order, tables: Tables) -> Generate | Non
 
 
 def makes_in_place(form: Generate, state: Array, loads: Sequence[Load]) -> bool:
-    """Whether a map makes an array of a state's shape, of one element of it each: those loads are its reads of the state."""
+    """Whether a map computes an array of a state's shape, each element from its own: `loads` are its reads of the state."""
     same = len(form.bodies) == 1 and state.shape == tuple(axis.extent for axis in form.axes)
     return same and state.dtype is form.bodies[0].dtype and bool(loads) and all(reads_own(form, load) for load in loads)
 
 
 def reads_own(form: Generate, load: Load) -> bool:
-    """Whether each element reads the one at its own index."""
+    """Whether each element reads the element at its own index."""
     return load.indices == tuple(axis.var for axis in form.axes) and not load.checked
 
 
 def _few(form: Generate | Update, array: Array) -> list[Load]:
-    """The reads of an array whose places depend on fewer axes than it has, and on nothing inside, evaluated at every index."""
+    """Returns the loads of an array whose indices depend on fewer axes than it has dimensions, and that are evaluated at every index."""
     own = {axis.var for axis in form.axes}
     values = (*form.values, *form.indices) if isinstance(form, Update) else form.bodies
     known = own | free_variables(form)
@@ -162,7 +167,7 @@ def _few(form: Generate | Update, array: Array) -> list[Load]:
 
 
 def _depending_on(form: Node, nodes: Sequence[Node]) -> set[Node]:
-    """The nodes that need what a form makes."""
+    """Returns the nodes that depend on a form."""
     found = {form}
     for node in nodes:
         if any(child in found for child in children(node)):
@@ -173,10 +178,10 @@ def _depending_on(form: Node, nodes: Sequence[Node]) -> set[Node]:
 def with_early_reads(
     old: Generate | Update, new: Node, early: Collection[Node], memo: dict[Node, Node], tables: Tables, kind: str = ""
 ) -> Node:
-    """A form that has some reads, or other values, made by forms of their own, of that kind."""
+    """Returns a form with some loads, or other values, computed by forms of their own of that kind."""
     assert isinstance(new, Generate | Update)
     instead: dict[Node, Node] = {}
-    made: dict[tuple[Node, ...], Node] = {}  # for reads that are alike but for the names of their axes, one form
+    made: dict[tuple[Node, ...], Node] = {}  # one form for loads equal up to axis names
     alike = [fresh("x") for _ in new.axes]
     for load in scalar_nodes(old):
         if load in early:
@@ -192,13 +197,13 @@ def with_early_reads(
 
 
 def _axes_of(load: Node, axes: Sequence[Axis]) -> list[Axis]:
-    """The axes that the place of a read depends on, or another value."""
+    """Returns the axes that a load's index, or another value, depends on."""
     mentioned = scalar_nodes(load)
     return [axis for axis in axes if axis.var in mentioned]
 
 
 def _made_before(load: Node, axes: Sequence[Axis], tables: Tables, kind: str) -> Generate:
-    """A map that makes such reads alone, over the axes that they depend on."""
+    """Returns a map that computes a load alone, over the axes that it depends on."""
     used = _axes_of(load, axes)
     fresh_axes = axes_like(used)
     names: dict[Node, Node] = {old.var: new.var for old, new in zip(used, fresh_axes, strict=True)}

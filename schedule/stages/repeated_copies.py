@@ -1,6 +1,6 @@
-"""Arrays that are copied in every iteration of a loop, because a part of them changes: the reasons, and a remedy for each.
+"""Arrays that are copied in every iteration of a loop because a part of them changes: the reasons, with a remedy for each.
 
-`CopyWarning` and `show()` say them. In a remedy, `{array}` stands for the name of the array that is copied.
+`CopyWarning` and `show()` report them. In a remedy, `{array}` stands for the name of the array that is copied.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from raido.algo.graph.program import OF_RAIDO, Site
 
 READ_LATER = "reads the old contents later"
 RESULT_AS_WELL = "the old contents are a result as well"
-COMBINED = "what is made of the change is combined with the old contents"
-BEGUN_AGAIN = "a loop inside begins with it again and again"
-NOT_ITS_OWN = "it is not this loop's own"
-TAKEN = "another stage has taken it over"
-SEVERAL_STATES = "it becomes several states"
-NOT_MADE_HERE = "it is not made in the loop"
-NOT_WHOLE = "it is not computed whole, in loops and memory of its own"
-SHARED_LOOPS = "others share its loops"
-OVERLAPPING = "strips that overlap would take some steps twice"
-CONFLICT = "its steps read what others of them change"
+COMBINED = "a value computed from the changed array is combined with the old contents"
+BEGUN_AGAIN = "an inner loop begins with the array each time it runs"
+NOT_ITS_OWN = "the array does not belong to this loop"
+TAKEN = "another stage has taken over its memory"
+SEVERAL_STATES = "the array becomes several states of the loop"
+NOT_MADE_HERE = "the array is not made in the loop"
+NOT_WHOLE = "the array is not computed as a whole, in loops and memory of its own"
+SHARED_LOOPS = "other stages share its loops"
+OVERLAPPING = 'tail "shift" would apply some updates twice'
+CONFLICT = "its updates read elements that other updates change"
 
 _ELEMENTS = (
     "take what is needed of {array} before the change, and of the elements alone that change: old = {array}[i], or "
@@ -36,8 +36,8 @@ REMEDIES: Mapping[str, str] = {
     COMBINED: _ELEMENTS,
     BEGUN_AGAIN: _CHOICE,
     NOT_ITS_OWN: _CHOICE,
-    TAKEN: "make one change of {array} after the other, each of what the one before has made",
-    SEVERAL_STATES: "carry it as one state",
+    TAKEN: "change {array} in sequence, each time the result of the change before",
+    SEVERAL_STATES: "carry the array as one state",
     NOT_MADE_HERE: "read that array where it is needed instead of carrying it as a state",
     NOT_WHOLE: _DEFAULTS,
     SHARED_LOOPS: _DEFAULTS,
@@ -48,9 +48,10 @@ REMEDIES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RepeatedCopy:
-    """An array that is copied in every iteration of a loop: by which stage, why, the line that asks for it, and a remedy.
+    """An array that is copied in every iteration of a loop: the stage that copies it, the reason, a remedy and source lines.
 
-    `named`: for a state the name that the loop's body gives it, as a site's `array`. `reader`: the line that needs the old contents.
+    `site`: the line of the change. `named`: for a state, the site that holds the name the loop's body gives it. `reader`: the line that
+    needs the old contents.
     """
 
     stage: str
@@ -63,12 +64,12 @@ class RepeatedCopy:
 
     @property
     def name(self) -> str:
-        """The name of the array in the user's program, or in the schedule."""
+        """The name of the array in the user's program, or else in the schedule."""
         return self.named.array if self.named is not None and self.named.array else self.array
 
     @property
     def is_of_raido(self) -> bool:
-        """Whether no line of the user's made the array: it belongs to a function of raido's."""
+        """Whether the array belongs to a function of raido's, not to a line of the user's."""
         return self.name == OF_RAIDO
 
     def __str__(self) -> str:

@@ -1,11 +1,12 @@
-"""Scans that count how many ends of runs stand at or before each index: their results are runs of one number, as long as data decides.
+"""Scans that count the ends of runs at or before each index: their results are runs of equal numbers of data-dependent length.
 
     ends[k] does not decrease;   marks = zeros(m).at[ends].add(1);   number = scan(add, 0, marks)
 
-`rd.repeat` finds its elements so, and whoever expands rows of different lengths. Where the ends are known to be in order, number k stands
-from ends[k - 1] to before ends[k], and nobody needs the marks. They are in order where they are sums of numbers that are not negative.
+`rd.repeat` numbers its elements so, as does any expansion of rows of different lengths. Where the ends are known to be non-decreasing,
+number k fills the indices from ends[k - 1] to before ends[k], and the marks are not needed. They are non-decreasing where they are sums of
+non-negative numbers.
 
-Steps of an update whose places are in order (`steps_are_in_order`) come back to no element that they have left.
+Updates whose indices are known to be non-decreasing (`steps_are_in_order`) never return to an element that they have left.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Runs:
 
 @remembered
 def runs_of(stage: Stage) -> Runs | None:
-    """The runs that the results of a stage are, if they are."""
+    """Returns the runs that a scan's results are; None for other stages."""
     fold = stage.reduction
     if stage.scan is None or stage.scan.exclusive or len(stage.axes) != 1 or fold is None or stage.outer:
         return None
@@ -77,7 +78,7 @@ def runs_of(stage: Stage) -> Runs | None:
 
 
 def without_marks(stage: Stage, runs: Runs, marks: Stage) -> Stage:
-    """The scan whose values are counted where the ends are, so that it reads none of the marks."""
+    """Returns the scan with values counted from the ends, so that it reads no marks."""
     fold = stage.reduction
     assert fold is not None
     k = fresh("k")
@@ -94,8 +95,9 @@ def without_marks(stage: Stage, runs: Runs, marks: Stage) -> Stage:
 
 
 def steps_are_in_order(stage: Stage) -> bool:
-    """Whether the steps of an update along one axis change one element after the other, and none that steps before have left: by sums of what
-    is not negative, numbers that are sorted, or either shifted by a constant."""
+    """Whether the indices of an update along one axis are known to be non-decreasing: sums of non-negative numbers, sorted numbers, or either
+    shifted by a constant.
+    """
     if stage.update is None or stage.reduction is None or len(stage.reduction_axes) != 1 or len(stage.axes) != 1:
         return False
     (number,) = stage.update.places
@@ -113,17 +115,17 @@ def _rises(e: Expr, var: Var) -> bool:
 
 
 def _are_marks(form: Update) -> bool:
-    """Whether an update counts, from 0 on, how many of its steps name an element."""
+    """Whether an update counts, from 0 on, the steps that name each element."""
     return form.monoid == "add" and form.mode == "combine" and form.values == (ONE,) and _is_zero(form.dest[0])
 
 
 def _is_zero(array: Array) -> bool:
-    """Whether all elements of an array are made as 0."""
+    """Whether all elements of an array are computed as 0."""
     return isinstance(array, Result) and isinstance(array.form, Generate) and array.form.bodies[array.index] == ZERO
 
 
 def _never_falls(array: Array) -> bool:
-    """Whether no element of an array is less than the one before: sums of numbers that are not negative, from 0 on."""
+    """Whether an array is non-decreasing: an inclusive sum scan of non-negative numbers."""
     if not isinstance(array, Result) or not isinstance(array.form, Scan):
         return False
     form = array.form
@@ -132,8 +134,9 @@ def _never_falls(array: Array) -> bool:
 
 
 def _is_count(e: Expr) -> bool:
-    """Whether a number is never negative, and sums of it never wrap: one that has been checked to be a count, a truth value, an unsigned
-    number of few bits, or a choice of such."""
+    """Whether a number is never negative, and sums of it never wrap: a checked count, a boolean, an unsigned number of few bits, or a
+    selection of these.
+    """
     if isinstance(e, Const):
         return e.value in (0, 1)
     if isinstance(e, Checked):

@@ -1,4 +1,4 @@
-"""Segmented reductions among stages: maps over segments with a fold of each one's values (`expand_segments`), found again."""
+"""Segmented reductions among stages: recognises maps over segments with a fold of each one's values (`expand_segments`)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from raido.schedule.stages.tables import Tables
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The fold of a segment's values, the number of its axis among the stage's, and, in terms of that axis, where the segment begins
-    and ends among `size` values. `checked`: where it begins, behind the check that offsets are in order.
+    """The fold of a segment's values, and the segment's bounds.
+
+    `axis`: the number of the segments' axis among the stage's. `begin`, `end`: the segment's first value and the one after its last, of
+    `size` values, in terms of that axis. `checked`: `begin` behind the check that offsets are in order.
     """
 
     fold: Reduce
@@ -33,17 +35,17 @@ class Segments:
 
 @remembered
 def ragged_folds(stage: Stage) -> tuple[Reduce, ...]:
-    """The folds among a stage's expressions whose length data decides, inner ones first."""
+    """Returns the folds in a stage's expressions with data-dependent length, inner ones first."""
     return tuple(node for node in scalars_of(stage) if isinstance(node, Reduce) and is_ragged(node))
 
 
 def takes_lanes(fold: Reduce) -> bool:
-    """Whether lanes may take the values of a ragged fold in turn: each starts from the identity that its operator is known to have."""
+    """Whether lanes may take the values of a ragged fold in turn: its operator has a known identity for each to start from."""
     return len(fold.axes) == 1 and bool(identities_of(fold))
 
 
 def with_lanes(stage: Stage, loop: LoopPlan, tables: Tables) -> tuple[Expr, ...]:
-    """The bodies of a stage with its ragged folds in lanes, where they may be, as a loop of its strategy's part states."""
+    """Returns the bodies of a stage with its ragged folds in lanes, where possible, as a loop of its strategy's part states."""
     bodies = stage.bodies
     memo: dict[Node, Node] = {}
     for node, new in tables.renewed(scalar_nodes(*bodies), memo):
@@ -56,12 +58,12 @@ def with_lanes(stage: Stage, loop: LoopPlan, tables: Tables) -> tuple[Expr, ...]
 
 @remembered
 def segments_of(stage: Stage) -> Segments | None:
-    """The segments of a stage, if that is what its elements are: each the fold of one."""
+    """Returns the segments of a stage each of whose elements is the fold of one; None for other stages."""
     return None if stage.reduction is not None else find_segments(stage.bodies, stage.axes)
 
 
 def find_segments(bodies: Sequence[Expr], axes: Sequence[Axis]) -> Segments | None:
-    """The only fold in these expressions, if it is that of a segment and every element needs it."""
+    """Returns the segments of the only fold in these expressions, if every element evaluates it; else None."""
     folds = _folds(bodies)
     if folds is None or len(folds) != 1:
         return None
@@ -77,7 +79,7 @@ def find_segments(bodies: Sequence[Expr], axes: Sequence[Axis]) -> Segments | No
 
 
 def _folds(bodies: Sequence[Expr]) -> dict[Reduce, None] | None:
-    """The folds that every element evaluates; None where there are loops or branches beside them."""
+    """Returns the folds that every element evaluates; None where there are loops or branches beside them."""
     nodes = post_order(bodies, lambda e: () if isinstance(e, Item | Result | Parameter) else children(e))
     forms = dict.fromkeys(node.form for node in nodes if isinstance(node, Item))
     folds = {form: None for form in forms if isinstance(form, Reduce)}

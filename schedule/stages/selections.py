@@ -1,10 +1,9 @@
-"""Selections: sorts of which readers want some places alone, such as the first ten, or the middle one of a median.
+"""Selections: sorts of which only some indices are read, such as the first ten, or the middle one of a median.
 
     y = sort(x);  out[i] = y[i] for i in 0..10        places of y: 0..9
 
-The places follow from the indices at which stages read a sort, while their axes run over all that they have (interval analysis). They
-are known where sizes of the program and constants decide them; a sort that leaves its scope, or that a loop over arrays takes, is wanted
-whole. (Hoare, Algorithm 65: Find, 1961.)
+The indices follow from the access maps of the sort's readers, by interval analysis over their axes. They must be made of sizes of the
+program and constants; a sort that leaves its scope, or that a loop over arrays takes, is needed whole. (Hoare, Algorithm 65: Find, 1961.)
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.stages.reads import Uses, find_uses, flatten, scalars_of
 from raido.schedule.stages.stage import AnyStage, ControlStage, Places, Stage, StageGraph
 
-MOST = 32  # stretches of places: each part that is left to be sorted is compared with all
+MOST = 32  # stretches of indices, at most: each unsorted part is compared with all of them
 
 
 def find_selections(graph: StageGraph) -> StageGraph:
-    """The graph with the places that are read of each sort."""
+    """Returns the graph with the indices that are read of each sort."""
     if not any(isinstance(stage, Stage) and stage.sort for stage, _ in flatten(graph.stages)):
         return graph
     uses = find_uses(graph)
@@ -41,7 +40,7 @@ def find_selections(graph: StageGraph) -> StageGraph:
 
 
 def places_read(sort: Stage, uses: Uses, graph: StageGraph) -> Places | None:
-    """The first and the last index of each stretch that is read of a sort along its axis; None where it is wanted whole."""
+    """Returns the first and last index of each stretch that is read of a sort along its axis; None where it is needed whole."""
     name, facts = sort.name, Facts()
     last = ix.sub(sort.reduction_axes[0].extent, 1)
     readers = uses.readers[name]
@@ -62,7 +61,7 @@ def places_read(sort: Stage, uses: Uses, graph: StageGraph) -> Places | None:
 
 
 def ranges_of(reader: AnyStage) -> dict[Var, tuple[Expr, Expr]]:
-    """The first and the last index of every axis of a stage, those inside its expressions among them."""
+    """Returns the first and last index of every axis of a stage, axes inside its expressions included."""
     assert isinstance(reader, Stage)
     axes = [*reader.all_axes]
     for node in scalars_of(reader):
@@ -71,10 +70,10 @@ def ranges_of(reader: AnyStage) -> dict[Var, tuple[Expr, Expr]]:
 
 
 def _ends(load: Load, sort: Stage, ranges: dict[Var, tuple[Expr, Expr]], facts: Facts) -> list[tuple[Expr, Expr]]:
-    """The least and the greatest index along the sorted axis at which an expression reads it, of each stretch; what nobody knows of an
-    index stands there as it is.
+    """Returns the least and greatest index along the sorted axis of each stretch that a load reads; an index without bounds stands for
+    itself.
 
-    An index that constant arrays decide, as of several quantiles, has a stretch for each of their elements that are read.
+    An index read from a constant array, as of several quantiles, is a stretch for each element of the array that is read.
     """
     index = ix.canonical(load.indices[sort.axes.index(sort.reduction_axes[0])])
     variables = [node for node in scalar_nodes(index) if isinstance(node, Var)]
@@ -90,7 +89,7 @@ def _ends(load: Load, sort: Stage, ranges: dict[Var, tuple[Expr, Expr]], facts: 
 
 
 def _with_constants(e: Expr, values: dict[Var, int]) -> Expr:
-    """An expression at some indices, with the elements that it reads of constant arrays put in."""
+    """Returns an index for some values of its variables, with elements of constant arrays substituted."""
     memo: dict[Node, Node] = {var: ix.as_index(value) for var, value in values.items()}
     for node in scalar_nodes(e):
         if node in memo:

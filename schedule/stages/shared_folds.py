@@ -1,8 +1,8 @@
-"""Folds that are forms of their own, and are folded again by another scalar of the same iteration or program: it reads them.
+"""Common folds of scalar forms: a scalar that would fold the same values again loads the result of the form that does.
 
     total = sum(w);  [w / total];  log(sum(w))      →      total = sum(w);  [w / total];  log(total)
 
-A sum by which all elements of an array are divided is lifted out of these; what else is made of it would otherwise be a fold of its own.
+A sum by which all elements of an array are divided is lifted out of the elements; other uses of it would otherwise be folds of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from raido.schedule.stages.tables import Tables
 
 
 def share_folds(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which scalars without a name read the folds that stand by themselves."""
+    """Makes unnamed scalars load the folds that have forms of their own."""
     nodes = topological(*roots)
     alone = {fold: form for form in nodes if isinstance(form, Generate) and (fold := _only_fold(form)) is not None}
     if not alone:
@@ -35,7 +35,7 @@ def share_folds(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
 
 def _only_fold(form: Generate) -> Reduce | None:
-    """The fold that a scalar form is, and nothing else."""
+    """Returns the fold that is the whole of a scalar form; None for other forms."""
     folds = {body.form if isinstance(body, Item) else None for body in form.bodies} if not form.axes else set()
     (fold,) = folds if len(folds) == 1 else (None,)
     whole = isinstance(fold, Reduce) and [body.index for body in form.bodies] == list(range(len(fold.values)))  # type: ignore[union-attr]

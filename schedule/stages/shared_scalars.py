@@ -1,10 +1,10 @@
-"""Loops of scalars that several forms of one iteration of an array loop evaluate, as forms of their own: each runs once.
+"""Common loops of scalars in several forms of one array loop's iteration: each becomes a form of its own, and runs once.
 
     for t: k' = where(search(x[t]) == k, …);  out with [search(x[t])] = x[t]
         →      for t: at = search(x[t]);  k' = where(at == k, …);  out with [at] = x[t]
 
-A search by halves that says where an element goes and whether there is one more is written so. What need not end, or can fail, is made by
-a form of its own where every iteration evaluates it.
+A binary search that finds an element's index and whether it is new is traced so. A loop that may not terminate, or can fault, becomes a
+form only where every iteration evaluates it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raido.schedule.stages.uses import host_variables, loops_around
 
 
 def share_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which no loop of scalars is run by two forms of one iteration."""
+    """Gives loops of scalars that several forms of one iteration run forms of their own."""
     nodes = topological(*roots)
     loops = [node for node in nodes if isinstance(node, ArrayLoop | ArrayWhile)]
     if not loops or not any(isinstance(node, Loop | While) for node in nodes):
@@ -37,7 +37,7 @@ def share_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]
 
 
 def _shared(nodes: list[Node], loops: list[ArrayLoop | ArrayWhile]) -> Mapping[Node, tuple[Item, ...]]:
-    """The results, as far as somebody reads them, of each loop of scalars that forms of one iteration share."""
+    """Maps each loop of scalars that several forms of one iteration run to its results that are read."""
     homes, hosts, unsafe = loops_around(nodes), host_variables(nodes), risky(nodes)
     sure = {e for loop in loops for e in always_evaluated(loop)}
     readers: dict[Node, set[Node]] = {}
@@ -55,7 +55,7 @@ def _shared(nodes: list[Node], loops: list[ArrayLoop | ArrayWhile]) -> Mapping[N
 
 
 def _with_shared(form: Node, shared: Mapping[Node, tuple[Item, ...]], memo: dict[Node, Node], tables: Tables) -> Node:
-    """A form that reads the results of shared loops."""
+    """Returns a form that loads the results of shared loops."""
     within = scalar_nodes(*expressions_of_form(form))
     if not any(isinstance(e, Item) and e.form in shared for e in within):
         return memo[form]

@@ -1,9 +1,10 @@
-"""Next states of array loops that an update of the same iteration evaluates too: the update reads them.
+"""Common subexpressions of an array loop's next state and of an update in the same iteration: the update loads the state.
 
     for t: level' = f(level, x[t]);  out with [t] = f(level, x[t])      →      for t: level' = f(level, x[t]);  out with [t] = level'
 
-`rd.loop` over a scalar and an array that keeps its values is written so, and a mapped one becomes the same over arrays. The state is made in
-any case; where `f` costs more than to keep a value for two readers (`is_cheaper_made_twice`), as a loop inside does, it is not made twice.
+`rd.loop` over a scalar and an array that keeps its values is traced so, and a mapped one becomes the same over arrays. The state is
+computed in any case; where `f` costs more than storing and loading a value (`is_cheaper_made_twice`), as a loop inside does, it is not
+computed twice.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from raido.schedule.stages.tables import Tables
 
 
 def share_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph in which updates read the next states that they would evaluate again."""
-    for _ in topological(*roots):  # each turn replaces an update that stays as it is afterwards
+    """Makes updates load the next states that they would compute again."""
+    for _ in topological(*roots):  # each iteration replaces one update, for good
         nodes = topological(*roots)
         loops = [node for node in nodes if isinstance(node, ArrayLoop | ArrayWhile)]
         states = [state for loop in loops for state in dict.fromkeys(loop.results) if _is_worth_keeping(state)]
@@ -33,14 +34,14 @@ def share_states(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
 
 
 def _is_worth_keeping(state: Array) -> bool:
-    """Whether a next state is made by a map, of more operations than keeping it for another reader takes."""
+    """Whether a next state is computed by a map that costs more than storing and loading it."""
     if not isinstance(state, Result) or not isinstance(state.form, Generate) or len(state.form.axes) > 2:
         return False
     return not is_cheaper_made_twice(cost_of_element((state.form.bodies[state.index],)))
 
 
 def _reading(update: Update, states: list[Result], tables: Tables) -> Update:
-    """An update that reads these states where it evaluated their elements."""
+    """Returns an update that loads these states where it evaluated their elements."""
     within = scalar_nodes(*update.values)
     every = set(within)
     instead: dict[Node, Node] = {}
@@ -61,7 +62,7 @@ def _reading(update: Update, states: list[Result], tables: Tables) -> Update:
 
 
 def _elements(state: Result, update: Update, tables: Tables) -> Iterator[tuple[Expr, Load]]:
-    """The elements of a state at the axes of an update, as they are evaluated and as they are read."""
+    """Yields the elements of a state at the axes of an update, each as an expression and as a load."""
     form = state.form
     assert isinstance(form, Generate)
     for axes in permutations(update.axes, len(form.axes)):
@@ -76,7 +77,7 @@ def _elements(state: Result, update: Update, tables: Tables) -> Iterator[tuple[E
 
 
 def _replaced(roots: tuple[Array, ...], old: Update, new: Update, tables: Tables) -> tuple[Array, ...]:
-    """The graph with one form in another's place, which does not depend on it."""
+    """Returns the graph with one form replaced by another, which does not depend on it."""
     memo: dict[Node, Node] = {}
     for node, _ in tables.renewed((*topological(new), *topological(*roots)), memo):
         if node is old:

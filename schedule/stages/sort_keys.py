@@ -1,8 +1,8 @@
-"""The order of a sort: unsigned integers that are less than one another where the values that they stand for come first.
+"""Keys of a sort: unsigned integers whose order is that of the values.
 
-The sign bit of integers is flipped; floats are taken by their bits, with -0.0 as 0.0 and every NaN last. Keys are never kept: they
-are made of the values wherever they are asked for, in a few operations, so that a sort moves nothing but its values.
-(The order of floats' bits: Knuth, The Art of Computer Programming 2, 4.2.1.)
+The sign bit of integers is flipped; floats are ordered by their bits, with -0.0 as 0.0 and every NaN last. Keys are never stored: they are
+computed from the values where they are compared, in a few operations, so that a sort moves nothing but its values. (The order of floats'
+bits: Knuth, The Art of Computer Programming 2, 4.2.1.)
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
 
 
 def unsigned(dtype: DType) -> DType:
-    """The unsigned integers that keys of that type become."""
+    """Returns the unsigned integer type of the keys of a type."""
     return u8 if dtype is bool_ else _UNSIGNED[dtype.bits]
 
 
 def sortable(value: NestExpr) -> NestExpr:
-    """An unsigned integer that is less than another where the value comes before the other's."""
+    """Returns the key of a value: an unsigned integer, ordered as the values are."""
     dtype, key = value.dtype, unsigned(value.dtype)
     if dtype is bool_:
         return Op("cast", u8, (value,))
@@ -39,7 +39,7 @@ def sortable(value: NestExpr) -> NestExpr:
 
 
 def comes_before(left: Sequence[NestExpr], right: Sequence[NestExpr]) -> NestExpr:
-    """Whether some keys are less than others, the first that differ deciding."""
+    """Returns the condition that a sequence of keys is lexicographically less than another."""
     before = Op("lt", bool_, (left[-1], right[-1]))
     for a, b in zip(reversed(left[:-1]), reversed(right[:-1]), strict=True):
         equal = Op("logical_and", bool_, (Op("eq", bool_, (a, b)), before))
@@ -48,7 +48,7 @@ def comes_before(left: Sequence[NestExpr], right: Sequence[NestExpr]) -> NestExp
 
 
 def precedes(left: NestExpr, right: NestExpr) -> NestExpr:
-    """Whether a value comes before another: the same order, of the values themselves."""
+    """Returns the condition that a value comes before another, in the order of the keys, without computing keys."""
     less = Op("lt", bool_, (left, right))
     if left.dtype is bool_:
         return Op("logical_and", bool_, (Op("logical_not", bool_, (left,)), right))

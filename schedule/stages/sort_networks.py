@@ -1,13 +1,14 @@
-"""Sorts of few elements, a constant number of them, as networks of compare-exchanges: expressions, for which no memory is taken.
+"""Sorting networks for sorts of a constant, small number of elements: expressions of compare-exchanges, without memory.
 
     map(i: sort(k: a[i + k] for k in 0..5)[2])      becomes      map(i: the third of five elements, by 9 compare-exchanges)
 
-A network does the same to every row, so that rows go side by side in lanes, and of a network of which only some results are read, as
-for a median, the rest is never evaluated. Networks alone are not stable. A single key without other values is sorted as an integer of
-its own width, in an order in which -0.0 comes before 0.0, and NaNs stand by their bits; where zeros of both signs might have changed
-places, a loop over the row, run only by rows that have a -0.0, puts the signs back. Anything else is sorted with its index as the last
-key, in one integer with the key where both fit, and the values are those at the indices.
-(Batcher, Sorting networks and their applications, 1968; Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.)
+A network does the same to every row, so that rows are lanes, and where only some results are read, as for a median, the rest of the network
+is dead code. Networks are not stable. So a single key without other values is sorted as an integer of its own width, in an order with -0.0
+before 0.0, and NaNs by their bits; where zeros of both signs may have been exchanged, a loop over the row, run only by rows that have a
+-0.0, restores the signs. Anything else is sorted with its index as the last key, packed into one integer with the key where both fit, and
+the values are loaded at the indices.
+
+(Odd–even merge sort: Batcher, Sorting networks and their applications, 1968; Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M.)
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar
 from raido.schedule.stages.sort_keys import comes_before, sortable, unsigned
 from raido.schedule.stages.tables import Tables, fold_constants
 
-MOST = 1200  # operations of a network: some kilobytes of code; 64 elements by one key, 28 with indices beside keys of 64 bits
+MOST = 1200  # operations of a network (some KiB of code): 64 elements by one key, 28 by keys of 64 bits with indices
 _SIGNED = {8: i8, 16: i16, 32: i32, 64: i64}
 _STRAIGHT = (Op, Load, Checked, Const, SizeVar, Var)
 
 
 def sort_by_networks(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """The graph without sorts of few elements side by side. Sorts that are not inside anything stay: there is nothing beside them."""
+    """Replaces sorts of few elements side by side by networks. A single sort, in no map or loop, stays: it has no rows to be lanes."""
     nodes = topological(*roots)
     small = [form for form in nodes if isinstance(form, Sort) and form not in tables.kept_sorts and _is_small(form)]
     wanted = {form: _Wanted() for form in small}
@@ -85,31 +86,31 @@ def _is_small(form: Sort) -> bool:
     one = len(keys) == 1 and (len(form.values) == 1 or _packed(keys[0], count) is not None)
     operations = (
         2 if one else 4 * len(keys) + 3
-    )  # a minimum and a maximum; comparisons of lines, and two selections of each part
+    )  # a minimum and a maximum; or lexicographic comparisons, and two selections of each key
     return operations * _size(count) <= MOST
 
 
 def _packed(key: DType, count: int) -> DType | None:
-    """The integers that hold a key and an index below `count`, if there are any."""
+    """Returns the unsigned type that holds a key and an index below `count`; None where 64 bits do not."""
     bits = key.bits + (count - 1).bit_length()
     return u32 if bits <= 32 else u64 if bits <= 64 else None
 
 
 @functools.cache
 def _size(count: int) -> int:
-    """The compare-exchanges of a network."""
+    """Returns the number of compare-exchanges of a network for `count` elements."""
     return sum(1 for _ in exchanges(count))
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """Of a sort: arrays that are needed as such, and elements, as array and place, that are read by a literal index."""
+    """The uses of a sort: results that are needed as arrays, and elements (result, place) that are read at a literal index."""
 
     whole: set[int] = field(default_factory=set)
     elements: dict[tuple[int, int], None] = field(default_factory=dict)
 
     def read_by(self, reader: Node, array: Result) -> None:
-        """Notes a reader of an array of the sort."""
+        """Records a reader of a result of the sort."""
         place = _literal_place(reader, array) if isinstance(reader, Load) else None
         if place is None:
             self.whole.add(array.index)
@@ -118,7 +119,7 @@ class _Wanted:
 
 
 def _literal_place(load: Load, array: Result) -> int | None:
-    """The place in the order that a load reads, if it is a literal."""
+    """Returns the index along the sorted axis that a load reads, if it is a literal in range; else None."""
     form = array.form
     assert isinstance(form, Sort)
     if load.array is not array:
@@ -130,7 +131,7 @@ def _literal_place(load: Load, array: Result) -> int | None:
 
 @dataclass(slots=True)
 class _Sorted:
-    """A sort as `elements`, which has an array for each of `places`, and as `rows`, the arrays that are needed as such."""
+    """The network of a sort: `elements`, with one array for each of `places`, and `rows`, the results that are needed as arrays."""
 
     form: Sort
     elements: Generate
@@ -138,7 +139,7 @@ class _Sorted:
     rows: dict[int, Result]
 
     def element(self, load: Load, array: Result) -> Load:
-        """A load of the sort as one of its elements, if its place is a literal."""
+        """Returns a load of the sort as a load of one of its elements, if its index is a literal."""
         place = ix.constant_value(load.indices[self.form.along])
         if (array.index, place) not in self.places or array.index in self.rows:
             return load
@@ -151,7 +152,7 @@ def _without(parts: Sequence[Any], place: int) -> tuple[Any, ...]:
 
 
 def _sorted(form: Sort, wanted: _Wanted, alone: set[Node], tables: Tables) -> _Sorted:
-    """The network of a sort, and its rows where they are needed."""
+    """Returns the network of a sort, and its results as arrays where they are needed."""
     count = ix.constant_value(form.axes[form.along].extent)
     assert count is not None
     places = {(j, k): None for j in sorted(wanted.whole) for k in range(count)} | wanted.elements
@@ -177,7 +178,7 @@ def _sorted(form: Sort, wanted: _Wanted, alone: set[Node], tables: Tables) -> _S
 
 
 def _chosen(elements: Sequence[Expr], place: Expr) -> Expr:
-    """The element at a place."""
+    """Returns the element at an index, by selections."""
     result = elements[-1]
     for k in reversed(range(len(elements) - 1)):
         result = Op("select", result.dtype, (Op("lt", bool_, (place, ix.as_index(k + 1))), elements[k], result))
@@ -185,7 +186,7 @@ def _chosen(elements: Sequence[Expr], place: Expr) -> Expr:
 
 
 def _only_read_by_sorts(nodes: Sequence[Node], roots: Sequence[Array], tables: Tables) -> set[Node]:
-    """Unnamed forms, every element of which is read by a sort and nobody else."""
+    """Returns the unnamed forms that only sorts read."""
     found: dict[Node, set[Node]] = {}
     others = {root.form for root in roots if isinstance(root, Result)}
     for node in nodes:
@@ -206,7 +207,7 @@ def _only_read_by_sorts(nodes: Sequence[Node], roots: Sequence[Array], tables: T
 
 
 def _with_values(form: Sort, count: int, alone: set[Node], tables: Tables) -> Sort:
-    """The sort with values that are straight lines no longer than the network; those that are not are made before."""
+    """Returns the sort with values that are branch-free and no longer than the network; others are computed before it."""
     along = form.axes[form.along].var
     values = []
     for value in form.values:
@@ -238,7 +239,7 @@ def _is_short(value: Expr, count: int) -> bool:
 
 
 def exchanges(count: int) -> Iterator[tuple[int, int]]:
-    """The pairs of places that a network for `count` elements compares, in order."""
+    """Yields the pairs of indices that the network for `count` elements compares, in order (Batcher's odd–even merge sort)."""
     step = 1
     while step < count:
         distance = step
@@ -252,7 +253,7 @@ def exchanges(count: int) -> Iterator[tuple[int, int]]:
 
 
 def ordered(elements: list[Any], exchange: Callable[[Any, Any], tuple[Any, Any]]) -> list[Any]:
-    """The elements in order; `exchange` puts two in order."""
+    """Returns the elements sorted by the network; `exchange` returns a pair in order."""
     for i, j in exchanges(len(elements)):
         elements[i], elements[j] = exchange(elements[i], elements[j])
     return elements
@@ -266,7 +267,7 @@ class _Network:
         self.along = form.axes[form.along].var
 
     def elements(self, places: Sequence[tuple[int, int]]) -> list[Expr]:
-        """The elements at some places, each the number of a value and the place in the order."""
+        """Returns the elements at some places, each the number of a value and an index in the sorted order."""
         if self.form.keys == 1 and all(j == 0 for j, _ in places):
             return self._by_key([k for _, k in places])
         return self._by_index(places)
@@ -275,7 +276,7 @@ class _Network:
         return self.tables.rewrite((e,), fold_constants, {self.along: place})[0]
 
     def _row(self, e: Expr) -> list[Any]:
-        """The elements of an expression in the row."""
+        """Returns an expression at each index along the sorted axis."""
         return [self._at(e, ix.as_index(k)) for k in range(self.count)]
 
     # One key alone
@@ -299,7 +300,7 @@ class _Network:
         return found
 
     def _signs_of_zeros(self, key: Expr, keys: list[Any], results: list[Any], places: Sequence[int]) -> list[Expr]:
-        """For each result whether it is -0.0, zeros being in the order in which they stand in the row."""
+        """Returns for each result whether it is -0.0, with zeros in the order in which they stand in the row."""
         kind, zero, one = key.dtype, const(key.dtype, 0), const(key.dtype, 1)
         minus, plus = (const(kind, _zero(self.form.values[0].dtype) - k) for k in (1, 0))
         is_zero = lambda e: Op("logical_or", bool_, (Op("eq", bool_, (e, minus)), Op("eq", bool_, (e, plus))))
@@ -353,7 +354,7 @@ def _lesser_line_first(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _total_key(value: Expr) -> Expr:
-    """An unsigned integer for each float, -0.0 before 0.0 and every NaN last, of which `_value_of_key` makes the float again."""
+    """Returns an unsigned key for a float, with -0.0 before 0.0 and every NaN last; `_value_of_key` inverts it."""
     kind = unsigned(value.dtype)
     bits = Op("bitcast", kind, (value,))
     flipped = Op("bit_xor", kind, (bits, Op("bit_or", kind, (_spread(bits), const(kind, 1 << (kind.bits - 1))))))
@@ -369,16 +370,16 @@ def _value_of_key(key: Expr, dtype: DType) -> Expr:
 
 
 def _spread(e: Expr) -> Expr:
-    """The highest bit of an unsigned integer, in every bit."""
+    """Returns an unsigned integer with the highest bit of `e` in every bit."""
     signed = _SIGNED[e.dtype.bits]
     return Op("bitcast", e.dtype, (Op("shr", signed, (Op("bitcast", signed, (e,)), const(signed, e.dtype.bits - 1))),))
 
 
 def _least(dtype: DType) -> int:
-    """The bits of minus infinity, flipped: those of a negative NaN are less, and come last when this is subtracted."""
+    """Returns the flipped bits of minus infinity: those of negative NaNs are less, and wrap to the end when it is subtracted."""
     return ((1 << dtype.bits) - 1) ^ const(dtype, float("-inf")).bits
 
 
 def _zero(dtype: DType) -> int:
-    """The key of 0.0; that of -0.0 is one less."""
+    """Returns the key of 0.0; that of -0.0 is one less."""
     return (1 << (dtype.bits - 1)) - _least(dtype)

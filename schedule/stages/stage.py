@@ -1,7 +1,7 @@
-"""Stages: what a schedule speaks about. A stage is a closed box of indices with one expression for each output.
+"""Stages, the units of a schedule: a stage is a closed loop nest with one expression for each output.
 
-`form_stages` makes them from a `Program`: index moves and unnamed pointwise expressions used once are part of their consumer;
-arrays made inside a mapped function are lifted to stages of their own with the outer axes in front (`outer` of them).
+`form_stages` makes them from a `Program`: index moves and unnamed pointwise expressions used once are inlined into their consumer; arrays
+computed inside a mapped function are lifted to stages of their own with the outer axes in front (`outer` of them).
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ from raido.schedule.remember import Lasting
 
 @node
 class StageFold(Reduce):
-    """A fold whose initial values `init` take part once, whatever they are; partial results begin with `neutral`, or, where that is
-    empty, with their first value. A plain `Reduce` begins with its neutral elements; what else it began with has been taken apart.
+    """A fold with initial values `init`, which take part once, whatever they are. Partial results begin with `neutral`, or with their first
+    value where `neutral` is empty.
+
+    A plain `Reduce` begins with its neutral elements; other initial values have been combined with its result separately.
     """
 
     init: tuple[Expr, ...]
@@ -43,8 +45,8 @@ class StageFold(Reduce):
 
 @node
 class LaneFold(Reduce):
-    """A fold of as many values as data decides, in lanes (0: as many as a register holds), with so many gangs side by side, as loop
-    `loop` of a stage states.
+    """A fold of data-dependent length, in lanes (0: as many as a register holds) of `interleave` gangs, as loop `loop` of a stage
+    states.
     """
 
     lanes: int
@@ -54,16 +56,16 @@ class LaneFold(Reduce):
 
 
 def initial_values(fold: Reduce) -> tuple[Expr, ...]:
-    """The values that a stage's fold begins with, one for each of its results."""
+    """Returns the initial values of a stage's fold, one for each of its results."""
     return fold.init if isinstance(fold, StageFold) else fold.neutral
 
 
 @dataclass(frozen=True, slots=True)
 class ScanStep:
-    """A fold as a scan: axis number `along`, on which it runs, is one of the stage's own, and every step is stored.
+    """The part of a scan beyond its fold: the scanned axis is number `along` of the stage's own, and every step is stored.
 
-    `exclusive`: what is stored at an index is the fold of what stands before it. `ends`: where the results are runs of one number that are
-    made run by run, the array that says before which index each ends.
+    `exclusive`: the result at an index is the fold of the elements before it. `ends`: where results are runs of equal numbers computed run
+    by run, the array of the indices before which each run ends; else None.
     """
 
     along: int
@@ -73,10 +75,11 @@ class ScanStep:
 
 @dataclass(frozen=True, slots=True)
 class UpdateStep:
-    """A fold as an update: each step goes to the element that it names, of results that start as the fold's initial values.
+    """The part of an update beyond its fold: each step changes the element that it names, of results that start as the fold's initial
+    values.
 
-    `places[d]` is the number, among the fold's values, of the index along dimension d; None where the dimension is an axis that steps
-    run over as well (a row, an outer axis). `mode` and `checked` as in `Update`.
+    `places[d]` is the number, among the fold's values, of the index along dimension d; None where the dimension is an axis that steps run
+    over as well (a row, an outer axis). `mode` and `checked` as in `Update`.
     """
 
     places: tuple[int | None, ...]
@@ -86,23 +89,23 @@ class UpdateStep:
 
 @dataclass(frozen=True, slots=True)
 class FilterStep:
-    """A fold as a filter: its first value says which of the others are kept, along the fold's axis, in order.
+    """The part of a filter beyond its fold: the fold's first value is the predicate, the others are kept along the fold's axis, in order.
 
-    The last result is how many there are. `partition`: the others follow.
+    The last result is the number of kept elements. `partition`: the rejected elements follow the kept ones.
     """
 
     partition: bool
 
 
 Places: TypeAlias = tuple[tuple[Expr, Expr], ...]
-"""Stretches of indices: the first and the last of each."""
+"""Ranges of indices: the first and last of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortStep:
-    """A fold as a sort along its axis, one of the stage's own: its values, in the order of the first `keys` of them.
+    """The part of a sort beyond its fold: the values are sorted along the fold's axis, one of the stage's own, by the first `keys` of them.
 
-    `places`: the indices along the axis that stages read, where those are not all (`selections.py`).
+    `places`: the indices along the axis that stages read; None for all (`selections.py`).
     """
 
     keys: int
@@ -111,11 +114,12 @@ class SortStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage(Lasting):
-    """One `Generate`, `Scan`, `Update`, `Filter` or `Sort`, closed. Loads in `bodies` reach other stages as `Result(stage.form, k)`.
+    """One closed `Generate`, `Scan`, `Update`, `Filter` or `Sort`. Loads in `bodies` read other stages as `Result(stage.form, k)`.
 
-    `axes` are the pure axes (names are display names, unique within the stage together with those of `reduction.axes`).
-    With a `reduction`, `bodies` may mention `Item(reduction, k)`; they are what is stored once the reduction is done, or, with `scan`,
-    at each of its steps. `symmetric`: the results of a reduction along the last two axes are a symmetric matrix.
+    `axes` are the pure axes; names are display names, unique within the stage together with those of `reduction.axes`. With a `reduction`,
+    `bodies` may mention `Item(reduction, k)`; they are stored once the reduction is done, or, with `scan`, at each of its steps. `outer`:
+    the number of leading axes that come from mapped functions. `symmetric`: the results of a reduction along the last two axes are a
+    symmetric matrix.
     """
 
     name: str
@@ -151,7 +155,7 @@ class Stage(Lasting):
 
     @property
     def whole_axes(self) -> tuple[Axis, ...]:
-        """The axes along which the stage cannot be computed in part: scanned ones, and those whose elements steps choose."""
+        """The axes along which the stage can only be computed as a whole: scanned ones, and those whose elements steps select."""
         if self.scan or self.filter or self.sort:
             return self.reduction_axes
         if self.update:
@@ -161,9 +165,9 @@ class Stage(Lasting):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlStage(Lasting):
-    """A whole-array loop, while loop or conditional, and the stages of its body.
+    """A loop or while loop over whole arrays, or a conditional, with the stages of its body.
 
-    `setup` are stages that the condition of a while loop needs: they run before each test. `orelse` is a conditional's other branch.
+    `setup`: the stages that the condition of a while loop reads, which run before each test. `orelse`: a conditional's other branch.
     """
 
     name: str
@@ -189,9 +193,9 @@ def is_array_loop(stage: AnyStage) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CountedSize:
-    """A size that data decides: its name, and the most that it can be, in sizes of the program, where that is known.
+    """A data-dependent size: its name, and its upper bound in sizes of the program (None: not known).
 
-    `array`, of rank 0, holds it; or it is `value`, made of others.
+    `array`, of rank 0, holds it; or it is `value`, computed from others.
     """
 
     size: SizeVar
@@ -202,10 +206,10 @@ class CountedSize:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageGraph(Lasting):
-    """A program as stages in an order in which they can run. `results` are the outputs, in terms of the stages' forms.
+    """A program as stages in execution order. `results` are the outputs, in terms of the stages' forms.
 
-    `shapes` are the results', and `counts` the sizes that data decides (`schedule/stages/counts.py`). `copies`: forms that change a part
-    of an array whose old contents others need: that array, and why.
+    `shapes`: the results' shapes. `counts`: the data-dependent sizes (`schedule/stages/counts.py`). `copies`: forms that change part of an
+    array whose old contents are needed later, each with that array and the reason.
     """
 
     program: Program

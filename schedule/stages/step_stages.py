@@ -1,4 +1,4 @@
-"""Stages whose steps follow one another: scans, updates, filters and sorts, each a fold with a note of what makes it more than one."""
+"""Stages of scans, updates, filters and sorts: each is a fold with a record of its further properties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from raido.schedule.stages.stage import FilterStep, ScanStep, SortStep, Stage, S
 
 
 def scan_stage(form: Scan, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
-    """A scan as a fold along one of its axes, of which every step is kept."""
+    """Returns a scan as a fold along one of its axes, every step of which is stored."""
     axes = (form.axes[form.along],)
     operator = (form.left, form.right, form.combine, identities_of(form))
     fold = StageFold(axes, *operator, form.values, False, form.monoid, form.neutral)
@@ -22,7 +22,7 @@ def scan_stage(form: Scan, names: tuple[str, ...], outer: int, site: Site | None
 
 
 def update_stage(form: Update, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
-    """An update as a fold over those of its axes that are no dimension of the result."""
+    """Returns an update as a fold over those of its axes that are no dimension of the result."""
     shape, mapped = form.dest[0].shape, mapped_axes(form)
     spare = axis_names(len(shape))
     axes = tuple(
@@ -45,7 +45,7 @@ def update_stage(form: Update, names: tuple[str, ...], outer: int, site: Site | 
 
 
 def filter_stage(form: Filter, names: tuple[str, ...], site: Site | None) -> Stage:
-    """A filter as a fold along the first axis, of which each step may add an element to the results."""
+    """Returns a filter as a fold along the first axis, each step of which may append an element to the results."""
     results = (*(fresh("kept", value.dtype) for value in form.values), fresh("count", i64))
     fold = Reduce(form.axes[:1], results, (), (), (), (form.predicate, *form.values), False, "")
     bodies = tuple(Item(fold, k) for k in range(len(results)))
@@ -54,7 +54,7 @@ def filter_stage(form: Filter, names: tuple[str, ...], site: Site | None) -> Sta
 
 
 def sort_stage(form: Sort, names: tuple[str, ...], outer: int, site: Site | None) -> Stage:
-    """A sort as a fold along its axis, of which all values are kept, in another order."""
+    """Returns a sort as a fold along its axis, all values of which are kept, in another order."""
     results = tuple(fresh("sorted", value.dtype) for value in form.values)
     fold = Reduce((form.axes[form.along],), results, (), (), (), form.values, False, "")
     bodies = tuple(Item(fold, k) for k in range(len(results)))

@@ -1,7 +1,7 @@
-"""Reductions whose result is a symmetric matrix, as x.T @ x, covariances and the distances between all pairs of points are.
+"""Reductions whose result is a symmetric matrix, such as x.T @ x, covariances and distances between all pairs of points.
 
-A stage is symmetric if exchanging the variables of its last two axes changes no value of its body. Operands of sums and products may
-change places, and a difference that changes its sign may be multiplied by itself, or taken by its absolute value: each gives the same bits.
+A stage is symmetric if exchanging the variables of its last two axes changes no bit of its body: operands of sums and products commute, and
+a difference that changes its sign may be squared, or taken by its absolute value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from raido.schedule.stages.stage import Stage
 
 COMMUTATIVE = ("add", "mul", "minimum", "maximum")
 Signed = tuple[int, int]
-"""The number of a value, and its sign: of two that are each other's negative the number is one."""
+"""The number of a value and its sign: values that are each other's negative share a number."""
 
 
 def is_symmetric(stage: Stage) -> bool:
@@ -32,19 +32,19 @@ def is_symmetric(stage: Stage) -> bool:
 
 
 def is_reduction_alone(stage: Stage) -> bool:
-    """Whether a stage folds, and is no scan, sort, filter or update."""
+    """Whether a stage is a reduction, and no scan, sort, filter or update."""
     return stage.reduction is not None and not (stage.scan or stage.sort or stage.filter or stage.update)
 
 
 class _Values:
-    """Numbers for values in which two variables have these names; equal values have one number, whatever the order of their operands."""
+    """Value numbering of expressions in which two variables are renamed; operands of commutative operations are unordered."""
 
     def __init__(self, numbers: dict[Hashable, int], names: dict[Var, Var]) -> None:
         self.numbers, self.names = numbers, names
         self.memo: dict[Node, Signed] = {}
 
     def of(self, node: Node) -> Signed:
-        """The number and the sign of a value."""
+        """Returns the number and the sign of an expression's value."""
         if node not in self.memo:
             self.memo[node] = self._made(node)
         return self.memo[node]
@@ -67,7 +67,7 @@ class _Values:
             return self._number("reduce", extents, node.left, node.right, *parts), 1
         if isinstance(node, Op):
             return self._operation(node.name, node.dtype, [self.of(e) for e in node.args])
-        return self._number(node, *self.names.values()), 1  # of which nothing is known
+        return self._number(node, *self.names.values()), 1  # an opaque value
 
     def _operation(self, name: str, dtype: Hashable, args: list[Signed]) -> Signed:
         if name == "sub" and args[0] > args[1]:

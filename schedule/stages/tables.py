@@ -1,4 +1,4 @@
-"""`Tables`: names, kinds and source lines of nodes while passes over the graph rewrite them."""
+"""`Tables`: attributes of nodes (names, kinds, source sites …) that survive the rewriting of the graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORMS = (Generate, *DEPENDENT, ArrayLoop, ArrayWhile, ArrayCond)
 
 
 class Tables:
-    """Names, kinds and source lines of nodes, kept up to date while the nodes are rewritten."""
+    """Names, kinds, source sites and other attributes of nodes, carried over while passes rewrite the nodes."""
 
     def __init__(self, program: Program) -> None:
         self.names: dict[Node, tuple[str, ...]] = {**program.names}
@@ -40,16 +40,16 @@ class Tables:
         self.ranks: dict[Node, int] = {form: i for i, form in enumerate(program.order)}
         self.named_axes: set[Var] = {*program.named_axes}
         self.contract = program.contract
-        self.kept_sorts: set[Node] = set()  # that do not become networks
+        self.kept_sorts: set[Node] = set()  # sorts that do not become networks
         self.outer: dict[Node, int] = {}
         self.parents: dict[Node, Node] = {}
-        self.changing: dict[Node, bool] = {}  # updates that take over the memory of what they change
-        self.copies: dict[Node, tuple[Array, str]] = {}  # the others, with the array and the reason
-        self.hoistable: dict[Node, bool] = {}  # evaluated in any case, or nothing where none of their readers runs
+        self.changing: dict[Node, bool] = {}  # updates in place
+        self.copies: dict[Node, tuple[Array, str]] = {}  # updates that need a copy: the array, and the reason
+        self.hoistable: dict[Node, bool] = {}  # forms that are always evaluated, or are guarded
         self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
 
     def carry(self, old: Node, new: Node) -> None:
-        """Whatever is known of `old` holds for `new`, which replaces it."""
+        """Copies the attributes of `old` to `new`, which replaces it."""
         if old is new:
             return
         if old in self.sites:
@@ -65,7 +65,7 @@ class Tables:
                     table.setdefault(new, table[old])  # type: ignore[attr-defined]
 
     def pass_names(self, old: Node, new: Node) -> None:
-        """Copies the entries of `old` to `new`, a form of another kind that makes the same arrays."""
+        """Copies names, sites and ranks of `old` to `new`, a form of another kind that computes the same arrays."""
         if old in self.names:
             self.names[new] = merge_names(self.names.get(new, ()), self.names[old])
         for table in (self.sites, self.ranks, self.outer, self.parents):
@@ -75,9 +75,9 @@ class Tables:
     def rewrite(
         self, roots: Iterable[Node], change: Callable[[Any], Node], values: Mapping[Any, Node] | None = None
     ) -> Any:
-        """Every node rebuilt from its rewritten children and given to `change`, bottom-up. Returns the new roots.
+        """Rebuilds every node from its rewritten children and applies `change` to it, bottom-up; returns the new roots.
 
-        With `values`, which replace variables (or other scalars), arrays that mention none of the variables stay as they are.
+        `values` replaces variables (or other scalars); arrays that mention none of the variables then stay as they are.
         """
         roots = tuple(roots)
         memo: dict[Node, Node] = {} if values is None else {**values}
@@ -91,13 +91,13 @@ class Tables:
         return tuple(memo[root] for root in roots)
 
     def renew(self, nodes: Iterable[Node], memo: dict[Node, Any]) -> dict[Node, Any]:
-        """Rebuilds those of the nodes, children first, that `memo` does not hold yet, from what it has for their children; returns it."""
+        """Rebuilds the nodes (children first) that `memo` does not hold yet, from the entries of their children; returns `memo`."""
         for _ in self.renewed(nodes, memo):
             pass
         return memo
 
     def renewed(self, nodes: Iterable[Node], memo: dict[Node, Any]) -> Iterator[tuple[Node, Any]]:
-        """The same one by one: each node and what it was rebuilt as, in whose place the caller may put something else."""
+        """Yields each node that `memo` does not hold yet with its rebuilt form; the caller may replace the form's entry in `memo`."""
         for node in nodes:
             if node not in memo:
                 memo[node] = new = rebuild(node, lambda child: memo.get(child, child))
@@ -105,14 +105,14 @@ class Tables:
                 yield node, new
 
     def beta(self, form: Generate, index: int, indices: tuple[Expr, ...]) -> Expr:
-        """The element of `form` at `indices`, as an expression."""
+        """Returns the element of `form` at `indices`, as an expression (beta-reduction)."""
         values = {axis.var: e for axis, e in zip(form.axes, indices, strict=True) if axis.var is not e}
         if not values:
             return form.bodies[index]
         return self.rewrite((form.bodies[index],), fold_constants, values)[0]
 
     def with_axes(self, form: Generate, outer: Sequence[Axis]) -> Generate:
-        """`form` with `outer` axes in front, as fresh variables."""
+        """Returns `form` with `outer` axes in front, as fresh variables."""
         names = {axis.var: fresh(axis.name) for axis in outer}
         memo: dict[Node, Node] = {**names}
         extents = self.rewrite([axis.extent for axis in outer], lambda node: node, memo)
@@ -123,7 +123,7 @@ class Tables:
 
 
 def _affected(roots: tuple[Node, ...], values: dict[Node, Node]) -> list[Node]:
-    """The nodes below some roots, children first, without what lies in arrays that mention none of the variables."""
+    """Returns the nodes below some roots, children first, without the insides of arrays that mention none of the variables."""
     variables = {v for v in values if isinstance(v, Var)}
     done: dict[Node, None] = {}
     stack: list[tuple[Node, bool]] = [(root, False) for root in reversed(roots)]
@@ -142,12 +142,12 @@ def _affected(roots: tuple[Node, ...], values: dict[Node, Node]) -> list[Node]:
 
 
 def merge_names(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
-    """Both lists, each name once."""
+    """Returns both tuples joined, each name once."""
     return tuple(dict.fromkeys(first + second))
 
 
 def fold_constants(node: Node) -> Node:
-    """Comparisons of integer literals and selections by a literal, decided."""
+    """Folds comparisons of integer literals, and selections by a literal."""
     if isinstance(node, Op):
         if node.name == "select" and isinstance(node.args[0], Const):
             return node.args[1] if node.args[0].value else node.args[2]

@@ -1,4 +1,4 @@
-"""The readers of each array of a graph, their access, and the variables it depends on."""
+"""The readers of each array of a graph, their access maps, and the variables and loops that nodes depend on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from raido.schedule.stages.tables import FORMS
 
 
 class Uses:
-    """The readers of each `Generate`, and their access."""
+    """The readers of each `Generate`, and the indices at which they read it."""
 
     def __init__(self, roots: tuple[Array, ...]) -> None:
         self.nodes = topological(*roots)
@@ -61,13 +61,15 @@ class Uses:
                     self.whole.add(form)
 
     def once(self, form: Generate) -> tuple[Node, tuple[Expr, ...]] | None:
-        """The one reader and the one index at which it reads; None when there are several, or the array is needed as such."""
+        """Returns the single reader and the single index at which it reads; None where there are several, or the array is needed as
+        such.
+        """
         if form in self.whole or len(self.loads.get(form, ())) != 1 or len(self.readers[form]) != 1:
             return None
         return next(iter(self.readers[form])), next(iter(self.loads[form]))
 
     def pointwise(self, form: Generate) -> bool:
-        """Whether the one reader reads each element at most once, at an index made of its own axes."""
+        """Whether the single reader reads each element at most once, at an index made of its own axes."""
         use = self.once(form)
         if use is None:
             return False
@@ -80,7 +82,7 @@ class Uses:
         return not self.again(form)
 
     def again(self, form: Generate) -> bool:
-        """Whether the one reader comes to each element for several indices of its own axes, or of the functions around it."""
+        """Whether the single reader reads an element for several indices of its own axes, or of the functions around it."""
         use = self.once(form)
         if use is None:
             return True
@@ -94,7 +96,7 @@ class Uses:
 
 
 def loops_around(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
-    """The whole-array loops whose state or counter each node depends on."""
+    """Maps each node to the whole-array loops whose state or counter it depends on."""
     owner: dict[Node, Node] = {}
     for node in nodes:
         if isinstance(node, ArrayLoop | ArrayWhile):
@@ -109,7 +111,7 @@ def loops_around(nodes: list[Node]) -> dict[Node, frozenset[Node]]:
 
 
 def binders(nodes: list[Node]) -> tuple[dict[Var, tuple[int, int]], dict[Var, Axis], dict[Var, Node]]:
-    """For each axis variable: a key that puts outer axes first, the axis, and the node that binds it."""
+    """Returns, for each axis variable, a sort key that puts outer axes first, the axis, and the node that binds it."""
     order: dict[Var, tuple[int, int]] = {}
     axes: dict[Var, Axis] = {}
     owner: dict[Var, Node] = {}

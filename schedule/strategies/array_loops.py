@@ -1,11 +1,12 @@
-"""Array loops (`rd.loop`, `rd.while_loop` over whole arrays), of which a schedule says in which order iterations and rows run.
+"""Array loops (`rd.loop`, `rd.while_loop` over whole arrays): the directives that order their iterations and rows.
 
-    whole    every iteration goes through all rows, one stage after the other
-    rows     a row goes through all iterations while it is in the cache; `depth` loops of each stage of the body say which row;
-             pieces of at most `alone` rows whose iterations stand around them go row by row
+    whole    every iteration runs the stages of the body over all rows
+    rows     one row runs through all iterations while it is in the cache; `depth` outer loops of each stage of the body are its rows;
+             tiles of at most `alone` rows, whose iterations run outside them, go row by row
 
-By rows, a loop has axes, `row` (of several, `row0`, `row1`, …) and `t`, its iterations, and takes `split` of its row, `reorder` and
-`parallel`. Whether its iterations keep to rows depends on the loops of its stages, and is asked when the program is lowered.
+By rows, an array loop has the axes `row` (of several, `row0`, `row1`, …) and `t`, its iterations, and takes `split` of its row, `reorder`
+and `parallel`. Whether iterations of one row touch that row alone depends on the loops of the body's stages, and is checked during
+lowering.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MOST_AXES = 8  # of rows
 
 
 def strategies_of_loop(depth: int = 1) -> dict[str, Strategy]:
-    """The strategies of an array loop by name; by rows, with so many axes of them."""
+    """Returns the strategies of an array loop by name; "rows" has `depth` row axes."""
     return {
         "whole": Strategy({}, (ITERATIONS,)),
         "rows": Strategy({"depth": 1, "alone": 0}, (*row_axes(depth), ITERATIONS)),
@@ -37,13 +38,13 @@ def strategies_of_loop(depth: int = 1) -> dict[str, Strategy]:
 
 
 def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, object]) -> State:
-    """The state after a directive for an array loop."""
+    """Returns the state after a directive for an array loop."""
     if entry.name == "strategy":
         return _with_strategy(state, name, **arguments)
     plan, loop = state.array_loops.get(name), state.uses.stages[name]
     assert isinstance(loop, ControlStage)
     if plan is None or not row_order(plan).loops or entry.name not in DIRECTIVES:
-        rows = 'strategy("rows") first, if a row goes through all iterations'
+        rows = 'strategy("rows") first, where each row can go through all iterations on its own'
         raise no_loops_of(loop, rows if entry.name in DIRECTIVES else None)
     stage = _as_stage(loop, plan)
     uses = replace(state.uses, stages={**state.uses.stages, name: stage})
@@ -53,7 +54,7 @@ def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, obj
 
 
 def row_order(plan: StagePlan) -> RowOrder:
-    """The order of rows and iterations that the plan of an array loop states."""
+    """Returns the order of rows and iterations that the plan of an array loop states."""
     if plan.strategy is None or plan.strategy[0] != "rows":
         return RowOrder()
     rows = tuple(loop for loop in plan.loops if loop.name != ITERATIONS)
@@ -63,26 +64,26 @@ def row_order(plan: StagePlan) -> RowOrder:
 
 
 def row_orders(plans: Iterable[StagePlan]) -> dict[str, RowOrder]:
-    """The orders that plans of array loops state, by loop."""
+    """Maps array loops to the orders that their plans state."""
     return {plan.stage: row_order(plan) for plan in plans}
 
 
 def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
-    """The state after the strategy of an array loop."""
+    """Returns the state after the strategy of an array loop is chosen."""
     chosen = arguments.pop("name", None)
     found = strategies_of_loop()
     if chosen not in found:
-        raise Refusal(f'there is no strategy "{chosen}" for it', strategies=listed(found))
+        raise Refusal(f'an array loop has no strategy "{chosen}"', strategies=listed(found))
     allowed = found[str(chosen)].numbers
     unknown = next(
         (key for key, value in arguments.items() if key not in allowed and (key, value) != ("depth", 1)), None
     )
     if unknown is not None:
-        raise Refusal(f'"{chosen}" has no number "{unknown}"', numbers=listed(allowed) or "none")
+        raise Refusal(f'strategy "{chosen}" has no parameter "{unknown}"', parameters=listed(allowed) or "none")
     if (name, "strategy") in state.asked:
-        raise Refusal("its strategy has been said", "say it once")
+        raise Refusal("the schedule already names a strategy for this loop", "remove one of the two directives")
     if chosen == "rows" and state.gpu is not None:
-        raise Refusal("on a GPU rows are threads of one launch for each iteration", 'strategy("whole")')
+        raise Refusal("a GPU runs each iteration as one launch, whose threads take the rows", 'strategy("whole")')
     numbers = (("depth", positive(arguments.get("depth", 1), "`depth`", 1, MOST_AXES)),) if allowed else ()
     numbers += (("alone", positive(arguments["alone"], "`alone`")),) if arguments.get("alone") else ()
     axes = strategies_of_loop(dict(numbers).get("depth", 1))[str(chosen)].axes
@@ -92,7 +93,7 @@ def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
 
 
 def _as_stage(loop: ControlStage, plan: StagePlan) -> Stage:
-    """A loop as a stage with its axes, whose extents only the loops of its body know."""
+    """Returns an array loop as a stage with its axes, for the loop directives' rules; the extents are placeholders."""
     assert plan.strategy is not None
     depth = int(str(dict(plan.strategy[1])["depth"]))
     axes = tuple(Axis(fresh(name), ix.as_index(1)) for name in (*row_axes(depth), ITERATIONS))
@@ -100,17 +101,23 @@ def _as_stage(loop: ControlStage, plan: StagePlan) -> Stage:
 
 
 def _check_order(name: str, plan: StagePlan) -> None:
-    """Refuses loops in which rows do not stand outside their iterations, or are cut more than once."""
+    """Refuses loop orders in which rows are not outside their iterations (but for one split), or are split more than once."""
     splits = [relation for relation in plan.relations if isinstance(relation, Split)]
     if any(relation.parent == ITERATIONS for relation in splits):
-        raise Refusal(f'the iterations of "{name}" follow one another as a whole', "split its rows")
+        raise Refusal(f'the iterations of "{name}" run in order, in one loop that cannot be split', "split a row axis")
     if len(splits) > 1 or (splits and len(plan.loops) > 3):
-        raise Refusal("rows of one axis are cut into pieces, once", "depth=1")
+        raise Refusal(
+            'strategy "rows" allows a single split, and only of a single row axis',
+            'one split, with strategy("rows", depth=1)',
+        )
     rows = (splits[0].outer, splits[0].inner) if splits else row_axes(len(plan.loops) - 1)
     orders = [(*rows, ITERATIONS), (rows[0], ITERATIONS, rows[-1])] if splits else [(*rows, ITERATIONS)]
     if tuple(loop.name for loop in plan.loops) not in orders:
         listed_orders = " or ".join(", ".join(order) for order in orders)
-        raise Refusal(f'by rows, the loops of "{name}" are {listed_orders}', 'strategy("whole") for other orders')
+        raise Refusal(
+            f'strategy "rows" runs the loops of "{name}" in the order {listed_orders}',
+            'strategy("whole") for other orders',
+        )
     threads = [loop.name for loop in plan.loops if loop.kind == "parallel"]
     if threads and threads != [rows[0]]:
-        raise Refusal("threads take rows of the outermost loop", f'parallel("{rows[0]}")')
+        raise Refusal("only the outermost loop over rows can be parallel", f'parallel("{rows[0]}")')

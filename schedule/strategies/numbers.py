@@ -1,5 +1,5 @@
-"""The numbers that directives come with where none are given: those of strategies, with what texts over sizes mean, and the iterations
-of a parallel loop that have a partial result together.
+"""Default parameters of directives: those of strategies, with the meaning of texts over sizes, the iterations of a parallel loop that share
+a partial result, and lanes of ordered folds.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from raido.schedule.strategies.table import strategies_of
 from raido.schedule.text.sizes import parse_number, sizes_of
 
 Numbers: TypeAlias = "tuple[tuple[str, int | Expr], ...]"
-OLD_NAMES = {"copies": "replicas"}  # as schedules wrote them before
-MOST_CHUNKS = 4096  # whatever sizes are: what chunks keep apart has sizes that 64 bits hold
-FOLDED = 8  # operations at least of an iteration that folds: loads, what is made of them, the operator, and what the loop takes
+OLD_NAMES = {"copies": "replicas"}  # parameters that older schedules name otherwise
+MOST_CHUNKS = 4096  # for any sizes: so that sizes of the chunks' buffers fit 64 bits
+FOLDED = 8  # operations of a folding iteration, at least: loads, their use, the operator and the loop's overhead
 
 
 def full_numbers(stage: Stage, name: str, numbers: Mapping[str, object], machine: Machine = USUAL) -> dict[str, object]:
-    """All numbers of a strategy, those not given as it comes with them; those given alone where the stage has no such strategy."""
+    """Returns all parameters of a strategy, defaults included; only the given ones where the stage has no strategy of that name."""
     renamed = {OLD_NAMES.get(each, each): value for each, value in numbers.items()}
     found = strategies_of(stage, machine)
     return {**found[name].numbers, **renamed} if name in found else renamed
 
 
 def grain_of_partials(stage: Stage, plan: StagePlan, loop: str) -> int:
-    """The iterations of a parallel loop over a reduction axis that fold into one partial result, where none are given; 0 for other loops.
+    """Returns the default number of iterations of a parallel reduction loop that share one partial result; 0 for other loops.
 
-    They are worth a thread's while. An iteration of a loop over chunks, which a split has made, has a partial result of its own.
+    They are a task's worth of work. An iteration of a loop over chunks, the outer half of a split, has a partial result of its own.
     """
     if not is_plain_fold(stage) or not is_reduction(stage, plan, loop) or moves_by(plan, loop) > 1:
         return 0
@@ -46,9 +46,7 @@ _NUMBERS_OF_LOOPS = {"parallel": ("grain", grain_of_partials), "vectorize": ("la
 
 
 def with_numbers(state: State, step: Step, machine: Machine = USUAL) -> Step:
-    """A step with all that it leaves to what its directive comes with: the numbers of a strategy, the grain of a parallel reduction, the
-    lanes that have a block each.
-    """
+    """Returns a step with its default parameters: those of a strategy, the grain of a parallel reduction, the lanes of an ordered fold."""
     if step.directive not in ("strategy", "parallel", "vectorize") or PART in step.stage:
         return step
     given = dict(step.args)
@@ -69,7 +67,7 @@ def with_numbers(state: State, step: Step, machine: Machine = USUAL) -> Step:
 
 
 def numbers_over_sizes(state: State, name: str, numbers: Mapping[str, object]) -> Numbers:
-    """The numbers of a stage's strategy, those that are texts as expressions; a refusal says what is wrong with one."""
+    """Returns a strategy's parameters, with texts over sizes as expressions; refuses texts that are not arithmetic on sizes."""
     names = sizes_and_axes(state, name) | {n: ix.as_index(v) for n, v in numbers.items() if type(v) is int}
     found: list[tuple[str, int | Expr]] = []
     for number, value in numbers.items():
@@ -83,5 +81,5 @@ def numbers_over_sizes(state: State, name: str, numbers: Mapping[str, object]) -
 
 
 def sizes_and_axes(state: State, name: str) -> dict[str, Expr]:
-    """The names that parameters and tests of a stage may mention: the program's sizes, and its axes, which stand for their extents."""
+    """Returns the names that a stage's parameters and tests may mention: the program's sizes, and the stage's axes as their extents."""
     return sizes_of(state.graph.program) | {axis.name: axis.extent for axis in state.stage(name).all_axes}

@@ -1,21 +1,22 @@
-"""The parts that strategies are made of: stages with axes and loops of their own, whose plans are kept in the plan of the stage.
+"""The parts of strategies: stages with axes and loops of their own, whose plans are kept in the plan of the strategy's stage.
 
-    private      bins       chunks of the steps fold into bins of their own                   the stage's own: it is the stage
-    private      combine    every element of the results takes its bins in                    the results' axes
-    three_phase  totals     the first pass: blocks are totalled                               blocks, and places in one
-    chain        totals     a block is totalled before it is scanned                          places in a block
-    count_write  count      the first pass: what blocks keep is counted                       blocks, and places in one
-    chain        count      what a block keeps is counted before it is written                places in a block (of a partition: both)
-    private      values     the values and indices of a strip of steps are made; of serial, too  steps, split
-    sorted       ranges     every range of bins takes its steps, in order                     ranges
-    rows         fold       the values of a segment are folded                                values of a segment
-    triangle     copy       what lies above the diagonal is copied                            blocks of rows, and columns
-    flat         check      offsets are in order                                              segments
-    flat         search     where blocks begin                                                blocks, and the end
-    flat         fold       the pieces of segments in blocks are folded                       blocks, and values of a piece
-    flat         join       pieces of a segment that several blocks have are combined         blocks
+    strategy     part       computes                                                          axes
+    private      bins       folds chunks of the steps into private bins                       the stage itself
+    private      combine    folds each result's private bins into it                          the results' axes
+    three_phase  totals     folds each block (first pass)                                     blocks, elements of a block
+    chain        totals     folds a block before it is scanned                                elements of a block
+    count_write  count      counts the elements that a block keeps (first pass)               blocks, elements of a block
+    chain        count      counts the elements that a block keeps before it is written       elements of a block (of a partition: both)
+    private      values     the values and indices of a tile of steps; of serial, too         steps, split
+    sorted       ranges     applies the steps of each range of bins                           ranges
+    rows         fold       folds the values of a segment                                     values of a segment
+    triangle     copy       copies the elements above the diagonal                            blocks of rows, and columns
+    flat         check      checks that offsets are non-decreasing                            segments
+    flat         search     finds the segment in which each block begins                      blocks, and the end
+    flat         fold       folds the pieces of segments in each block                        blocks, and values of a piece
+    flat         join       combines the pieces of segments that lie in several blocks        blocks
 
-The stage's own loops are the last pass. A part of which nothing is said has plain loops, one after the other.
+The stage's own loops are the last pass. A part without directives has serial loops.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from raido.schedule.stages.stage import Stage
 from raido.schedule.state import State, axes_of, is_reduction, placed_at, plain_plan, position
 from raido.schedule.steps import PART
 
-# Loops over blocks or ranges, and inside a block: they can be given threads and lanes, and nothing else.
+# Parts whose loops are over blocks or ranges, and inside a block: they take threads and lanes alone.
 OF_BLOCKS = ("totals", "count", "fold", "join", "ranges", "copy")
 
 
@@ -43,53 +44,53 @@ def is_of_blocks(name: str) -> bool:
 
 
 def is_own_pass(plan: StagePlan, part: str) -> bool:
-    """Whether a part of the strategy that was said is the pass that the stage's own loops are."""
+    """Whether a part of the chosen strategy is the pass that the stage's own loops run."""
     return part == "bins" and plan.strategy is not None and plan.strategy[0] == "private"
 
 
 def part_name(stage: str, part: str) -> str:
-    """The name of a strategy's part in steps."""
+    """Returns the name that steps have for a part, such as "total::combine"."""
     return f"{stage}{PART}{part}"
 
 
 def totals_part(stage: Stage) -> str:
-    """The name of the part that totals the blocks of a stage."""
+    """Returns the name of the part that folds the blocks of a scan ("totals"), or counts those of a filter ("count")."""
     return "count" if stage.filter is not None else "totals"
 
 
 def part_stage(stage: Stage, plan: StagePlan, part: str) -> Stage:
-    """A part of the strategy that a stage's plan has, as a stage."""
+    """Returns a part of the chosen strategy as a stage, with axes and without bodies."""
     name = part_name(stage.name, part)
     made = replace(stage, name=name, names=(name,), axes=_axes(stage, plan, part), reduction=None, bodies=())
     return replace(made, scan=None, update=None, filter=None, sort=None)
 
 
 def part_plan(stage: Stage, plan: StagePlan, part: str) -> StagePlan:
-    """The plan of a part of a stage, as far as it was decided."""
+    """Returns the plan of a part; a plain one where it has no directives."""
     name = part_name(stage.name, part)
     said = next((each for each in plan.parts if each.stage == name), None)
     return said or plain_plan(part_stage(stage, plan, part))
 
 
 def has_values_in_lanes(stage: Stage, plan: StagePlan) -> bool:
-    """Whether the values and indices of an update's steps are made in lanes before the steps are taken."""
+    """Whether the values and indices of an update's steps are computed in lanes before the steps run."""
     name = part_name(stage.name, "values")
     return any(part.stage == name and part.loops[-1].kind == "vector" for part in plan.parts)
 
 
 def part_loop(stage: Stage, plan: StagePlan, part: str, axis: int) -> LoopPlan:
-    """One of the loops of a part over blocks: over them, 0, or inside one, −1."""
+    """Returns a loop of a part over blocks: `axis` 0 is the loop over blocks, −1 the loop inside one."""
     return part_plan(stage, plan, part).loops[axis]
 
 
 def rows_copied_together(plan: StagePlan) -> int:
-    """How many rows of a triangle's copy stand side by side, as the strategy says."""
+    """Returns the parameter `rows` of a stage's `triangle`."""
     assert plan.strategy is not None
     return int(str(dict(plan.strategy[1])["rows"]))
 
 
 def without_threads(plan: StagePlan, threaded: bool) -> StagePlan:
-    """The plan as it is where threads are at work already."""
+    """Returns the plan with its parallel loops made serial where `threaded`: inside another parallel loop."""
     loops = (replace(loop, kind="serial", level="") if loop.kind == "parallel" else loop for loop in plan.loops)
     return replace(plan, loops=tuple(loops)) if threaded else plan
 
@@ -134,7 +135,7 @@ def _axes(stage: Stage, plan: StagePlan, part: str) -> tuple[Axis, ...]:
 
 
 def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
-    """Refuses what loops over blocks and inside of them cannot be given."""
+    """Refuses a directive that the loops of a part of a strategy cannot take."""
     if part == "values":
         _check_strips(whole, directive, arguments, gpu)
     if part not in OF_BLOCKS:
@@ -143,49 +144,57 @@ def check_part_of_blocks(whole: Stage, part: str, directive: str, arguments: Map
     axis = arguments.get("axis")
     if part in ("ranges", "join"):
         if directive != "parallel":
-            goes = (
-                "each of its ranges goes through its steps" if part == "ranges" else "each of its blocks takes pieces"
-            )
+            goes = "each range applies its updates" if part == "ranges" else "each block joins its parts of segments"
             raise Refusal(f"{goes} in order", directives="parallel")
         return
     if not outer and part == "fold" and directive != "vectorize":
-        raise Refusal("one iteration folds the values of a segment, in order or in lanes", directives="vectorize")
-    shared = gpu and part == "fold"  # by the threads of a block
+        raise Refusal(
+            "one iteration folds all values of a segment, in order or in vector lanes", directives="vectorize"
+        )
+    shared = gpu and part == "fold"  # the threads of a block share a segment's fold
     if shared and directive == "split" and axis == inner:
         return
     if shared and directive == "bind":
         level = str(arguments.get("place")).partition(".")[0]
         if (axis in outer) != (level == "block") or axis not in (*outer, inner, inner + "i"):
             raise Refusal(
-                f'"{outer[0]}" is for blocks of the GPU, and the inner part of "{inner}" for threads',
+                f'"{outer[0]}" can be bound to blocks of the GPU only, and the inner half of a split of "{inner}" to threads only',
                 f'split("{inner}", 64), bind("{outer[0]}", "block.x") and bind("{inner}i", "thread.x")',
             )
         return
     if directive not in ("parallel", "vectorize"):
-        raise Refusal("its loops are over blocks, as the strategy makes them", directives="parallel, vectorize")
+        raise Refusal(
+            "the strategy fixes the loops of this part, which run over its blocks", directives="parallel, vectorize"
+        )
     if directive == "parallel" and axis == inner:
         raise Refusal(
-            f'"{inner}" runs inside a block, which one thread takes', f'parallel("{outer[0]}")' if outer else None
+            f'"{inner}" runs inside a block, and one thread runs each block',
+            f'parallel("{outer[0]}")' if outer else None,
         )
     if directive == "vectorize" and axis in outer:
-        raise Refusal(f'lanes of "{axis}" would each have a block of their own', f'vectorize("{inner}")')
+        raise Refusal(
+            f'"{axis}" runs over whole blocks, and vector lanes cannot run a block each', f'vectorize("{inner}")'
+        )
 
 
 def _check_strips(whole: Stage, directive: str, arguments: Mapping[str, object], gpu: bool) -> None:
-    """Refuses what the loop over the steps of an update whose values are made cannot be given."""
+    """Refuses directives other than `split` and `vectorize` for the part "values" of an update."""
     if gpu:
-        raise Refusal("a thread of a GPU takes its steps one by one", directives="none")
+        raise Refusal("each thread of a GPU computes the values of its updates one by one", directives="none")
     steps, axis = whole.axes[0].name, arguments.get("axis")
     if directive not in ("split", "vectorize"):
-        raise Refusal("a strip's values are made in order or in lanes", directives="split, vectorize")
+        raise Refusal(
+            "the values of the updates are computed in order or in vector lanes", directives="split, vectorize"
+        )
     if axis != (steps if directive == "split" else steps + "i"):
         raise Refusal(
-            "values are made in lanes for one strip of steps at a time", f'split("{steps}", 512), vectorize("{steps}i")'
+            "vector lanes compute the values of one block of updates at a time, so the loop must be split first",
+            f'split("{steps}", 512), vectorize("{steps}i")',
         )
 
 
 def check_parts(state: State, name: str) -> None:
-    """Refuses lanes inside lanes: along blocks that are totalled, or values of a segment, and along another axis of the same stage."""
+    """Refuses lanes inside lanes, of a part and of the stage's own loops, and lanes of operators that they cannot fold."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.update is not None and has_values_in_lanes(stage, plan):
         _check_values(state, stage, plan)
@@ -199,27 +208,29 @@ def check_parts(state: State, name: str) -> None:
             check_lanes_of_operator(stage)
         elif lanes is not None and short == "fold" and not any(map(takes_lanes, ragged_folds(stage))):
             raise Refusal(
-                f'the operator of "{name}" has no neutral element that is known, from which lanes could start',
-                "leave its values to one iteration after the other",
+                f'the operator of "{name}" has no known neutral element, which each lane needs as its initial value',
+                "leave the loop over the values serial",
             )
         if across and lanes is not None and short in OF_BLOCKS:
             raise Refusal(
-                f'lanes of "{lanes}" of its part "{short}" would run inside vectorized loop "{across[0].name}" of "{name}"'
+                f'vectorized loop "{lanes}" of part "{short}" would run inside vectorized loop "{across[0].name}" of "{name}"'
             )
 
 
 def _check_values(state: State, stage: Stage, plan: StagePlan) -> None:
-    """Refuses to make values in lanes before steps that are rows, in lanes themselves, or made with other stages in their loop."""
+    """Refuses the part "values" in lanes where the steps are rows, have lanes themselves, or have other stages in their loop."""
     whole = {axis.name for axis in stage.whole_axes}
     loop = [each for each in plan.loops if is_reduction(stage, plan, each.name)][-1]
     after = plan.loops[position(plan, loop.name) + 1 :]
     inner = [each.name for each in after if not whole.issuperset(axes_of(plan, each.name))]
-    remedy = "leave its values to one step after the other"
+    remedy = 'leave the loop of part "values" serial'
     if inner:
-        raise Refusal(f'the steps of "{stage.name}" are rows along "{inner[0]}"', remedy)
+        raise Refusal(
+            f'each update of "{stage.name}" writes a row along "{inner[0]}", and lanes compute single values', remedy
+        )
     if loop.kind != "serial":
         raise Refusal(
-            f'lanes of its part "values" would run inside loop "{loop.name}", which is of kind {loop.kind}', remedy
+            f'the lanes of part "values" would run inside loop "{loop.name}", whose kind is {loop.kind}', remedy
         )
     if placed := placed_at(state, stage.name, loop.name):
-        raise Refusal(f'"{placed[0]}" stands in its loop "{loop.name}", in which steps follow each other', remedy)
+        raise Refusal(f'"{placed[0]}" is computed inside loop "{loop.name}", whose updates run one by one', remedy)

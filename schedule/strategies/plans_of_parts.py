@@ -23,7 +23,7 @@ DIRECTIVES = ("split", "fuse", "reorder", "tile", "tail", "vectorize", "unroll",
 
 
 def owner_of(state: State, name: object) -> tuple[str, str] | None:
-    """The stage and the part that a name like "total::combine" means; None where it is that of a stage, or of nothing."""
+    """Splits a name such as "total::combine" into stage and part; None for the name of a stage, or of nothing."""
     if not isinstance(name, str) or name in state.uses.stages:
         return None
     owner, _, part = name.rpartition(PART)
@@ -31,14 +31,16 @@ def owner_of(state: State, name: object) -> tuple[str, str] | None:
 
 
 def plan_of_part(state: State, owner: str, part: str) -> tuple[Stage, StagePlan]:
-    """A part of the strategy of a stage, and what was said of it so far."""
+    """Returns a part of a stage's strategy as a stage, and its plan so far. Refuses parts before a strategy is chosen, and unknown ones."""
     plan = state.plan(owner)
     chosen = plan.strategy[0] if plan.strategy else ""
     found = strategies_of(state.stage(owner))
     if not chosen:
         having = [name for name, strategy in found.items() if part in strategy.parts]
         remedy = f'strategy("{having[0]}") first' if having else None
-        raise Refusal("parts are those of a strategy, and none has been said", remedy, parts="none")
+        raise Refusal(
+            "only a strategy has parts, and the schedule names no strategy for this stage", remedy, parts="none"
+        )
     if part not in found[chosen].parts:
         raise Refusal(f'strategy "{chosen}" has no part "{part}"', parts=listed(found[chosen].parts) or "none")
     stage = state.stage(owner)
@@ -46,10 +48,10 @@ def plan_of_part(state: State, owner: str, part: str) -> tuple[Stage, StagePlan]
 
 
 def apply_to_part(state: State, owner: str, part: str, entry: Rule, arguments: dict[str, object]) -> State:
-    """The state after a loop directive for a part."""
+    """Returns the state after a loop directive for a part."""
     whole, own = plan_of_part(state, owner, part)
     if entry.name not in DIRECTIVES:
-        raise Refusal("a part of a strategy takes loop directives alone", directives=listed(DIRECTIVES))
+        raise Refusal("a part of a strategy accepts loop directives only", directives=listed(DIRECTIVES))
     check_part_of_blocks(whole, part, entry.name, arguments, state.gpu is not None)
     uses = replace(state.uses, stages={**state.uses.stages, whole.name: whole})
     after = entry.apply(replace(state, uses=uses, plans={**state.plans, whole.name: own}), whole.name, **arguments)

@@ -51,7 +51,7 @@ Number: TypeAlias = "int | str"
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One way to run a stage: its numbers with their defaults, the loops it starts from, the stages it is made of."""
+    """One way to run a stage: its parameters with their defaults, the loops that directives start from, and the names of its parts."""
 
     numbers: dict[str, Number]
     axes: tuple[str, ...]
@@ -59,13 +59,13 @@ class Strategy:
 
 
 def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]:
-    """The strategies of a stage by name, the plainest first, with the numbers that suit a machine; maps and stencils have none, and of
-    reductions those whose result is a symmetric matrix have one beside their loops.
+    """Returns the strategies of a stage by name, the plainest first, with parameters for a machine; {} for maps, stencils and most
+    reductions.
 
-    A block that is gone over twice by the same thread (`chain`, `flat`) fills half of L2, beside what else is read and written. Where all
-    blocks are gone over before the first of them is again, it fills L2: none of it is left there by then. Steps of `sorted` meet
-    anywhere in a range of bins, which L2 holds. A chunk of `sorted` has half a task of steps, each of which is counted and then moved, and
-    one of `radix` two tasks of keys, as threads are started anew for every digit.
+    Sizes follow from the caches. A block that one thread reads twice in a row (`chain`, `flat`) fills half of L2, beside other data. A
+    block of a strategy that passes over all blocks before the second pass fills L2, since nothing of it is left there by then. A range of
+    bins of `sorted` fits L2. A chunk of `sorted` has half a task of steps, each of which is counted and then moved, and one of `radix` two
+    tasks of keys, since threads are started anew for every digit.
     """
     if stage.update is not None:
         own = tuple(axis.name for axis in stage.all_axes)
@@ -128,8 +128,11 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
 
 
 def _blocks_of_sort(stage: Stage, machine: Machine) -> dict[str, Number]:
-    """The blocks of a sort: of as many elements as a third of a processor's shared memory holds, so that three are there at a time, one of
-    which waits; staged, unless elements are so large that a thread would have less than two of them."""
+    """Returns the parameters of a GPU sort by blocks.
+
+    A block has as many elements as a third of a processor's shared memory holds, so that three blocks are resident, one of which waits at a
+    barrier. Elements are staged in shared memory unless a thread would have fewer than two of them.
+    """
     assert stage.reduction is not None
     gpu = machine.gpu or Gpu()
     threads, total = gpu.usual_threads, max(gpu.shared // 3, min(gpu.shared, USUAL_SHARED))
@@ -145,18 +148,18 @@ def _blocks_of_sort(stage: Stage, machine: Machine) -> dict[str, Number]:
 
 
 def numbers_of_sort(stage: Stage, plan: StagePlan) -> dict[str, Any]:
-    """The numbers of a sort's strategy; where the schedule has none, those that the first one comes with, for one chunk."""
+    """Returns the parameters of a sort's strategy; where the schedule has none, the defaults of the first one, in one chunk."""
     name, stated = plan.strategy or ("radix", ())
     return {**strategies_of(stage)[name].numbers, "chunks": 1, **dict(stated)}
 
 
 def _has_networks(values: Sequence[Var]) -> bool:
-    """Whether parts of a sort may go through networks in registers: keys alone, which are neither counted nor sorted by two digits."""
+    """Whether sorting networks in registers may sort parts: keys without values, of 32 or 64 bits."""
     return len(values) == 1 and values[0].dtype.bits in KEYS_OF_NETWORKS
 
 
 def _few_elements(stage: Stage) -> int:
-    """The most elements that insertion sorts, with some n² / 4 moves, before passes have gone through their counters twice each."""
+    """Returns the most elements that an insertion sort takes, n² / 4 moves, before radix passes have gone twice through their counters."""
     assert stage.sort is not None and stage.reduction is not None
     keys = stage.reduction.left[: stage.sort.keys]
     passes = sum(max(1, key.dtype.bits // BITS_OF_A_DIGIT) for key in keys)
@@ -164,13 +167,15 @@ def _few_elements(stage: Stage) -> int:
 
 
 def _steps(stage: Stage) -> str:
-    """The number of an update's steps, as a text; their axes are called as NumPy users would, or it is 0."""
+    """Returns the number of an update's steps as a text over its axes; "0" where an axis name is no identifier."""
     names = [axis.name for axis in stage.reduction_axes]
     return " * ".join(names) if all(map(str.isidentifier, names)) else "0"
 
 
 def _chunks_of_bins(stage: Stage) -> str:
-    """Chunks of the steps of an update that fold into bins of their own: for each bin there are to be some steps."""
+    """Returns the default `chunks` of `private` as a text: at most `USUAL_CHUNKS`, and `STEPS_FOR_A_BIN` steps at least for each private
+    bin.
+    """
     outer = stage.all_axes.index(stage.reduction_axes[0])
     bins = [axis.name for axis in stage.axes if axis not in stage.all_axes[:outer]]
     each = " * ".join(
@@ -180,7 +185,7 @@ def _chunks_of_bins(stage: Stage) -> str:
 
 
 def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:
-    """Those of a segmented reduction; none for other maps, stencils and reductions."""
+    """Returns the strategies of a segmented reduction; {} for other stages."""
     if stage.reduction is not None or not ragged_folds(stage):
         return {}
     segments, axes = segments_of(stage), tuple(axis.name for axis in stage.axes)
@@ -193,17 +198,17 @@ def _of_segments(stage: Stage, machine: Machine) -> dict[str, Strategy]:
 
 
 def results_of(stage: Stage) -> tuple[Expr, ...]:
-    """The results of a stage for each element; a filter's count is computed once."""
+    """Returns the results of a stage for each element: all bodies, but for a filter's count."""
     return stage.bodies[:-1] if stage.filter else stage.bodies
 
 
 def block_of(total: int, size: int) -> int:
-    """Elements of a block: a power of two."""
+    """Returns the elements of a block of `total` bytes, each of `size` bytes, rounded down to a power of two."""
     return 1 << max(0, (total // size).bit_length() - 1)
 
 
 def strategy_name(state: State, name: str) -> str:
-    """The strategy of a stage, "" where there is none to choose."""
+    """Returns the strategy of a stage, the default one where none is explicit; "" where the stage has none."""
     plan = state.plans[name]
     return (
         ""
@@ -215,9 +220,10 @@ def strategy_name(state: State, name: str) -> str:
 
 
 def check_scan(state: State, name: str) -> None:
-    """Refuses what would break the order of a scan: threads, lanes or jumps along its axis, save as its strategy has them.
+    """Refuses threads, lanes and loop orders along a scan's axis that break its order, unless its strategy provides them.
 
-    The threads of a GPU's block may have pieces of its blocks, or, where it has a block of the GPU to itself, of what is scanned at a time.
+    The threads of a GPU's block may have contiguous parts of a block of the strategy, or, where a scan has a GPU block to itself, of its
+    axis.
     """
     stage, plan = state.stage(name), state.plans[name]
     if (stage.scan is None and stage.filter is None) or plan.compute_with is not None:
@@ -227,7 +233,8 @@ def check_scan(state: State, name: str) -> None:
     blocks = scanned[0].name if strategy_name(state, name) != "serial" else None
     if strategy_name(state, name) == "runs" and (len(scanned) > 2 or scanned[-1].kind not in ("serial", "vector")):
         raise Refusal(
-            f'data decides how long the runs of "{name}" are', f'leave "{scanned[1].name}" whole, or in lanes'
+            f'the lengths of the runs of "{name}" depend on the data, so their loop can be neither split nor parallel',
+            f'leave "{scanned[1].name}" serial, or vectorize it as a whole',
         )
     for k, loop in enumerate(scanned):
         alone = blocks is not None or has_block_alone(stage, plan)
@@ -240,26 +247,27 @@ def check_scan(state: State, name: str) -> None:
             )
         if loop.kind == "vector" and k + 1 < len(scanned):
             raise Refusal(
-                f'lanes of "{loop.name}" would run side by side over "{scanned[k + 1].name}", whose order counts',
+                f'lanes of "{loop.name}" would run "{scanned[k + 1].name}" out of order, and the result depends on the order',
                 f'vectorize "{scanned[-1].name}"',
             )
         if loop.kind == "vector" and stage.scan is not None:
             check_lanes_of_operator(stage)
         if loop.kind == "vector" and stage.scan is not None and loop.name in fused_loops(plan.relations):
             raise Refusal(
-                f'lanes of "{loop.name}", which is fused, need not all have an element to scan',
-                "leave the loops along the scan apart",
+                f'"{loop.name}" is a fused loop, in which some lanes may have no element to scan',
+                "leave the loops along the scan unfused",
             )
         if stage.filter and position(plan, loop.name) != k:
             raise Refusal(
-                f'"{name}" keeps whole rows: loops along "{loop.name}" stand outside the others', "leave them there"
+                f'"{name}" keeps whole rows, so loops along "{loop.name}" must stand outside the others',
+                "leave these loops outermost",
             )
         if stage.filter and loop.kind == "vector" and len(stage.axes) > 1:
-            raise Refusal(f'"{name}" keeps whole rows', f'vectorize "{stage.axes[-1].name}"')
+            raise Refusal(f'"{name}" keeps or drops whole rows, one at a time', f'vectorize "{stage.axes[-1].name}"')
 
 
 def check_update(state: State, name: str) -> None:
-    """Refuses threads over the steps of an update, which may meet one element, and loops over such elements around its steps."""
+    """Refuses parallel loops over steps of an update that may change one element, and loops over its destination around the steps."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.update is None or plan.compute_with is not None:
         return
@@ -272,72 +280,81 @@ def check_update(state: State, name: str) -> None:
             check_atomic(name, stage.reduction, True, f'leave "{loop.name}" serial')  # threads of a block share bins
             together = True
         if k in steps and loop.kind == "parallel" and not together:
-            remedy = "unique_indices=True, if they are"
+            remedy = "unique_indices=True, if no two indices are equal"
             if stage.update.mode == "combine":
                 remedy = 'strategy("private") or strategy("atomic")'
-            raise Refusal(f'steps of "{loop.name}" may meet one element of "{name}"', remedy)
+            raise Refusal(f'two iterations of "{loop.name}" may update the same element of "{name}"', remedy)
         if k in steps[:-1] and loop.kind == "vector" and stage.update.mode == "set":
             last = plan.loops[steps[-1]].name
             raise Refusal(
-                f'lanes of "{loop.name}" would run side by side over "{last}", whose order counts: the last value wins',
-                f'vectorize "{last}", or unique_indices=True, if they are',
+                f'lanes of "{loop.name}" would run the updates of "{last}" out of order, and the last value written must win',
+                f'vectorize "{last}", or unique_indices=True, if no two indices are equal',
             )
         axes = set(axes_of(plan, loop.name))
         if strategy_name(state, name) == "sorted":
             check_sorted(stage, plan, k, steps)
         if whole & axes and axes - whole:
             raise Refusal(
-                f'the steps of "{name}" do not run through all that "{loop.name}" is fused of',
-                "leave those loops apart",
+                f'"{loop.name}" fuses an axis of "{name}" that its updates index with an axis that they run through',
+                "leave these loops unfused",
             )
         if k < steps[-1] and whole & axes:
             raise Refusal(
-                f'the steps of "{name}" choose among the iterations of "{loop.name}": they run once, not in every iteration',
+                f'the updates of "{name}" index the elements of "{loop.name}": they run once, not in every iteration of that loop',
                 f'reorder "{loop.name}" inside "{plan.loops[steps[-1]].name}"',
             )
 
 
 def check_sorted(stage: Stage, plan: StagePlan, k: int, steps: list[int]) -> None:
-    """Refuses what passes over the steps of an update, one by one, cannot follow: lanes over steps, and rows inside of them."""
+    """Refuses loops that the counting passes of `sorted` cannot have: lanes over steps, and rows inside the steps."""
     loop, whole = plan.loops[k], {axis.name for axis in stage.whole_axes}
     if k in steps and loop.kind == "vector":
-        raise Refusal(f'steps of "{stage.name}" are counted and moved one by one', "vectorize what is set first")
+        raise Refusal(
+            f'strategy "sorted" counts and moves the updates of "{stage.name}" one by one',
+            "vectorize an axis of the destination",
+        )
     if k > steps[0] and k not in steps and not whole & set(axes_of(plan, loop.name)):
         outermost = plan.loops[steps[0]].name
         raise Refusal(
-            f'steps of "{stage.name}" would move whole rows of "{loop.name}"',
+            f'strategy "sorted" moves single values, and each update of "{stage.name}" would move a whole row along "{loop.name}"',
             f'reorder "{loop.name}" outside "{outermost}", or strategy("private")',
         )
 
 
 def flat_axis(state: State, name: str) -> Axis | None:
-    """The axis over segments of a stage that folds them in blocks."""
+    """Returns the axis over segments of a stage with the strategy `flat`; None for other stages."""
     strategy = state.plans[name].strategy
     segments = segments_of(state.stage(name)) if strategy is not None and strategy[0] == "flat" else None
     return None if segments is None else state.stage(name).axes[segments.axis]
 
 
 def check_triangle(state: State, name: str) -> None:
-    """Refuses to mirror a triangle that is not made whole, or whose sums are made in chunks, of which those of the other are missing."""
+    """Refuses `triangle` for a stage that is placed in other loops, or whose reduction is parallel."""
     stage, plan = state.stage(name), state.plans[name]
     if plan.strategy is None or plan.strategy[0] != "triangle":
         return
     if isinstance(plan.compute, At) or state.gpu is not None:
         where = "on a GPU" if state.gpu is not None else "in loops of other stages"
-        raise Refusal(f'"{name}" is mirrored once its triangle is made, {where} never', f's["{name}"].root()')
+        raise Refusal(
+            f'strategy "triangle" mirrors "{name}" once its triangle is complete, which is not possible {where}',
+            f's["{name}"].root()',
+        )
     first = next((loop for loop in plan.loops if is_reduction(stage, plan, loop.name)), None)
     if first is not None and first.kind == "parallel":
-        raise Refusal(f'chunks of "{first.name}" make results of which the others are copies', "parallel rows")
+        raise Refusal(
+            f'strategy "triangle" copies complete results, and parallel chunks of "{first.name}" would make partial ones',
+            "parallel rows",
+        )
 
 
 def check_flat(state: State, name: str) -> None:
-    """Refuses loops of segments that share blocks: threads take those, and other loops stand outside."""
+    """Refuses loops that `flat` cannot have: its blocks of values take the place of the loop over segments, which must be innermost."""
     plan = state.plans[name]
     for at in places(plan):
         host = flat_axis(state, at.stage)
         if host is not None and (at.loop == host.name or at is plan.compute_with):
             raise Refusal(
-                f'blocks of "{at.stage}" end inside of segments: they have no iterations for "{name}"',
+                f'strategy "flat" gives "{at.stage}" blocks of values instead of a loop over segments, so "{name}" has no loop to be placed at',
                 f's["{name}"].root()',
             )
     along = flat_axis(state, name)
@@ -347,23 +364,31 @@ def check_flat(state: State, name: str) -> None:
     own = [loop for loop in plan.loops if axis in axes_of(plan, loop.name)]
     if isinstance(plan.compute, At) and _moves_along(state, name, along, plan.compute.stage, plan.compute.loop):
         raise Refusal(
-            f'every iteration of "{plan.compute.loop}" would look for its segments among all values',
+            f'strategy "flat" would search all values for segments in every iteration of "{plan.compute.loop}"',
             f's["{name}"].root()',
         )
     if plan.compute_with is not None:
-        raise Refusal(f'blocks of "{name}" end inside of segments: they have no rounds to share', f's["{name}"].root()')
+        raise Refusal(
+            f'strategy "flat" gives "{name}" blocks of values instead of a loop over segments, so there is no loop to share',
+            f's["{name}"].root()',
+        )
     if [loop.name for loop in own] != [axis] or last.kind != "serial":
-        raise Refusal(f'blocks of values, by threads, take the place of loops over "{axis}"', 'strategy("rows")')
+        raise Refusal(
+            f'strategy "flat" replaces the loop over "{axis}" by parallel blocks of values', 'strategy("rows")'
+        )
     if last.name != axis:
-        raise Refusal(f'blocks of "{name}" hold parts of segments', f'reorder "{axis}" inside "{last.name}"')
+        raise Refusal(
+            f'the blocks of strategy "flat" hold parts of segments, so the loop of "{name}" over segments must be innermost',
+            f'reorder "{axis}" inside "{last.name}"',
+        )
     around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
     lanes = next((loop.name for loop in (*around, *plan.loops) if loop.kind == "vector"), None)
     if lanes is not None:
-        raise Refusal(f'lanes of "{lanes}" would each have blocks of their own', 'strategy("rows")')
+        raise Refusal(f'each lane of "{lanes}" would need blocks of its own for strategy "flat"', 'strategy("rows")')
 
 
 def check_sort(state: State, name: str) -> None:
-    """Refuses loops along the axis of a sort, which goes through it in passes of its own, and loops inside of it."""
+    """Refuses split, parallel or vector loops along a sort's axis, which the sort passes over itself, and loops inside it."""
     stage, plan = state.stage(name), state.plans[name]
     if stage.sort is None or plan.compute_with is not None:
         return
@@ -374,22 +399,29 @@ def check_sort(state: State, name: str) -> None:
         if by_comparison and loop.name == axis and loop.kind == "vector":
             continue
         remedy = {
-            "vector": 'strategy("quicksort"), of one key, has lanes',
-            "parallel": "chunks= of its strategy are for threads",
+            "vector": 'strategy("quicksort"), which has vector lanes for sorts of one key',
+            "parallel": "strategy(…, chunks=…), whose chunks run in parallel",
         }
         raise Refusal(
-            f'"{name}" goes through "{axis}" in passes of its own', remedy.get(loop.kind, "directives for other axes")
+            f'the strategy of "{name}" sorts along "{axis}" in passes of its own, which take no loop directives',
+            remedy.get(loop.kind, "directives for the other axes"),
         )
     if plan.loops[-1].name != axis:
-        raise Refusal(f'"{name}" is sorted along "{axis}", as a whole', f'reorder "{axis}" inside the others')
+        raise Refusal(
+            f'"{name}" is sorted along the whole of "{axis}", whose loop must be innermost',
+            f'reorder "{axis}" inside the others',
+        )
     if strategy_name(state, name) in BY_BLOCKS:
         _check_blocks_of_sort(state, name)
     if any(loop.kind == "vector" and loop.name != axis for loop in plan.loops):
-        raise Refusal(f'"{name}" branches at every element', "parallel, or nothing")
+        raise Refusal(
+            f'the sort "{name}" branches at every element, so vector lanes cannot sort several rows at once',
+            "parallel, or a serial loop",
+        )
 
 
 def _check_blocks_of_sort(state: State, name: str) -> None:
-    """Refuses threads around a sort that has all of a device's, or all of a block's, and more of them than a block has."""
+    """Refuses parallel loops around a sort that uses the whole device, or a whole block, and more threads than a block may have."""
     plan = state.plans[name]
     around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
     by_rows = strategy_name(state, name) == "three_phase" and not any(loop.kind != "serial" for loop in around)
@@ -404,41 +436,54 @@ def _check_blocks_of_sort(state: State, name: str) -> None:
     if several is not None:
         blocks = several.level.startswith("block") and several in plan.loops
         raise Refusal(
-            f'its blocks are those of the device, and iterations of "{several.name}" would have some each',
+            f'the strategy sorts with all blocks of the device, and iterations of "{several.name}" would run several sorts at once',
             'strategy("three_phase")' if blocks else 'strategy("radix")',
         )
     numbers = numbers_of_sort(state.stage(name), plan)
     if state.gpu is not None and numbers["threads"] > state.gpu.threads:
         raise Refusal(
-            f"a block would have {numbers['threads']} threads, and it may have {state.gpu.threads}", "fewer threads"
+            f"a block would have {numbers['threads']} threads, and the device allows {state.gpu.threads}",
+            "fewer threads",
         )
 
 
 def check_reads_of_steps(state: State, producer: str, at: At) -> None:
-    """Refuses to place what an operator reads inside the loops that its strategy leaves, and what steps read where they do not pass."""
+    """Refuses to place a stage inside the loops of a strategy where the operator reads the stage, or where the steps that read it do not
+    run.
+    """
     target, plan = state.stage(at.stage), state.plans[at.stage]
     fold = target.reduction
     if fold is None or not strategies_of(target):
         return
     if target.sort:
-        raise Refusal(f'"{at.stage}" goes through "{at.loop}" in passes of its own', f's["{producer}"].root()')
+        raise Refusal(
+            f'the strategy of "{at.stage}" sorts along "{at.loop}" in passes of its own, and no stage can be placed in them',
+            f's["{producer}"].root()',
+        )
     if producer in stages_read(state, loads_in(*fold.combine, *fold.neutral)):
-        raise Refusal(f'the operator of "{at.stage}" reads it, outside those loops too', f's["{producer}"].root()')
+        raise Refusal(
+            f'the operator of "{at.stage}" reads "{producer}" outside those loops too', f's["{producer}"].root()'
+        )
     if (
         target.filter
         and not is_reduction(target, plan, at.loop)
         and producer in stages_read(state, loads_in(fold.values[0]))
     ):
-        raise Refusal(f'what "{at.stage}" keeps is decided outside "{at.loop}"', f's["{producer}"].root()')
+        raise Refusal(
+            f'the predicate of "{at.stage}" reads "{producer}" outside loop "{at.loop}"', f's["{producer}"].root()'
+        )
     whole = {axis.name for axis in target.whole_axes} if target.update else set()
     if whole & set(axes_of(plan, at.loop)) and producer in stages_read(state, loads_in(*fold.values)):
         raise Refusal(
-            f'the steps of "{at.stage}" read it, and they do not run through "{at.loop}"', f's["{producer}"].root()'
+            f'the updates of "{at.stage}" read "{producer}", and they run outside loop "{at.loop}"',
+            f's["{producer}"].root()',
         )
 
 
 def check_scan_placement(state: State, name: str, reader: str, loop: str) -> None:
-    """Refuses to compute a stage in iterations that need different parts of an axis which it goes through as a whole."""
+    """Refuses to compute a scan, filter, sort or update in iterations that each need another part of the axis that it runs over as
+    a whole.
+    """
     stage, plan = state.stage(name), state.plans[reader]
     axis = next((a for a in stage.whole_axes if _moves_along(state, name, a, reader, loop)), None)
     if axis is None:
@@ -449,16 +494,16 @@ def check_scan_placement(state: State, name: str, reader: str, loop: str) -> Non
     outer = [f'"{reader}" {each.name}' for each in plan.loops if each.name not in moving]
     verb = "chooses elements along" if stage.update else "goes in order along"
     raise Refusal(
-        f'"{name}" {verb} "{axis.name}", and every iteration of "{loop}" would go through all of it again',
+        f'"{name}" {verb} "{axis.name}", and every iteration of "{loop}" would compute the whole axis again',
         f's["{name}"].root()',
         places=listed(["root", *outer]),
     )
 
 
 def _moves_along(state: State, name: str, axis: Axis, reader: str, loop: str) -> bool:
-    """Whether the reader's loops down to that one move what it reads along an axis of a stage that stays the same otherwise.
+    """Whether the reader's loops down to `loop` move its reads along an axis of a stage while the stage's other indices stay.
 
-    Where an index of a loop is one of the stage's other indices as well, each iteration reads of elements of its own.
+    Where a loop's variable is another index of the same read, each iteration reads elements of its own, and does not count.
     """
     stage, plan = state.stage(name), state.plans[reader]
     where = stage.axes.index(axis)

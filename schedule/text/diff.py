@@ -1,4 +1,4 @@
-"""Comparing two schedules step by step."""
+"""Compares two schedules step by step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Change: TypeAlias = Literal[" ", "-", "+"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Steps of two schedules in one list: " " in both, "-" only in the first, "+" only in the second. False when equal."""
+    """The steps of two schedules in one list, each marked " " (in both), "-" (only in the first) or "+" (only in the second). False when
+    equal.
+    """
 
     changes: tuple[tuple[Change, Step], ...]
 
@@ -26,7 +28,7 @@ class Difference:
 
 
 def compare(left: tuple[Step, ...], right: tuple[Step, ...]) -> Difference:
-    """The steps of both, in order, each marked with where it stands."""
+    """Returns the steps of both schedules in order, each marked with the schedules that have it."""
     changes: list[tuple[Change, Step]] = []
     for tag, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         if tag == "equal":

@@ -1,7 +1,8 @@
-"""Tests on sizes, and numbers made of them, as users write them: `s.when("w % 16 == 0 and h > 64")`, `chunks="min(64, n // 2048)"`.
+"""Tests on sizes, and parameters computed from sizes, as users write them: `s.when("w % 16 == 0 and h > 64")`, `chunks="min(64, n //
+2048)"`.
 
-Both become expressions over sizes; those that a program was specialised for are numbers. A divisor of 0 counts as 1: sizes may be 0,
-and what is chosen by them changes no result.
+Both are parsed into expressions over sizes; sizes that a program was specialised for are constants. A divisor of 0 counts as 1, since sizes
+may be 0 and schedules change no result.
 """
 
 from __future__ import annotations
@@ -21,29 +22,31 @@ from raido.schedule.refusal import Refusal, listed
 ARITHMETIC = {ast.Add: index.add, ast.Sub: index.sub, ast.Mult: index.mul}
 DIVISIONS = {ast.FloorDiv: index.floordiv, ast.Mod: index.mod}
 EXTREMES = {"min": index.minimum, "max": index.maximum}
-_LONGEST = 4000  # characters
-_MOST_PARTS = 300  # of a test as Python parses it: some fifty comparisons; passes go down into it by recursion
+_LONGEST = 4000  # characters of a test
+_MOST_PARTS = 300  # nodes of a test's syntax tree: some fifty comparisons; passes recurse into it
 COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 
 
 def parse_test(text: str, names: Mapping[str, Expr], example: str = 'when("w % 16 == 0")') -> Expr:
-    """The test as a boolean expression; `names` are the sizes that it may mention. A refusal says what cannot stand in one."""
+    """Parses a test into a boolean expression over the sizes in `names`; refuses anything but comparisons of arithmetic on them, and their
+    combinations.
+    """
     return _truth(_parse(text, "a test", names, example), names, example)
 
 
 def parse_number(text: str, names: Mapping[str, Expr], example: str) -> Expr:
-    """The number as an expression over the sizes in `names`; a refusal says what cannot stand in one."""
+    """Parses arithmetic on the sizes in `names` into an expression; refuses anything else."""
     return _number(_parse(text, "a number made of sizes", names, example), names)
 
 
 def sizes_of(program: Program) -> dict[str, Expr]:
-    """The sizes of a program by name, those that it was specialised for as numbers."""
+    """Returns the sizes of a program by name, those that it was specialised for as constants."""
     known = {name: index.as_index(value) for name, value in program.known.items()}
     return {**known, **{size.name: size for size in program.sizes}}
 
 
 def fixed_sizes(test: Expr) -> dict[str, int]:
-    """The sizes that a test fixes: those that it says are equal to a number, whatever else it says.
+    """Returns the sizes that a test requires to equal a constant, by name.
 
     >>> n, m = (SizeVar(name) for name in "nm")
     >>> fixed_sizes(parse_test("n == 480 and m > 3", {"n": n, "m": m}))
@@ -61,7 +64,7 @@ def fixed_sizes(test: Expr) -> dict[str, int]:
 
 
 def decided(test: Expr) -> bool | None:
-    """The value of a test on numbers alone; None where sizes decide it."""
+    """Returns the value of a test on constants; None where sizes decide it."""
     if isinstance(test, Const):
         return bool(test.value)
     assert isinstance(test, Op)
@@ -89,7 +92,7 @@ def _parse(text: str, what: str, names: Mapping[str, Expr], example: str) -> ast
         ValueError,
         RecursionError,
         MemoryError,
-    ) as error:  # ValueError: a NUL, a surrogate; the last two: brackets
+    ) as error:  # ValueError: NUL, surrogates; the last two: nested brackets
         why = getattr(error, "msg", None) or str(error)
         raise Refusal(f"it is not an expression: {why}", example, sizes=listed(names)) from None
     if len(text) > _LONGEST or sum(1 for _ in ast.walk(tree)) > _MOST_PARTS:
@@ -113,13 +116,13 @@ def _truth(node: ast.expr, sizes: Mapping[str, Expr], example: str) -> Expr:
             right = _number(each, sizes)
             name = COMPARISONS.get(type(operator))
             if name is None:
-                raise Refusal(f"`{ast.unparse(node)}` compares in a way that sizes do not have", example)
+                raise Refusal(f"`{ast.unparse(node)}` uses a comparison that sizes do not support", example)
             link = Op(name, bool_, (left, right))
             total = link if total is None else Op("logical_and", bool_, (total, link))
             left = right
         assert total is not None
         return total
-    raise Refusal(f"`{ast.unparse(node)}` is no test", example, sizes=listed(sizes))
+    raise Refusal(f"`{ast.unparse(node)}` is not a test: a test compares sizes", example, sizes=listed(sizes))
 
 
 def _number(node: ast.expr, sizes: Mapping[str, Expr]) -> Expr:

@@ -1,4 +1,4 @@
-"""A schedule as Python that rebuilds it, and as JSON. Both leave out where the user wrote each step."""
+"""Writes a schedule as Python that rebuilds it, and as JSON, and reads the JSON. Source locations of steps are left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH = 100
 
 
 def call_text(step: Step) -> str:
-    """One step as a method call, `.split("y", 32)`."""
+    """Returns one step as a method call, such as `.split("y", 32)`."""
     rule = RULES.get(step.directive)
     words: list[str] = [value_text(test) for test, _ in step.branches] if step.directive == "when" else []
     for name, value in step.args:
@@ -35,7 +35,7 @@ def call_text(step: Step) -> str:
 
 
 def value_text(value: Value) -> str:
-    """An argument as Python."""
+    """Returns an argument as Python."""
     if isinstance(value, Hole):
         return f"rd.choose({value_text(value.name)}, [{', '.join(value_text(plain(o)) for o in value.options)}])"
     if isinstance(value, tuple):
@@ -44,20 +44,22 @@ def value_text(value: Value) -> str:
 
 
 def schedule_text(program: Program, steps: Iterable[Step], kind: str = "") -> str:
-    """The whole schedule as statements on `s`, which starts with the program's types and static parameters, where they are not the declared
-    ones and the defaults. kind: of the target, where it is no CPU."""
+    """Returns the schedule as Python statements on `s`. kind: the kind of the target, "" for a CPU.
+
+    The first statement names the program's types and its static parameters where they are not the declared ones and the defaults.
+    """
     static = dict(program.static) | ({"target": value_text(kind)} if kind else {})
     start = f"s = {program.name}.schedule({_arguments(program, static)})"
-    return printable("\n".join([start, *statements("s", tuple(steps))]))  # \x1b is Python, too
+    return printable("\n".join([start, *statements("s", tuple(steps))]))  # escapes control characters
 
 
 def _arguments(program: Program, static: Mapping[str, str]) -> str:
-    """The arguments of `schedule` for the program's types and some static parameters."""
+    """Returns the arguments of `schedule(…)`: the program's types and some static parameters."""
     return ", ".join((*program.types, *([keywords(static)] if static else ())))
 
 
 def statements(handle: str, steps: Sequence[Step], of_stage: bool = False) -> list[str]:
-    """Steps as statements: directives of one stage in a row are chained. of_stage: the handle is a view of the only stage."""
+    """Returns steps as Python statements; consecutive directives of one stage are chained. of_stage: `handle` is a view of one stage."""
     lines: list[str] = []
     stage = None
     for step in steps:
@@ -84,7 +86,7 @@ def statements(handle: str, steps: Sequence[Step], of_stage: bool = False) -> li
 
 
 def choose_text(handle: str, step: Step) -> str:
-    """A `choose` step: one lambda for each alternative."""
+    """Returns a `choose` step as a call with one lambda for each alternative."""
     lambdas = []
     for label, inner in step.branches:
         body = statements("s", inner)
@@ -93,7 +95,7 @@ def choose_text(handle: str, step: Step) -> str:
 
 
 def to_json(program: Program, steps: Iterable[Step], kind: str = "") -> str:
-    """The schedule as JSON text with the fingerprint of its program. kind: of the target, where it is no CPU."""
+    """Returns the schedule as JSON text, with the fingerprint of its program. kind: the kind of the target, "" for a CPU."""
     document = {
         "raido schedule": FORMAT,
         "algorithm": program.name,
@@ -107,7 +109,7 @@ def to_json(program: Program, steps: Iterable[Step], kind: str = "") -> str:
 
 
 def kind_in_json(text: str) -> str:
-    """The kind of target that a schedule in JSON is for, "" for a CPU; `from_json` answers text that is no schedule."""
+    """Returns the kind of target of a schedule in JSON; "" for a CPU, and for text that `from_json` will refuse."""
     try:
         kind = expect(parse_json(text), dict, "the text").get("target")
     except Unreadable:
@@ -116,7 +118,7 @@ def kind_in_json(text: str) -> str:
 
 
 def from_json(text: str, program: Program) -> tuple[Step, ...]:
-    """The steps in JSON text; refuses what is no schedule, or a schedule of another program."""
+    """Returns the steps in JSON text. Raises `ScheduleError` for text that is no schedule, and for a schedule of another program."""
     try:
         document = expect(parse_json(text), dict, "the text")
         version = field(document, "raido schedule", int, "the schedule")
@@ -133,7 +135,7 @@ def from_json(text: str, program: Program) -> tuple[Step, ...]:
 
 
 def _apart(document: dict[str, Any], theirs: str, program: Program) -> dict[str, str]:
-    """The reason why a schedule in JSON is not for a program, and the remedy: other static parameters of the algorithm come first."""
+    """Returns why a schedule in JSON does not fit a program, and a remedy; differing static parameters of one algorithm are named first."""
     name = str(document.get("algorithm", "?"))[:60]
     static = {
         printable(key)[:60]: printable(expect(value, str, f"the static parameter {shown(key)}"))[:200]

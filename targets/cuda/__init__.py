@@ -1,1 +1,2 @@
-"""CUDA: kernels in plain TIR as CUDA C, machine code by NVRTC, and devices by the driver API; nothing of NVIDIA's is needed to import it."""
+"""CUDA back end: kernels in plain TIR become CUDA C, NVRTC makes machine code, the driver API runs it. Importing it needs nothing of
+NVIDIA's."""

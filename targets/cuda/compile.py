@@ -1,4 +1,4 @@
-"""Kernels in plain TIR to machine code: CUDA C, then NVRTC, for one architecture; all kernels of a program share one piece of code."""
+"""Compiles kernels in plain TIR to machine code for one architecture, by CUDA C and NVRTC; all kernels of a program share one module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raido.targets.devices.kernel import Kernel
 
 @dataclass(frozen=True, slots=True)
 class CudaCode:
-    """Compiled kernels by their names, with what each takes of the hardware (nothing is known of PTX) and the text that they come from."""
+    """Compiled kernels by name, the hardware resources that each uses (unknown for PTX), and their source text."""
 
     architecture: str
     kernels: Mapping[str, Kernel]
@@ -22,21 +22,21 @@ class CudaCode:
 
 
 def compile_kernels(functions: Sequence[Any], architecture: str) -> CudaCode:
-    """Machine code of functions of plain TIR for an architecture ("sm_90"), or their PTX ("compute_75").
+    """Compiles functions of plain TIR to machine code for an architecture ("sm_90"), or to PTX ("compute_75").
 
-    TargetError when NVRTC is missing or does not know the architecture; CompileError for what kernels are not made of.
+    Raises `TargetError` when NVRTC is missing or does not know the architecture; `CompileError` for TIR that kernels cannot contain.
     """
     return make_kernels(generate_source(functions), architecture)
 
 
 def make_kernels(source: Source, architecture: str) -> CudaCode:
-    """Machine code of a text; without an architecture kernels that have none."""
+    """Compiles a text to machine code; without an architecture the kernels have no code."""
     compiled = compile_source(source.text, architecture) if architecture else MachineCode("", b"", {})
     return CudaCode(architecture, kernels_of(source, compiled.code), compiled.resources, source)
 
 
 def kernels_of(source: Source, code: bytes) -> dict[str, Kernel]:
-    """The kernels of a text, by name, whose code is that."""
+    """The kernels of a text by name, all with the same module as their code."""
     return {
         k.name: Kernel(
             *(k.name, code, "addresses", k.arguments, k.argument_bytes, True, k.block, k.shared_bytes),

@@ -1,6 +1,6 @@
-"""Programs for CUDA in exported libraries: machine code for several architectures, PTX for the others, and what kernels need of a device.
+"""CUDA programs in exported libraries: machine code for several architectures, PTX for the others, and the kernels' requirements.
 
-The text of a program is compiled anew, for each architecture; `raido_cuda.c` takes from the table what the device executes.
+A program's text is compiled again for each architecture; `raido_cuda.c` chooses from the table the code that the device executes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _SOURCES = ("program", "device", "plan", "cuda", "cuda_foreign", "cuda_repeat", 
 
 
 def part_for(architectures: Sequence[str] | None = None) -> DevicePart:
-    """The part of an exported library whose kernels have code for these architectures: machine code for "sm_90", PTX for "compute_75".
+    """The device part of an exported library with code for these architectures: machine code for "sm_90", PTX for "compute_75".
 
-    ExportError for an empty list and for what is no name of an architecture from sm_75 on; `prepare` answers for those that NVRTC lacks.
+    Raises `ExportError` for an empty list and for names other than architectures from sm_75 on; `prepare` raises for those that NVRTC
+    lacks.
 
     >>> part_for(["sm_80", "sm_90"]).devices
     'a CUDA device that executes code for sm_80 or sm_90, with a driver of CUDA 13.0 or newer'
@@ -65,8 +66,8 @@ def _capability(name: str) -> int:
 
 
 def compile_for(architectures: Sequence[str], by_default: bool, code: DeviceCode) -> DeviceCode:
-    """A program whose kernels have code for all of these architectures, by default for sm_90a, too, where its warpgroups multiply matrices;
-    ExportError where it cannot be compiled."""
+    """A program whose kernels have code for all of these architectures; by default for sm_90a too, if its warpgroups multiply matrices.
+    Raises `ExportError` where it cannot be compiled."""
     if by_default and MULTIPLY in code.text:
         architectures = (*architectures, WARPGROUPS)
     try:
@@ -81,7 +82,7 @@ def compile_for(architectures: Sequence[str], by_default: bool, code: DeviceCode
 
 
 def write_code_table(codes: Sequence[tuple[str, bytes]]) -> bytes:
-    """Code for several architectures, each by its name, as `RdCudaTable` of raido_cuda.h.
+    """Codes for several architectures, by name, encoded as `RdCudaTable` of raido_cuda.h.
 
     >>> len(write_code_table([("sm_90", b"1234"), ("compute_75", b"56789")]))
     77
@@ -96,7 +97,7 @@ def write_code_table(codes: Sequence[tuple[str, bytes]]) -> bytes:
 
 
 def write_needs(oldest: int, programs: Iterable[DeviceCode]) -> str:
-    """The C file with the needs of all kernels together, and the oldest compute capability: `RdCudaNeeds` of raido_cuda_program.h."""
+    """The C file with the joint requirements of all kernels, and the oldest compute capability: `RdCudaNeeds` of raido_cuda_program.h."""
     kernels = [kernel for code in programs for kernel in code.kernels.values()]
     threads = max((x * y * z for x, y, z in (kernel.block for kernel in kernels)), default=1)
     block = [max((kernel.block[axis] for kernel in kernels), default=1) for axis in range(3)]

@@ -1,7 +1,7 @@
-"""Arrays of other libraries in the memory of a CUDA device, as arrays of raido's, and raido's for them, without a copy.
+"""Zero-copy exchange of CUDA arrays with other libraries, in both directions.
 
-Both by DLPack, or by `__cuda_array_interface__` (version 3). An array of another library is held until the launches that may use it have run;
-memory of raido's that another library has had is not used again before the whole device has been waited for.
+Both by DLPack, or by `__cuda_array_interface__` (version 3). An array of another library is held until the launches that may use it have
+run; memory of raido's that another library has used is not reused before the whole device has been waited for.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Tensor(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class _Lent:
-    """An array as its library describes it. `strides` are in elements, None where they are dense; `owner` keeps its memory."""
+    """An array as its library describes it. `strides` are in elements, None if dense; `owner` keeps its memory alive."""
 
     address: int
     shape: tuple[int, ...]
@@ -59,7 +59,7 @@ class _Lent:
 
 
 class LentMemory(Memory):
-    """The memory of another library's array. Its owner is held until all has run that was launched when the last reference went."""
+    """Memory of another library's array. Its owner is held until all work has run that was enqueued when the last reference went."""
 
     def __init__(self, device: CudaDevice, lent: _Lent, nbytes: int) -> None:
         self.device, self.nbytes, self.writeable = device, nbytes, lent.writeable
@@ -77,10 +77,10 @@ def _release(device: CudaDevice, handle: c_void_p, owner: Any) -> None:
 
 
 def adopt(device: CudaDevice, argument: Any, streams: list[int]) -> DeviceArray | None:
-    """The array of another library in the same memory; None for what is no array of a CUDA device.
+    """Another library's array as a device array over the same memory; None for objects that are no array of a CUDA device.
 
-    What is launched from now on waits for what computes it. Its library's stream, where that is known, joins `streams`. ArgumentError
-    says why an array cannot be taken: its device, dtype, strides or address.
+    Later launches wait for pending work on it. Its library's stream, where known, is appended to `streams`. Raises `ArgumentError` with the
+    reason why an array cannot be shared: its device, dtype, strides or address.
     """
     if isinstance(argument, (np.ndarray, np.generic, int, float, complex, str, bytes, list, tuple, dict, type)):
         return None
@@ -120,7 +120,8 @@ def _lent(argument: Any, device: CudaDevice) -> _Lent | None:
 
 
 def _by_dlpack(argument: Any, device: CudaDevice) -> _Lent:
-    """The capsule is the owner: nobody takes it over, so its library frees it with its last reference."""
+    """An array described by its DLPack capsule. The capsule is the owner: it is never consumed, so its library frees it with its last
+    reference."""
     try:
         try:
             capsule = argument.__dlpack__(stream=device.stream, max_version=_VERSION)
@@ -153,7 +154,7 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any]:
 
 
 def _by_interface(argument: Any, interface: Any) -> _Lent:
-    """An array as its `__cuda_array_interface__` says, which does not keep it alive: the array itself is the owner."""
+    """An array described by `__cuda_array_interface__`, which does not keep it alive: the array object is the owner."""
     try:
         (address, read_only), shape = interface["data"], tuple(int(size) for size in interface["shape"])
         dtype, strides = np.dtype(interface["typestr"]), interface.get("strides")
@@ -184,7 +185,7 @@ def _is_dense(shape: Sequence[int], strides: Sequence[int] | None) -> bool:
 
 
 class _Shown:
-    """An array of a device as NumPy is told of it, which keeps its memory and never reads it."""
+    """A device array presented to NumPy, which keeps its memory alive and never reads it."""
 
     def __init__(self, array: DeviceArray, address: int) -> None:
         dtype = np.dtype(np.uint16) if array.dtype == bf16.numpy else array.dtype
@@ -193,7 +194,7 @@ class _Shown:
 
 
 def capsule_of(array: DeviceArray, device: CudaDevice, max_version: tuple[int, int] | None) -> Any:
-    """A DLPack capsule of an array's own memory: NumPy's, of an array at its address, whose device and element type are then set."""
+    """A DLPack capsule of an array's own memory: NumPy's capsule of an array at that address, with device and element type then patched."""
     capsule = np.asarray(_Shown(array, device.share(array.memory))).__dlpack__(max_version=max_version)
     name, content = capsule_content(capsule)
     tensor = _Tensor.from_address(content + TENSOR_OFFSETS[name])
@@ -204,7 +205,7 @@ def capsule_of(array: DeviceArray, device: CudaDevice, max_version: tuple[int, i
 
 
 def interface_of(array: DeviceArray, device: CudaDevice) -> dict[str, Any]:
-    """`__cuda_array_interface__` of an array; AttributeError for bf16, of which it has no type."""
+    """`__cuda_array_interface__` of an array; raises `AttributeError` for bf16, for which it has no type."""
     if array.dtype == bf16.numpy:
         raise AttributeError("__cuda_array_interface__ has no type for bf16: DLPack does")
     data = (device.share(array.memory), False)

@@ -1,4 +1,4 @@
-"""Devices that schedules and kernels are made for where they are not: by their architecture, with the limits that are documented for it."""
+"""Documented properties of CUDA architectures, for compiling schedules and kernels on machines without the device."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _ARCHITECTURES = {
 }
 _OLDEST = 75
 _EXACT = ("sm_90a",)
-"""Architectures of one compute capability alone, with instructions that later ones do not have."""
+"""Architectures whose code runs on one compute capability alone, because later ones lack some of its instructions."""
 
 
 def device_for(which: str, architecture: str) -> CudaInfo:
-    """A device of this machine by its index or a part of its name ("": the first), or what is documented for an architecture ("sm_90", or
-    "compute_75" for PTX, which every device from there on takes).
+    """A device of this machine by its index or a part of its name ("": the first), or the documented properties of an architecture
+    ("sm_90", or "compute_75" for PTX, which every device from there on executes).
 
-    Where nothing is asked for and no device is found, kernels are made in PTX, for every device. TargetError for an architecture that is not
-    known, or a device that is not there.
+    Where neither is given and no device is found, kernels are compiled to PTX, for every device. Raises `TargetError` for an unknown
+    architecture, or a device that does not exist.
     """
     if architecture:
         device = _documented(architecture)

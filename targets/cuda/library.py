@@ -1,4 +1,4 @@
-"""The C runtime for CUDA: what it adds to that of any device, the loaded library, and the devices of this machine.
+"""The C runtime for CUDA: its functions beyond those of any device, the loaded library, and the devices of this machine.
 
 Nothing here looks for a driver before it is asked to.
 """
@@ -42,12 +42,12 @@ _FUNCTIONS = {
 
 @functools.cache
 def runtime() -> DeviceLibrary:
-    """The loaded runtime, whether there is a driver or not; TargetError when this installation lacks it."""
+    """The loaded runtime, which needs no driver; raises `TargetError` when this installation lacks it."""
     return DeviceLibrary("CUDA", "_cuda", _FUNCTIONS)
 
 
 def list_devices() -> tuple[CudaInfo, ...]:
-    """The devices, in the driver's order; TargetError when there is no driver, an old one, or no device."""
+    """The devices, in the driver's order; raises `TargetError` when there is no driver, an old one, or no device."""
     library, found = runtime(), []
     library.check(library.call.rd_cuda_start())
     for index in range(library.call.rd_cuda_count()):
@@ -60,7 +60,7 @@ def list_devices() -> tuple[CudaInfo, ...]:
 def find_device(which: int | str = "") -> CudaInfo:
     """A device by its index, or by a part of its name in any case; "" is the first.
 
-    TargetError, listing the devices, when there is none such.
+    Raises `TargetError`, which lists the devices, when none matches.
     """
     devices = list_devices()
     for device in devices:

@@ -1,7 +1,7 @@
-"""NVRTC: CUDA C to machine code of an architecture, or to PTX, in this process; no driver, no header and no CUDA toolkit is needed.
+"""NVRTC: compiles CUDA C to machine code of an architecture, or to PTX, in this process; needs no driver, header or CUDA toolkit.
 
-The library comes with the extra `raido[cuda]`, or with an installed toolkit. Version 13.0 is asked for, since PTX of a newer one is refused by
-older drivers, while machine code of any 13.x loads. Functions here release the interpreter's lock, and any thread may call.
+The library comes with the extra `raido[cuda]`, or with an installed toolkit. Version 13.0 is required, since PTX of a newer one is refused
+by older drivers, while machine code of any 13.x loads. Functions here release the interpreter lock, and any thread may call.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The resources of a compiled kernel: registers of a thread, bytes of its local memory and of spills, and of
-    the block's shared memory."""
+    """Resources of a compiled kernel: registers per thread, bytes of local memory and of spills per thread, and bytes of shared memory per
+    block."""
 
     registers: int
     local_bytes: int
@@ -37,7 +37,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class MachineCode:
-    """Machine code (`sm_…`) or PTX (`compute_…`) with the resources of each kernel; PTX has none yet."""
+    """Machine code (`sm_…`) or PTX (`compute_…`) with the resources of each kernel; for PTX these are unknown."""
 
     architecture: str
     code: bytes
@@ -45,9 +45,10 @@ class MachineCode:
 
 
 def compile_source(text: str, architecture: str) -> MachineCode:
-    """Code of a text of CUDA C for "sm_90" and its like, or PTX for "compute_75".
+    """Compiles CUDA C to machine code for "sm_90" and its like, or to PTX for "compute_75".
 
-    TargetError when NVRTC is missing or does not know the architecture; CompileError, with NVRTC's first words, when it refuses the text.
+    Raises `TargetError` when NVRTC is missing or does not know the architecture; `CompileError`, with the beginning of NVRTC's log, when it
+    refuses the text.
     """
     library, program = load_nvrtc(), c_void_p()
     if (asked := re.sub(r"^compute_", "sm_", architecture).rstrip("af")) not in (there := supported_architectures()):
@@ -69,7 +70,7 @@ def compile_source(text: str, architecture: str) -> MachineCode:
 
 
 def read_resources(log: str) -> dict[str, Resources]:
-    """The resources of each kernel from the words of ptxas."""
+    """The resources of each kernel, parsed from the log of ptxas."""
     found = {}
     parts = _ENTRY.split(log)
     for name, words in zip(parts[1::2], parts[2::2], strict=True):
@@ -82,7 +83,7 @@ def read_resources(log: str) -> dict[str, Resources]:
 
 @functools.cache
 def supported_architectures() -> tuple[str, ...]:
-    """The architectures that NVRTC compiles for, "sm_75" and so on; TargetError when it is missing."""
+    """Architectures that NVRTC compiles for, "sm_75" and so on; raises `TargetError` when it is missing."""
     library, count = load_nvrtc(), c_int()
     _check(library.nvrtcGetNumSupportedArchs(byref(count)), "lists no architectures")
     found = (c_int * count.value)()
@@ -100,7 +101,7 @@ def version() -> str:
 
 @functools.cache
 def load_nvrtc() -> ctypes.CDLL:
-    """The library; TargetError, with the command that installs it, when there is none."""
+    """The loaded library; raises `TargetError`, with the command that installs it, when there is none."""
     library = None
     for path in _candidates():
         try:
@@ -121,7 +122,7 @@ def load_nvrtc() -> ctypes.CDLL:
 
 
 def _candidates() -> list[str]:
-    """The paths of NVRTC: in NVIDIA's wheels, then wherever the loader looks."""
+    """Paths where NVRTC may be: in NVIDIA's wheels, then wherever the loader looks."""
     spec = importlib.util.find_spec("nvidia")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return [*(str(Path(folder) / "cu13" / "lib" / "libnvrtc.so.13") for folder in folders), "libnvrtc.so.13"]

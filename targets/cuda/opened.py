@@ -1,6 +1,6 @@
-"""The CUDA devices that this process has open: each is opened once, at its first use; all that runs on it shares it.
+"""CUDA devices that this process has open: each is opened once, at its first use, and shared.
 
-A process that was forked from one that uses CUDA cannot use it: the driver says so.
+A process that was forked from one that uses CUDA cannot use it; the driver reports that.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _lock = threading.Lock()
 
 
 def open_device(which: int | str = "") -> CudaDevice:
-    """The open device with an index or a part of a name ("": the first). A device that was closed is opened anew.
+    """The open device with an index or a part of a name ("": the first). A closed device is opened again.
 
-    TargetError when there is no driver, or no such device.
+    Raises `TargetError` when there is no driver, or no such device.
     """
     device = find_device(which)
     with _lock:
@@ -29,7 +29,7 @@ def open_device(which: int | str = "") -> CudaDevice:
 
 
 def _forget() -> None:
-    """In a forked process: the parent's devices are abandoned."""
+    """Abandons the parent's devices, in a forked process."""
     global _lock
     for device in _open.values():
         device.abandon()

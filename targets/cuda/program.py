@@ -1,6 +1,6 @@
-"""Programs for CUDA: one text of CUDA C for all kernels, and one piece of machine code of it for the device of the target.
+"""Compilation for CUDA: one text of CUDA C for all kernels, and one module of machine code for the target's device.
 
-Where NVRTC is missing, the text is all there is: it can be looked at, and a call says what to install.
+Where NVRTC is missing, only the text is made: `source("cuda")` works, and a call's error says what to install.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from raido.targets.signature import Signature
 
 
 class CudaCompilation(DeviceCompilation):
-    """One program on its way to machine code for a CUDA device."""
+    """One program being compiled for a CUDA device."""
 
     code_kind = "cuda"
 
     @property
     def device(self) -> CudaInfo:
-        """The device as code generation sees it: of this machine, or what is documented for its architecture."""
+        """The device as code generation sees it: of this machine, or an architecture's documented properties."""
         return self.target.cuda_device
 
     @property
     def described_target(self) -> str:
-        """The architecture, and what makes its code."""
+        """Text of everything about the target that code depends on, with the architecture and NVRTC's version."""
         return f"{super().described_target} {self.device.architecture} {_nvrtc()}"
 
     @functools.cached_property
@@ -64,7 +64,7 @@ class CudaCompilation(DeviceCompilation):
         return DeviceExecutable(signature, program, str(self.target), opener, sources)
 
     def refuse_device(self) -> CudaDevice:
-        """The error of a call that has no machine code: there is no device either, or NVRTC was missing when the program was compiled."""
+        """Raises the error of a call without machine code: there is no device, or NVRTC is or was missing."""
         self.open_device()
         load_nvrtc()
         raise TargetError(f"{self.program.name} was compiled where NVRTC was missing: compile it again")

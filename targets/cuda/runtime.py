@@ -1,6 +1,6 @@
-"""An open CUDA device: it works in its primary context, which other libraries of the process share, and in a stream of its own.
+"""An open CUDA device: it uses the primary context, which other libraries of the process share, and a stream of its own.
 
-That stream is ordered with those of other libraries by events: the CPU waits for neither.
+Events order that stream with those of other libraries, without waiting on the CPU.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from raido.targets.devices.library import BUSY
 from raido.targets.devices.runtime import Memory, OpenDevice
 
 _LAST_WAIT = 5_000_000_000
-"""Nanoseconds that closing waits for what still runs: a kernel may never end."""
+"""Nanoseconds that closing a device waits for running kernels, since a kernel may never end."""
 
 
 class CudaDevice(OpenDevice):
-    """A CUDA device, opened. `memory`: bytes to take at most; 0 is all that it has."""
+    """An open CUDA device. `memory`: the maximal number of bytes to allocate; 0 is the whole device's."""
 
     def __init__(self, device: CudaInfo, *, memory: int = 0) -> None:
         self.device = device
@@ -44,7 +44,7 @@ class CudaDevice(OpenDevice):
 
     @property
     def stream(self) -> int:
-        """The handle of the stream in which it works."""
+        """The handle of the device's own stream."""
         return self.call.rd_cuda_stream(self.handle)
 
     def stream_handle(self, stream: Any) -> int:
@@ -68,7 +68,7 @@ class CudaDevice(OpenDevice):
         return adopt(self, argument, streams)
 
     def share(self, memory: Memory) -> int:
-        """The address of an array's memory, for another library: it is not used again before the whole device has been waited for."""
+        """The address of an array's memory, for another library: the memory is not reused before the whole device has been waited for."""
         address = c_uint64()
         self.check(self.call.rd_cuda_share(memory.handle, ctypes.byref(address)))
         return address.value
@@ -77,13 +77,13 @@ class CudaDevice(OpenDevice):
         return first is second or bool(self.call.rd_cuda_overlap(first.handle, second.handle))
 
     def hold(self, owner: Any) -> None:
-        """Keeps an object until all has run that has been launched."""
+        """Keeps an object alive until all work enqueued so far has run."""
         moment = c_void_p()
         self.check(self.call.rd_cuda_record(self.handle, ctypes.byref(moment)))
         self._held.append((moment, owner))
 
     def let_go(self) -> None:
-        """Drops the objects that nothing launched needs any more; one thread at a time, and others do not wait for it."""
+        """Drops held objects that no enqueued work needs any more. One thread does so at a time; others return at once."""
         if not self._letting_go.acquire(blocking=False):
             return
         try:

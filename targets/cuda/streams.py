@@ -1,4 +1,4 @@
-"""Streams of other libraries as handles of the driver: integers, and the objects of CuPy, PyTorch and what follows `__cuda_stream__`."""
+"""Streams of other libraries as driver handles: integers, and objects of CuPy, PyTorch and any with `__cuda_stream__`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from raido.algo.errors import ArgumentError, explain
 
 
 def stream_handle(stream: Any) -> int:
-    """The handle of a stream: 0 and 1 are CUDA's default stream, 2 that of the calling thread.
+    """The handle of a stream: 0 and 1 are CUDA's default stream, 2 is the calling thread's.
 
-    ArgumentError for what is no stream.
+    Raises `ArgumentError` for other objects.
 
     >>> stream_handle(2)
     2
@@ -28,9 +28,10 @@ def stream_handle(stream: Any) -> int:
 
 
 def stream_of(array: Any, device: int) -> int | None:
-    """The stream in which an array's library works with it on a device; None where nothing says which.
+    """The stream in which an array's library works on it, on a device; None where unknown.
 
-    `__cuda_array_interface__` says it; PyTorch's tensors have that of an older version, and its current stream is asked for.
+    `__cuda_array_interface__` names it; PyTorch's tensors have an older version of that without it, so PyTorch is asked for its current
+    stream.
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):

@@ -1,4 +1,4 @@
-"""The CUDA device that an array of another library is on, as the library says it, without a look at the array."""
+"""The CUDA device of another library's array, as the library reports it, without access to the array's memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPES = (2, 13)
 
 
 def cuda_device_of(array: Any) -> str | None:
-    """The device as a target, "cuda:0"; None for all else, and where there is no CUDA driver that could run anything on it.
+    """The device as a target, "cuda:0"; None for all other objects, and where there is no CUDA driver that could run anything on it.
 
     >>> cuda_device_of([1, 2]) is None
     True

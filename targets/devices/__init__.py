@@ -1,1 +1,1 @@
-"""Kernels, memory and host plans as every device API has them: what Vulkan and CUDA share below the lowering."""
+"""Kernels, memory and host plans, common to all device APIs: the layer below the lowering that Vulkan and CUDA share."""

@@ -1,7 +1,7 @@
-"""The arguments and results of a call that runs on a device: NumPy arrays are copied there and back, arrays of the device stay.
+"""Arguments and results of a call that runs on a device: NumPy arrays are copied there and back, device arrays stay.
 
-`bind_device_call` checks what the CPU's `bind_arguments` checks, with the same messages, before anything runs. The results of a call
-are arrays of the device if an argument or an array given as `out` is one, else NumPy's.
+`bind_device_call` makes the checks of the CPU's `bind_arguments`, with the same messages, before anything runs. The results of a call are
+device arrays if an argument or an array given as `out` is one, else NumPy arrays.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Given: TypeAlias = "np.ndarray | DeviceArray | None"
 
 @dataclass(frozen=True, slots=True)
 class DeviceCall:
-    """The memory and sizes of one call, a `Memory` for each input and output of the signature.
+    """Memory and sizes of one call, with a `Memory` for each input and output of the signature.
 
-    No output shares memory with an input or another output; those that the program allocates are None. `shapes` are those of the
-    outputs, at the bounds of sizes that data decides; `given` the user's `out` arrays, None where there is none. `streams` are those of
-    the caller and of the libraries that arrays come from: what stands in them comes before the call, what they are given then after it.
+    No output shares memory with an input or another output; outputs that the program allocates are None. `shapes` are those of the outputs,
+    with sizes that data decides at their bounds; `given` holds the user's `out` arrays, None where there is none. `streams` are the
+    caller's and those of the libraries that arrays come from: work enqueued in them before the call precedes it, later work follows it.
     """
 
     signature: Signature
@@ -48,13 +48,13 @@ class DeviceCall:
 
     @property
     def nbytes(self) -> int:
-        """Compulsory traffic: every input read once and every output written once."""
+        """Compulsory traffic in bytes: every input read once and every output written once."""
         return sum(memory.nbytes for memory in (*self.inputs, *self.outputs) if memory is not None)
 
     def finish(self, counts: Mapping[str, int], made: Mapping[int, Memory] | None = None) -> Any:
-        """The result in the user's structure, once the program has run.
+        """The result in the user's structure, after the program has run.
 
-        counts: the sizes that data has decided. made: the memory of the outputs that the program has allocated, by their numbers.
+        counts: the sizes that data has decided. made: the memory of outputs that the program has allocated, by their indices.
         """
         sizes = {**self.sizes, **counts}
         leaves = []
@@ -71,10 +71,10 @@ class DeviceCall:
 def bind_device_call(
     signature: Signature, device: OpenDevice, arguments: Sequence[Any], out: Any = None, stream: Any = None
 ) -> DeviceCall:
-    """Checks the arguments of a call, copies to the device those that are elsewhere, and allocates the results.
+    """Checks the arguments of a call, copies NumPy arrays to the device, and allocates the results.
 
-    stream: a stream of the caller, beside those of the libraries that arrays come from. ArgumentError or SizeMismatch when they do not
-    fit, or are on another device; MemoryError where the device has no room.
+    stream: a stream of the caller, in addition to those of the libraries that arrays come from. Raises `ArgumentError` or `SizeMismatch`
+    when arguments do not fit, or are on another device; `MemoryError` where the device has no room.
     """
     streams: list[int] = []
     if stream is not None:
@@ -113,7 +113,7 @@ def bind_device_call(
 
 
 def _require_device(signature: Signature, called: str, array: Any, device: OpenDevice) -> None:
-    """ArgumentError for an array of another device; one of a device that was closed is an error of its own."""
+    """Refuses an array of another device (`ArgumentError`), or of a closed one (`TargetError`)."""
     if not isinstance(array, DeviceArray) or array.memory.device is device:
         return
     array.memory.device.require_open()
@@ -133,7 +133,7 @@ def _overlap(device: OpenDevice, first: Given, second: Given) -> bool:
 
 
 def _on_device(signature: Signature, value: Value, array: Any, device: OpenDevice) -> Memory:
-    """The memory of an argument, a copy where it is elsewhere."""
+    """Device memory of an argument, a copy for a NumPy array."""
     if isinstance(array, DeviceArray):
         return array.memory
     try:
@@ -152,7 +152,7 @@ def _allocate(signature: Signature, value: Value, shape: tuple[int, ...], device
 def _finish_output(
     value: Value, memory: Memory, full: tuple[int, ...], shape: tuple[int, ...], given: Given, stays: bool
 ) -> Any:
-    """A result of `shape`, which is the beginning along each dimension of what lies in memory in the shape `full`."""
+    """A result of `shape`: the leading part along each dimension of the array of shape `full` in memory."""
     dtype = numpy_dtype(value.dtype)
     if isinstance(given, DeviceArray):
         if given.memory is not memory:
@@ -170,7 +170,8 @@ def _finish_output(
 
 
 def _cut(array: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
-    """The beginning of an array along each dimension; in the same memory where it is dense there, and not much smaller."""
+    """The leading part of an array along each dimension; in the same memory where it is contiguous there and at least half of it, else a
+    copy."""
     if array.shape == shape:
         return array
     if array.shape[1:] != shape[1:] and prod(shape):
@@ -185,6 +186,6 @@ def _cut(array: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
 
 
 def _download(array: DeviceArray) -> Any:
-    """The NumPy array of a result, or the scalar."""
+    """A result as a NumPy array, or a NumPy scalar for rank 0."""
     result = array.memory.read(allocate_array(array.shape, array.dtype))
     return result if array.shape else result[()]

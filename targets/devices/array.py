@@ -1,4 +1,4 @@
-"""Arrays in the memory of a device: results of executables stay there, and are arguments of the next call without a copy."""
+"""Device arrays: results of executables stay on the device, and are arguments of later calls without a copy."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _COMPLEX = ("complex64", "complex128")
 
 @bordered
 class DeviceArray(NearAttributes):
-    """An array on a device, dense and in row-major order. Nothing changes it but a call that is given it as `out`.
+    """An array on a device, dense and in row-major order. Only calls that are given it as `out` change it.
 
-    `shape`, `dtype` (NumPy's), `ndim`, `size` and `nbytes` are those of the NumPy array that `.to("cpu")` or `np.asarray` make of it,
-    which wait for what computes it. Its memory is freed with the last reference, which may go while kernels still use it. Any
-    thread may use it. It cannot be pickled.
+    `shape`, `dtype` (NumPy's), `ndim`, `size` and `nbytes` are those of the NumPy array that `.to("cpu")` or `np.asarray` make of it; both
+    wait for its computation. Its memory is freed with the last reference, which may go while kernels still use it. Any thread may use it.
+    It cannot be pickled.
     """
 
     __slots__ = ("__weakref__", "_memory", "dtype", "shape")
@@ -41,7 +41,7 @@ class DeviceArray(NearAttributes):
 
     @property
     def memory(self) -> Memory:
-        """Its memory on the device."""
+        """Its `Memory` on the device."""
         return self._memory
 
     @property
@@ -56,23 +56,24 @@ class DeviceArray(NearAttributes):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """Bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     @property
     def device(self) -> str:
-        """The device, as a target: "vulkan:0"."""
+        """The device as a target: "vulkan:0"."""
         return self.memory.device.target
 
     def to(self, device: str | Target) -> Any:
-        """A copy: as a NumPy array on "cpu", else as an array on another device (or the same). TargetError when there is none such."""
+        """A copy: a NumPy array for "cpu", else an array on another device (or the same). Raises `TargetError` where the device does not
+        exist."""
         return self._read() if device == "cpu" else device_array(self, device)
 
     def _read(self) -> np.ndarray:
         return self.memory.read(np.empty(self.shape, self.dtype))
 
     def synchronize(self) -> None:
-        """Waits until all has run that was launched on its device: what computes it, and the calls that it was an argument of."""
+        """Waits for all work enqueued on its device: its own computation, and the calls that it was an argument of."""
         self.memory.device.finish()
 
     def __len__(self) -> int:
@@ -98,10 +99,11 @@ class DeviceArray(NearAttributes):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A copy on the CPU, where that is asked for (`dl_device=(1, 0)`), else the memory of a CUDA device itself; BufferError for all else.
+        """A DLPack capsule: of a copy on the CPU where that is asked for (`dl_device=(1, 0)`), else of the memory of a CUDA device itself.
 
-        What `stream` is given from now on comes after what computes the array: None and 1 are CUDA's default stream, -1 is none. Of
-        Vulkan no memory is handed over: DLPack's pointers are addresses, and other libraries have no use for those of Vulkan.
+        Work enqueued in `stream` later follows the array's computation: None and 1 are CUDA's default stream, -1 means no ordering. Raises
+        `BufferError` otherwise: memory of Vulkan is not shared, since DLPack's pointers are addresses, and other libraries cannot use
+        Vulkan's.
         """
         asked = self.__dlpack_device__() if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
         if asked[0] == _CPU and copy is not False:
@@ -120,7 +122,7 @@ class DeviceArray(NearAttributes):
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Its memory for other libraries, version 3 of the interface; arrays of CUDA have it, but for those of bf16."""
+        """Its memory for other libraries, version 3 of the interface; arrays on CUDA have it, except those of bf16."""
         if self.__dlpack_device__()[0] != _CUDA:
             raise AttributeError(f"an array on {self.device} has no __cuda_array_interface__")
         from raido.targets.cuda.foreign import interface_of
@@ -146,11 +148,12 @@ class DeviceArray(NearAttributes):
 def device_array(array: Any, target: str | Target = "vulkan") -> DeviceArray:
     """A copy of an array in the memory of a device.
 
-    array: what `np.asarray` or DLPack can read, of any shape, of a dtype that raido has; or an array of a device. target: "vulkan" or
-    "cuda" is the first device, "vulkan:1" that with an index, "vulkan:radeon" that with a part of its name. Raises `ArgumentError`
-    for what is no such array, `TargetError` where there is no such device, `MemoryError` where the device has no room.
+    array: an array that `np.asarray` or DLPack can read, of any shape, of a dtype that raido has; or a device array. target: "vulkan" or
+    "cuda" is the first device, "vulkan:1" the one with that index, "vulkan:radeon" the one with that part of its name. Raises
+    `ArgumentError` for other arguments, `TargetError` where the device does not exist, `MemoryError` where it has no room.
 
     Example:
+
         >>> x = rd.device_array([[1.0, 2.0], [3.0, 4.0]], "vulkan")
         >>> x.shape, x.dtype, x.device
         ((2, 2), dtype('float64'), 'vulkan:0')
@@ -176,14 +179,15 @@ def device_array(array: Any, target: str | Target = "vulkan") -> DeviceArray:
 
 @border
 def from_dlpack(array: Any) -> DeviceArray:
-    """An array of another library on a CUDA device as raido's, in the same memory: what changes one is seen in the other.
+    """An array of another library on a CUDA device as a device array over the same memory: changes to one are seen in the other.
 
-    array: what has `__dlpack__` or `__cuda_array_interface__`, dense and in row-major order, at an address that is a multiple of 16 bytes,
-    of a dtype that raido has. Calls wait for what its library is computing in it; the memory is held as long as raido uses it. Raises
-    `ArgumentError` for what cannot be taken, also for arrays of the CPU, which executables take as they are, and `TargetError` where there
-    is no such device.
+    array: an object with `__dlpack__` or `__cuda_array_interface__`, dense and in row-major order, at an address that is a multiple of 16
+    bytes, of a dtype that raido has. Calls wait for pending work on it in its library; the memory is held as long as raido uses it. Raises
+    `ArgumentError` for arrays that cannot be shared, also for arrays on the CPU, which executables take as they are, and `TargetError`
+    where the device does not exist.
 
     Example:
+
         >>> rd.from_dlpack(np.zeros(3))
         Traceback (most recent call last):
         ...
@@ -206,7 +210,7 @@ def from_dlpack(array: Any) -> DeviceArray:
 
 
 def upload(array: np.ndarray, device: OpenDevice) -> DeviceArray:
-    """A NumPy array, of any strides and byte order, in the memory of an open device."""
+    """A copy of a NumPy array, of any strides and byte order, in the memory of an open device."""
     native = array.dtype.newbyteorder("=")
     if dtype_of(native) is None and native.name not in _COMPLEX:
         raise ArgumentError(f"arrays of dtype {array.dtype} cannot be on a device")

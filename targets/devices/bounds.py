@@ -1,6 +1,6 @@
-"""Bounds of integer expressions of TIR, from bounds of their variables: intervals, as large as the dtype where nothing is known.
+"""Interval analysis of TIR's integer expressions: bounds from those of their variables, the dtype's range where nothing is known.
 
-They decide which arithmetic on 64-bit integers can be done in 32 bits.
+The bounds decide which 64-bit integer arithmetic can be done in 32 bits.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def inside(inner: Interval, outer: Interval) -> bool:
 
 
 class Bounds:
-    """Intervals of expressions. `known` has those of variables, which never change; of other expressions they are remembered."""
+    """Intervals of expressions. `known` has those of variables, which are fixed; other expressions' are cached."""
 
     def __init__(self) -> None:
         self.known: dict[Any, Interval] = {}
 
     def of(self, node: Any) -> Interval:
-        """The interval of an integer scalar: its values lie inside wherever the expression is evaluated."""
+        """The interval of an integer scalar, which contains its value wherever the expression is evaluated."""
         if node not in self.known:
             dtype, _ = tir.type_of(node)
             found, whole = self._find(node), whole_range(dtype)
@@ -34,11 +34,11 @@ class Bounds:
         return self.known[node]
 
     def fit(self, *nodes: Any) -> bool:
-        """Whether expressions have values of 32 bits with a sign."""
+        """Whether the values of all expressions fit signed 32 bits."""
         return all(inside(self.of(node), INT32) for node in nodes)
 
     def _find(self, node: Any) -> Interval | None:
-        """The interval by the operands' intervals, if nothing wraps; None where the operation is not known."""
+        """The interval computed from the operands' intervals, if nothing wraps; None for unknown operations."""
         kind = tir.kind(node)
         if kind == "IntImm":
             return (int(node.value), int(node.value))
@@ -62,7 +62,7 @@ class Bounds:
         return found
 
     def _exact(self, node: Any) -> bool:
-        """Whether an expression is what arithmetic without bounds gives."""
+        """Whether an expression cannot wrap, so that it equals its value in unbounded arithmetic."""
         low, high = whole_range(tir.type_of(node)[0])
         found = self.of(node)
         return low < found[0] and found[1] < high
@@ -90,18 +90,18 @@ def _products(a: Interval, b: Interval) -> Interval:
 
 
 def _quotients(a: Interval, b: Interval) -> Interval | None:
-    """Of numbers by positive ones, however quotients are rounded."""
+    """Quotients of numbers by positive ones, with any rounding."""
     ends = [x // y for x in a for y in b if y > 0]
     return (min(ends), max(*ends, 0)) if b[0] > 0 else None
 
 
 def _remainders(a: Interval, b: Interval) -> Interval | None:
-    """Of numbers by positive ones, with the sign of either."""
+    """Remainders of numbers by positive ones, with the sign of either operand."""
     return (max(min(a[0], 0), 1 - b[1]), b[1] - 1 if a[0] < 0 else min(a[1], b[1] - 1)) if b[0] > 0 else None
 
 
 def _masked(a: Interval, b: Interval) -> Interval | None:
-    """Of numbers of which one is not negative."""
+    """Bitwise "and" of numbers of which at least one is non-negative."""
     highs = [high for low, high in (a, b) if low >= 0]
     return (0, min(highs)) if highs else None
 
@@ -112,7 +112,7 @@ def _shifted(a: Interval, count: Interval) -> Interval | None:
 
 
 def _indices(_: Interval, size: Interval) -> Interval:
-    """Of indices brought back into an array; there are none that are used where it is empty."""
+    """Indices mapped into an array by a boundary rule; an empty array has none that are used."""
     return (min(0, 2 * size[0] - 1), max(0, size[1] - 1))
 
 

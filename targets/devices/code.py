@@ -1,6 +1,6 @@
-"""A program for a device as plain data: what an executable runs, the code cache keeps and an exported library holds.
+"""A device program as plain data: an executable runs it, the compile cache stores it, an exported library contains it.
 
-As bytes it is a line of JSON and then, one after the other, the codes of the kernels and the contents of constant arrays.
+As bytes it is a line of JSON followed by the kernels' codes and the contents of constant arrays.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FORMAT = 2
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DeviceCode:
-    """Kernels, the plan that launches them, and the names that the plan has for arrays and numbers.
+    """Kernels, the plan that launches them, and the plan's names for arrays and numbers.
 
-    `inputs`, `outputs` and `sizes` are in the order of the signature. `results` are those of the outputs that the plan allocates,
-    `counts` the sizes that data decides, each with the number that is it when the plan has run. `fault` is the fault record ("": the
-    program cannot fail): 40 bytes laid out as `RdFault`, all zeros before the plan runs. `api` is the device API: "vulkan" or "cuda".
-    `iterations`: the code minds that loops of a thread end by themselves after so many; 0: it takes for granted that they do not.
-    `text` is that of all kernels, of which code for other devices of the API is made; "" where code is for every device.
+    `inputs`, `outputs` and `sizes` are in the order of the signature. `results` are the outputs that the plan allocates, `counts` the sizes
+    that data decides, each with the plan's number that has its value afterwards. `fault` is the fault record ("": the program cannot fail):
+    40 bytes laid out as `RdFault`, all zeros before the plan runs. `api` is the device API: "vulkan" or "cuda". `iterations`: the code
+    handles a device that ends a thread's loops after so many iterations; 0: it assumes that there is no such limit. `text` is the source of
+    all kernels, to be compiled for other devices of the API; "" where the code suits every device.
     """
 
     kernels: Mapping[str, Kernel]
@@ -69,7 +69,7 @@ class DeviceCode:
 
     @staticmethod
     def from_bytes(data: bytes) -> DeviceCode:
-        """The inverse of `to_bytes`; TargetError when the bytes are something else."""
+        """The inverse of `to_bytes`; raises `TargetError` for other bytes."""
         text, _, blobs = data.partition(b"\n")
         try:
             head = parse_json(text)
@@ -106,7 +106,7 @@ class DeviceCode:
 
 
 class _Reader:
-    """Bytes, taken from the front."""
+    """A byte string read from the front."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -120,7 +120,7 @@ class _Reader:
 
 
 def _kernel_row(kernel: Kernel, blobs: Sequence[bytes]) -> dict[str, Any]:
-    """All of a kernel but its codes, of which there are the numbers: kernels of CUDA share one."""
+    """A kernel as JSON data; its codes are indices into `blobs`, since kernels of CUDA share one."""
     arguments = [[a.name, a.dtype.name, a.pointer, a.offset] for a in kernel.arguments]
     return {
         **{name: getattr(kernel, name) for name in _PLAIN},
@@ -144,7 +144,7 @@ _PLAIN = (
 
 
 def _read_kernel(row: Any, blobs: Sequence[bytes]) -> Kernel:
-    """A kernel from its row and the codes of all."""
+    """The kernel of a JSON row, given the codes of all kernels."""
     plain = {name: row[name] for name in _PLAIN}
     arguments = tuple(
         Argument(str(name), dtype_named(dtype), bool(p), int(at)) for name, dtype, p, at in row["arguments"]

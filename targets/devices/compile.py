@@ -1,4 +1,4 @@
-"""The steps from a program to code for a device: the nest is cut into kernels, each becomes TIR, and each back end makes code of that."""
+"""Compilation for devices: the nest is cut into kernels, each becomes TIR, and the API's back end makes code of that."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 
 class DeviceCompilation(Compilation):
-    """One program on its way to code for a device; what is particular to a device API is abstract."""
+    """One program being compiled for a device; steps specific to a device API are abstract."""
 
     code_kind: ClassVar[str]
     """The kind of source that kernels are written in: "spirv", "cuda"."""
 
     @property
     def iterations(self) -> int:
-        """After so many, of all its loops together, the loops of a thread end by themselves on the device; 0: they do not."""
+        """The number of iterations, over all loops of a thread, after which the device ends them silently; 0: no such limit."""
         return 0
 
     @property
     def largest_array(self) -> int:
-        """Bytes that an array of the device has at most."""
+        """The maximal size in bytes of an array on the device."""
         return 1 << 62
 
     @abstractmethod
     def generate(self) -> dict[str, Kernel]:
-        """The code of the kernels (`functions`), by name."""
+        """Compiled kernels by name, of the TIR in `functions`."""
 
     @abstractmethod
     def listing(self) -> str:
-        """The code of the kernels as text."""
+        """Text of the kernels' code."""
 
     @abstractmethod
     def open_device(self) -> OpenDevice:
-        """The device of the target, opened; TargetError where there is none."""
+        """The target's device, opened; raises `TargetError` where there is none."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class DeviceCompilation(Compilation):
 
     @functools.cached_property
     def device_program(self) -> DeviceProgram:
-        """The nest as kernels and the plan of their launches."""
+        """The nest cut into kernels, and the host plan of their launches."""
         from raido.schedule.kernels.cut import cut
         from raido.schedule.kernels.limits import Limits, limits_of
         from raido.targets.kernels.long_loops import with_fault_record
@@ -71,14 +71,14 @@ class DeviceCompilation(Compilation):
         return with_fault_record(program, long) if long else program
 
     def _long_kernels(self, program: DeviceProgram) -> frozenset[str]:
-        """The names of kernels whose loops may be longer than the device allows."""
+        """Names of kernels whose loops may exceed the device's iteration limit."""
         from raido.targets.kernels.long_loops import long_kernels
 
         return long_kernels(program, self.iterations, self.largest_array)
 
     @functools.cached_property
     def functions(self) -> dict[str, Any]:
-        """The kernels in TIR, by name."""
+        """TIR of the kernels by name."""
         from raido.targets.kernels.kernel import STEPS, emit_kernel
         from raido.targets.kernels.long_loops import steps_below
 
@@ -94,12 +94,12 @@ class DeviceCompilation(Compilation):
 
     @functools.cached_property
     def kernels(self) -> dict[str, Kernel]:
-        """The kernels as code, by name."""
+        """Compiled kernels by name."""
         return self.generate()
 
     @functools.cached_property
     def code(self) -> DeviceCode:
-        """The whole program."""
+        """The whole device program."""
         program = self.device_program
         counts = {name: f"count of {name}" for name, _ in program.counts}
         leave = [Let(counts[name], number) for name, number in program.counts]

@@ -1,6 +1,6 @@
-"""A compiled program that runs on a device: NumPy arrays in and out, or arrays of the device, which stay there.
+"""Executables on a device: NumPy arrays in and out, or device arrays, which stay there.
 
-The device is opened, and kernels are loaded and constants uploaded, at the first call; calls from any number of threads share them.
+The device is opened, kernels are loaded and constants uploaded at the first call; calls from any number of threads share them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Opener = Callable[[], OpenDevice]
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """The state of a program on an open device."""
+    """A program loaded on an open device."""
 
     device: OpenDevice
     kernels: Mapping[str, LoadedKernel]
@@ -44,16 +44,16 @@ class _Loaded:
 
 @bordered
 class DeviceExecutable(Interface):
-    """`exe(*arrays, out=None, stream=None)` runs a compiled program on a device.
+    """A compiled program on a device; `exe(*arrays, out=None, stream=None)` runs it.
 
     Arrays are NumPy's, any DLPack producer's, lists or buffers, which are copied to the device, or arrays that are there:
-    `rd.device_array`, and on CUDA those of other libraries, by DLPack or `__cuda_array_interface__`. If one of the arguments or `out` is
-    on the device, so are the results; else they are NumPy's. `stream`, on CUDA, is a stream of the caller: the call comes after what is
-    in it, and before what it is given then, as with the streams of the libraries that arrays come from. Raises
-    `ArgumentError`, `SizeMismatch` before anything runs, what the program's checks find (`IndexOutOfRange`, `ArithmeticFault`) after,
-    `MemoryError` where the device has no room, and `TargetError` where there is no such device, or it fails.
+    `rd.device_array`, and on CUDA those of other libraries, by DLPack or `__cuda_array_interface__`. If one of the arguments or `out` is on
+    the device, so are the results; else they are NumPy's. `stream`, on CUDA, is a stream of the caller: the call follows work enqueued in
+    it before, and precedes work enqueued later, as with the streams of the libraries that arrays come from. Raises `ArgumentError`,
+    `SizeMismatch` before anything runs, the faults of the program's checks (`IndexOutOfRange`, `ArithmeticFault`) after, `MemoryError`
+    where the device has no room, and `TargetError` where the device does not exist or fails.
 
-    `opened` opens the device. `device` is what messages call it before.
+    `opened` opens the device. `device` is its name in messages before that.
     """
 
     __slots__ = ("_loaded", "_lock", "_opened", "_sources", "code", "device", "signature")
@@ -78,8 +78,9 @@ class DeviceExecutable(Interface):
         return call.result()
 
     def bind(self, *arrays: Any, out: Any = None, stream: Any = None, **named: Any) -> RunningCall:
-        """One call with its memory, made any number of times: `call = exe.bind(x)`, then `call()` for the result, or `call.run()` and
-        `call.result()`; `call.time()` is the seconds of a run. Raises what calling raises before anything runs."""
+        """Binds a call to its arguments, to be run any number of times on the same memory: `call = exe.bind(x)`, then `call()` for the
+        result, or `call.run()` and `call.result()`; `call.time()` is the seconds of a run. Raises the errors that a call raises before it
+        runs."""
         return self._bind(self._arranged(arrays, named), out, stream)
 
     def _bind(self, arrays: Sequence[Any], out: Any, stream: Any = None) -> RunningCall:
@@ -87,8 +88,8 @@ class DeviceExecutable(Interface):
         return RunningCall(self, loaded, bind_device_call(self.signature, loaded.device, arrays, out, stream))
 
     def time(self, *arrays: Any, repeat: int = 10, **named: Any) -> Timing:
-        """Runs the program `repeat` times on the same memory of the device, after one run that does not count, and measures each run:
-        by the device's clock, from its first launch until the last has ended, without copies from and to the CPU."""
+        """Measures `repeat` runs on the same device memory, after one warm-up run: by the device's clock, from the first launch to the end
+        of the last, without copies from and to the CPU."""
         if repeat < 1:
             raise ValueError(f"repeat must be at least 1, not {repeat}")
         call = self.bind(*self._arranged(arrays, named, "repeat"))
@@ -104,8 +105,8 @@ class DeviceExecutable(Interface):
     ) -> Path:
         """Writes a self-contained shared library and, beside it, its C header; returns the library's path.
 
-        architectures: of a program for CUDA, those that it has code for, `["sm_90"]` for machine code and `["compute_75"]` for PTX; None is
-        sm_75, sm_80, sm_90 and sm_100, and PTX for all others. ExportError for those that there are not.
+        architectures: for a CUDA program, those with code in the library, `["sm_90"]` for machine code and `["compute_75"]` for PTX; None
+        is sm_75, sm_80, sm_90 and sm_100, and PTX for all others. Raises `ExportError` for unknown ones.
         """
         from raido.targets.export import write_library
 
@@ -114,7 +115,7 @@ class DeviceExecutable(Interface):
         )
 
     def _load(self) -> _Loaded:
-        """The program on its device, which is opened if it is not."""
+        """The program loaded on its device; opens the device if necessary."""
         device = self._opened()
         with self._lock:
             if self._loaded is None or self._loaded.device is not device:
@@ -135,7 +136,7 @@ class DeviceExecutable(Interface):
 
 @bordered
 class RunningCall:
-    """A call of an executable with its arguments, sizes and results in place: running it again uses the same memory."""
+    """A call of an executable bound to its arguments, sizes and results: each run uses the same memory."""
 
     __slots__ = ("_bound", "_counts", "_executable", "_loaded", "_made", "_record")
 
@@ -147,7 +148,7 @@ class RunningCall:
 
     @property
     def device(self) -> OpenDevice:
-        """The device that it runs on."""
+        """The device on which the call runs."""
         return self._loaded.device
 
     @property
@@ -156,12 +157,12 @@ class RunningCall:
         return self._bound.nbytes
 
     def __call__(self) -> Any:
-        """Runs the program, and gives the result."""
+        """Runs the program and returns the result."""
         self.run()
         return self.result()
 
     def run(self) -> None:
-        """Runs the program, between what is and what will be in the caller's streams; raises the fault that it reports."""
+        """Runs the program, ordered after earlier and before later work in the caller's streams; raises the fault that it reports."""
         for stream in self._bound.streams:
             self.device.wait_for(stream)
         self.start()
@@ -169,7 +170,7 @@ class RunningCall:
         self._look()
 
     def time(self, number: int = 1) -> float:
-        """Seconds of one run by the device's clock, the mean of `number` in a row; faults are not looked for."""
+        """Seconds of one run by the device's clock, the mean of `number` runs in a row; faults are ignored."""
 
         def run() -> None:
             for _ in range(number):
@@ -188,7 +189,7 @@ class RunningCall:
             self.device.let_wait(stream)
 
     def start(self) -> None:
-        """Runs the plan; launches may still run then, and faults are not looked for."""
+        """Runs the plan; launches may still be running afterwards, and faults are not checked."""
         code, bound, signature = self._executable.code, self._bound, self._executable.signature
         memories = dict(zip(code.inputs, bound.inputs, strict=True)) | dict(self._loaded.constants)
         memories |= {name: memory for name, memory in zip(code.outputs, bound.outputs, strict=True) if memory}
@@ -209,7 +210,7 @@ class RunningCall:
         self._made = {code.outputs.index(name): memory for name, memory in kept.items()}
 
     def _look(self) -> None:
-        """Raises the fault on record."""
+        """Raises the recorded fault, if there is one."""
         if self._record is None:
             return
         signature = self._executable.signature
@@ -234,6 +235,6 @@ def _open(packed: bytes) -> OpenDevice:
 
 
 def _unpacked(packed: bytes, kind: str) -> str:
-    """One of the sources of a pickled executable."""
+    """The text of one kind from the pickled sources of an executable."""
     source: Source = pickle.loads(packed)[1][kind]
     return source if isinstance(source, str) else source()

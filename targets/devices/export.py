@@ -1,7 +1,7 @@
-"""Programs for a device inside an exported library: their kernels, constants and plans as tables in C, for raido_program.c to run.
+"""Device programs inside an exported library: kernels, constants and plans as tables in C, executed by raido_program.c.
 
-The entry of a program has the form that `signature` describes. Two plans are added around the program's own: one takes the caller's arrays to
-the device, one looks at the fault record and brings the results back.
+A program's entry has the form that `signature` describes. Two plans are added around the program's own: one uploads the caller's arrays,
+the other reads the fault record and downloads the results.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from raido.targets.signature import Signature, SizeExpr, Value
 
 @dataclass(frozen=True, slots=True)
 class DevicePart:
-    """The part of an exported library that a device API brings: the C that it is linked with, beside that of every library; its programs as
-    they stand in one; and the C file with the needs of all of them. `devices`, `default` and `example`, of a name, are for the header."""
+    """A device API's part of an exported library: the C sources linked in addition to every library's; `prepare`, which makes a program fit
+    for export; and `write_needs`, which writes the C file with the requirements of all programs. `devices`, `default` and `example` (a
+    device name) are texts for the header."""
 
     sources: tuple[str, ...]
     prepare: Callable[[DeviceCode], DeviceCode]
@@ -41,7 +42,7 @@ _FAULT, _KIND = "the caller's fault", "kind of fault"
 
 
 def write_program(function: Function, code: DeviceCode) -> str:
-    """The C file of a program: its tables, and its entry."""
+    """The C file of a program: its tables and its entry."""
     before, after = _surround(function.signature, code)
     plans = (before.words, code.plan.words, after.words)
     parts = ['#include "raido_program.h"\n#include "raido_runtime.h"\n']
@@ -72,7 +73,7 @@ def write_program(function: Function, code: DeviceCode) -> str:
 
 
 def _entry(function: Function, plan: Plan) -> str:
-    """The entry: sorts its arguments, runs the program, and hands its message on."""
+    """The C entry function: sorts its arguments by role, runs the program, and passes its error message on."""
     names = [f"a{k}" for k in range(len(function.parameters))]
     by_role: dict[str, list[str]] = {role: [] for role in ("size", "made", "existential")}
     hosts = dict.fromkeys(plan.hosts, "0")
@@ -102,7 +103,7 @@ RD_HIDDEN {flat_prototype(function, names, "fault")} {{
 
 
 def _surround(signature: Signature, code: DeviceCode) -> tuple[Plan, Plan]:
-    """The plans before and after that of a program; the second has the names of all three."""
+    """The plans before and after a program's own; the second one has the names of all three."""
     bounds = {e.name: ("max", 0, e.bound) for e in signature.existentials if e.bound is not None}
     sizes: dict[str, Number] = dict(zip(signature.sizes, code.sizes, strict=True))
     capacities = sizes | {name: _number(bound, sizes) for name, bound in bounds.items()}
@@ -135,7 +136,7 @@ def _nbytes(value: Value, sizes: Mapping[str, Number]) -> Number:
 
 
 def _number(size: SizeExpr, sizes: Mapping[str, Number]) -> Number:
-    """A size over the plan's numbers."""
+    """A size expression over the plan's numbers."""
     if isinstance(size, tuple):
         return (size[0], _number(size[1], sizes), _number(size[2], sizes))
     return sizes[size] if isinstance(size, str) else size
@@ -146,7 +147,7 @@ def _made_names(signature: Signature, code: DeviceCode) -> list[str]:
 
 
 def _host_of(value: Value) -> str:
-    """The plan's name for an array of the caller: inputs and outputs have different ones in a signature."""
+    """The plan's name for an array of the caller; inputs and outputs never share a name in a signature."""
     return f"the caller's {value.name}"
 
 
@@ -158,7 +159,7 @@ def _bytes_of(array: str) -> str:
 
 
 def write_table(kind: str, name: str, rows: Iterable[str]) -> str:
-    """A table in C, with a row of zeros at its end: none may be empty."""
+    """A C array with a row of zeros at its end, since C has no empty arrays."""
     texts = [*rows, "{0}" if kind.startswith("Rd") else "0"]
     lines = [", ".join(texts[k : k + 12]) for k in range(0, len(texts), 12)]
     body = ",\n  ".join(lines)
@@ -166,13 +167,13 @@ def write_table(kind: str, name: str, rows: Iterable[str]) -> str:
 
 
 def words_of(data: bytes) -> list[str]:
-    """Bytes as numbers of 32 bits, in the order of bytes that devices and this CPU have."""
+    """Bytes as 32-bit C literals, little-endian."""
     data += bytes(-len(data) % 4)
     return [f"0x{word:x}" for word in struct.unpack(f"<{len(data) // 4}I", data)]
 
 
 def write_kernels(kernels: Sequence[Kernel]) -> tuple[list[str], list[str]]:
-    """The tables of kernels, each code once, and the `RdKernelInfo` of each kernel over them."""
+    """C tables of kernels, each code once, and the `RdKernelInfo` of each kernel, which points into them."""
     codes = list(dict.fromkeys(code for kernel in kernels for code in (kernel.code, kernel.narrow) if code))
     tables = [write_table("uint32_t", f"code_{k}", words_of(code)) for k, code in enumerate(codes)]
     for k, kernel in enumerate(kernels):
@@ -183,7 +184,7 @@ def write_kernels(kernels: Sequence[Kernel]) -> tuple[list[str], list[str]]:
 
 
 def _kernel_row(number: int, kernel: Kernel, codes: Sequence[bytes]) -> str:
-    """The `RdKernelInfo` of a kernel, over the tables with this number and those of the codes."""
+    """The `RdKernelInfo` of kernel `number`, which points into the tables of that number and those of the codes."""
     fields = {
         "name": c_string(kernel.name),
         "code": f"code_{codes.index(kernel.code)}",

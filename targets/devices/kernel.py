@@ -1,7 +1,7 @@
-"""A compiled kernel: code for a device, and the block of arguments that a launch of it carries.
+"""A compiled kernel: code for a device, and the layout of a launch's argument block.
 
-Arguments travel in one block of memory, each at a multiple of its size, scalars of fewer than 32 bits in 32. A pointer is a 64-bit address
-there, or a descriptor and takes no place.
+Arguments are passed in one block of memory, each aligned to its size, scalars of fewer than 32 bits widened to 32. A pointer is a 64-bit
+address in the block, or a descriptor, which takes no space in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Mode = Literal["addresses", "descriptors"]
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter of a kernel: a pointer to elements, or a scalar; `offset` is its place in the block of arguments, in bytes."""
+    """A parameter of a kernel: a pointer to elements, or a scalar; `offset` is its position in the argument block, in bytes."""
 
     name: str
     dtype: DType
@@ -27,10 +27,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A compiled kernel: SPIR-V, or machine code of CUDA, which may hold other kernels too. `inline`: the block of arguments, of
-    `argument_bytes`, is part of the launch. `capabilities` are those of SPIR-V that the code declares. `narrow`, if not empty, is the
-    code for launches whose arrays and integers are small (`RdKernelInfo` of raido_device.h): indices have 32 bits. `subgroup`:
-    how many threads exchange values, 0: none do."""
+    """A compiled kernel: SPIR-V, or CUDA machine code, which may contain other kernels too. `inline`: the argument block, of
+    `argument_bytes`, is part of the launch. `capabilities` are those of SPIR-V that the code declares. `narrow`, if not empty, is the code
+    with 32-bit indices for launches whose arrays and integers are small (`RdKernelInfo` of raido_device.h). `subgroup`: the number of
+    threads that exchange values, 0 for none."""
 
     name: str
     code: bytes
@@ -48,13 +48,13 @@ class Kernel:
 
     @property
     def number_offsets(self) -> tuple[int, ...]:
-        """The places of the integers of 64 bits that decide about the narrow code, where there is one."""
+        """Offsets of the 64-bit integers that the choice of the narrow code depends on; empty without narrow code."""
         numbers = (a.offset for a in self.arguments if not a.pointer and a.dtype is i64)
         return tuple(numbers) if self.narrow else ()
 
 
 def lay_out_arguments(function: Any, mode: Mode = "addresses") -> tuple[tuple[Argument, ...], int]:
-    """The parameters of a function of TIR with their places, and the bytes of the block."""
+    """The parameters of a TIR function with their offsets, and the size of the argument block in bytes."""
     found, size = [], 0
     for parameter in function.params:
         pointer = hasattr(parameter.ty, "element_type")

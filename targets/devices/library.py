@@ -1,6 +1,6 @@
-"""A device runtime in C as Python sees it: found beside this package, loaded once, its functions typed; its errors as raido's.
+"""Python's interface to a device runtime in C: finds the library, loads it once, declares its functions' types, raises its errors.
 
-One library serves one device API (`raido_device.h` is what they have in common), and looks for a driver when it is asked to.
+One library serves one device API (`raido_device.h` is the common interface), and looks for a driver only when asked.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 
 
 class DeviceLibrary:
-    """A loaded runtime: `call` has its functions, those of raido_device.h and `functions`, each with the types of its result and arguments.
+    """A loaded device runtime: `call` has its functions, those of raido_device.h and `functions`, each with the types of its result and
+    arguments.
 
-    TargetError when this installation lacks it. `api` is the name of the device API for people, `stem` that of the file.
+    Raises `TargetError` when this installation lacks it. `api` is the API's name in messages, `stem` that of the file.
     """
 
     def __init__(self, api: str, stem: str, functions: Mapping[str, tuple[Any, ...]]) -> None:
@@ -72,7 +73,8 @@ class DeviceLibrary:
             raise TargetError(f"{found[0]} is of another raido version: reinstall raido")
 
     def check(self, code: int) -> None:
-        """Raises what a code of the runtime says: MemoryError where memory is exhausted, else TargetError."""
+        """Raises the error for a runtime status: `MemoryError` where memory is exhausted, else `TargetError`; returns for a non-negative
+        status."""
         if code < 0:
             message = self.call.rd_error().decode(errors="replace")
             raise MemoryError(message) if code == NO_MEMORY else TargetError(message)

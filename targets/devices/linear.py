@@ -1,4 +1,4 @@
-"""Integer expressions as sums: of constants times terms that are no sums. What cancels in a sum cannot be seen from intervals.
+"""Integer expressions as linear sums of constants times opaque terms, whose cancellations intervals cannot see.
 
 min(n, first + 4096) - first + 15  <=  (first + 4096) - first + 15  =  4111
 """
@@ -13,17 +13,17 @@ from raido.targets.devices import tir
 
 Interval = tuple[int, int]
 _DEPTH = 3
-"""Minima and maxima that are looked into, one inside the other."""
+"""The depth of nested minima and maxima to which bounds are computed."""
 
 
 class Sum:
-    """A constant and factors of terms."""
+    """A constant, and integer factors of terms."""
 
     def __init__(self, constant: int = 0, factors: Counter[Any] | None = None) -> None:
         self.constant, self.factors = constant, factors or Counter()
 
     def add(self, other: Sum, times: int = 1) -> Sum:
-        """This and the other one, so many times."""
+        """This sum plus `times` the other."""
         factors = Counter(self.factors)
         for term, factor in other.factors.items():
             factors[term] += factor * times
@@ -31,7 +31,7 @@ class Sum:
 
 
 def sum_of(node: Any, exact: Callable[[Any], bool]) -> Sum:
-    """An expression as a sum; what may wrap (not `exact`) is a term."""
+    """An expression as a sum; a subexpression that may wrap (not `exact`) is an opaque term."""
     kind = tir.kind(node)
     if kind == "IntImm":
         return Sum(int(node.value))
@@ -47,7 +47,8 @@ def sum_of(node: Any, exact: Callable[[Any], bool]) -> Sum:
 
 
 def bound(total: Sum, of: Callable[[Any], Interval], exact: Callable[[Any], bool], depth: int = _DEPTH) -> Interval:
-    """The interval of a sum: of its terms' intervals, and of what is left when a minimum or maximum is replaced by what bounds it."""
+    """The interval of a sum: from its terms' intervals, intersected with those of the sums in which a minimum or maximum is replaced by one
+    of its operands."""
     ends = [(f * x, f * y) if f > 0 else (f * y, f * x) for f, (x, y) in ((f, of(t)) for t, f in total.factors.items())]
     low, high = total.constant + sum(end[0] for end in ends), total.constant + sum(end[1] for end in ends)
     if depth == 0:

@@ -1,8 +1,8 @@
-"""Arithmetic on i64 in 32 bits: wherever bounds show that the value fits, and for indices, of which the lower 32 bits suffice.
+"""i64 arithmetic in 32 bits: wherever bounds show that the value fits, and for indices, of which the lower 32 bits suffice.
 
-A sum, difference or product modulo 2³² needs its operands modulo 2³² alone; everything else needs operands that fit. An index of an array
-below 2³¹ elements is its lower 32 bits. What is decided here is decided for launches of which no number, and no number of blocks along an axis,
-is above its limit (`RdKernelInfo` of raido_device.h); how it is written is each back end's.
+A sum, difference or product modulo 2³² needs its operands modulo 2³² only; other operations need operands that fit. An index into an array
+of fewer than 2³¹ elements equals its lower 32 bits. The decisions here hold for launches in which no number, and no number of blocks along
+an axis, exceeds its limit (`RdKernelInfo` of raido_device.h); each back end writes the operations.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _EXACT_CALLS = {
     **{f"raido_{name}_index": _HALF for name in ("clamp", "wrap", "mirror", "symmetric")},
     "raido_shift_right": (0, i32.bits - 1),
 }
-"""Calls that give the same in 32 bits, if operands and result fit, and the last operand lies within these bounds."""
+"""Calls with the same result in 32 bits, provided that operands and result fit and the last operand lies within the bounds given."""
 
 
 class Narrow(ABC, Generic[V]):
-    """The lower halves of i64 expressions. `lows` has those of variables, `bounds` what is known of them."""
+    """Lower halves of i64 expressions. `lows` has those of variables, `bounds` their known intervals."""
 
     def __init__(self) -> None:
         self.bounds = Bounds()
@@ -45,15 +45,15 @@ class Narrow(ABC, Generic[V]):
 
     @abstractmethod
     def value(self, node: Any) -> V:
-        """An expression in its type."""
+        """An expression in its own type."""
 
     @abstractmethod
     def written(self, node: Any) -> V:
-        """An i64 computed in 64 bits."""
+        """An i64 expression computed in 64 bits."""
 
     @abstractmethod
     def constant(self, value: int) -> V:
-        """A number of 32 bits."""
+        """A 32-bit literal, modulo 2³²."""
 
     @abstractmethod
     def convert(self, source: DType, value: V) -> V:
@@ -61,30 +61,30 @@ class Narrow(ABC, Generic[V]):
 
     @abstractmethod
     def operation(self, name: str, operands: Sequence[V]) -> V:
-        """A primitive of i32."""
+        """A primitive on i32."""
 
     @abstractmethod
     def divide(self, name: str, dividend: V, divisor: V) -> V:
-        """The quotient or remainder of natural numbers."""
+        """The quotient or remainder of non-negative numbers."""
 
     @abstractmethod
     def select(self, condition: V, yes: V, no: V) -> V:
-        """One of two numbers."""
+        """`yes` where the condition holds, else `no`; both are evaluated."""
 
     @abstractmethod
     def choose(self, condition: V, yes: Callable[[], V], no: Callable[[], V]) -> V:
-        """One of two numbers, of which only that one is computed."""
+        """`yes` where the condition holds, else `no`; only that one is evaluated."""
 
     def applies(self, node: Any) -> bool:
-        """Whether the value of an expression can be had from its lower half."""
+        """Whether the value of an expression follows from its lower half."""
         return is_index(node) and tir.kind(node) not in ("Var", "IntImm") and self.bounds.fit(node)
 
     def compares(self, *operands: Any) -> bool:
-        """Whether operands are i64 whose lower halves say all."""
+        """Whether all operands are i64 that fit 32 bits, so that their lower halves can be compared."""
         return is_index(operands[0]) and self.bounds.fit(*operands)
 
     def name(self, variable: Any, low: V, bounds: Interval) -> None:
-        """Gives a variable its lower half and bounds."""
+        """Registers a variable's lower half and bounds."""
         self.lows[variable], self.bounds.known[variable] = low, bounds
 
     def low(self, node: Any) -> V:
@@ -126,7 +126,7 @@ class Narrow(ABC, Generic[V]):
         return self._lower(node)
 
     def _of_power(self, name: str, node: Any, dividend: Any, divisor: Any = None, *_: Any) -> V | None:
-        """A quotient or remainder by a known power of two, rounded down, as a shift or a mask."""
+        """A floored quotient or remainder by a constant power of two, as a shift or a mask."""
         by = int(divisor.value) if divisor is not None and tir.kind(divisor) == "IntImm" else 0
         if by <= 0 or by & (by - 1) or by > MOST:
             return None
@@ -137,11 +137,12 @@ class Narrow(ABC, Generic[V]):
         return None
 
     def _cast(self, value: Any) -> V:
-        """The lower half of an integer of another type."""
+        """The lower half of an integer of any type."""
         return self.low(value) if is_index(value) else self.convert(tir.type_of(value)[0], self.value(value))
 
     def _natural(self, dividend: Any, divisor: Any) -> bool:
-        """Whether numbers of 32 bits are divided, none negative: however the quotient is rounded, it is the same."""
+        """Whether both operands fit 32 bits, the dividend non-negative and the divisor positive, so that all roundings of the quotient
+        agree."""
         fit = is_index(dividend) and is_index(divisor) and self.bounds.fit(dividend, divisor)
         return fit and self.bounds.of(dividend)[0] >= 0 and self.bounds.of(divisor)[0] > 0
 
@@ -149,7 +150,7 @@ class Narrow(ABC, Generic[V]):
         return self.convert(i64, self.written(node))
 
     def loop_indices(self, node: Any) -> Interval | None:
-        """The bounds of the index of a loop over i64 which 32 bits hold, and its end too; None where they do not."""
+        """Bounds of an i64 loop's index, if the index and the loop's end fit 32 bits, else None."""
         low, extent = self.bounds.of(node.min), self.bounds.of(node.extent)
         step = None if node.step is None else self.bounds.of(node.step)
         end = low[1] + max(extent[1], 0) + (1 if step is None else step[1])
@@ -164,10 +165,10 @@ def is_index(node: Any) -> bool:
 
 
 def is_arithmetic(node: Any) -> bool:
-    """Whether an expression may be computed twice: it reads nothing, and calls nothing."""
+    """Whether an expression may be evaluated twice: it has no loads and no calls."""
     return all(tir.kind(inner) not in ("BufferLoad", "Call") for inner in tir.walk(node))
 
 
 def limit_of(strides: Strides, variable: Any) -> int:
-    """The most that a number, or the blocks along an axis, may be where narrow code runs."""
+    """The largest value of a number, or number of blocks along an axis, for which narrow code is valid."""
     return max(MOST // max(strides[variable], 1), 1)

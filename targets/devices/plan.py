@@ -1,6 +1,6 @@
-"""Host plans as the words that the C runtime of a device executes.
+"""Host plans encoded as words that the C runtime of a device executes.
 
-Everything is checked when a plan is encoded but the values; the runtime checks those, and arithmetic that overflows.
+Names and arguments are checked when a plan is encoded; the runtime checks values, and arithmetic for overflow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from raido.targets.devices.repetition import is_same_each_time
 from raido.targets.devices.runtime import LoadedKernel, Memory, OpenDevice
 
 _SLICE = 200_000_000
-"""Nanoseconds after which Python sees to its signals."""
+"""Nanoseconds between checks for Python's signals during a plan."""
 
 
 # The numbers of raido_device.h.
@@ -49,7 +49,7 @@ _OPERATIONS = {op: code for code, op in enumerate(("+", "-", "*", "//", "%", "mi
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan in words. Names have places: numbers are registers, arrays of the device slots."""
+    """An encoded plan. Numbers are registers, device arrays are slots; `registers`, `slots` and `hosts` map names to their indices."""
 
     words: tuple[int, ...]
     registers: Mapping[str, int]
@@ -65,9 +65,9 @@ def encode_plan(
     numbers: Sequence[str] = (),
     beside: Plan | None = None,
 ) -> Plan:
-    """The words of a plan; `numbers` are given when it runs. TargetError for a name that nothing gives, or arguments that do not fit.
+    """Encodes a plan; `numbers` are its inputs. Raises `TargetError` for a name that is never defined, or arguments that do not fit.
 
-    beside: a plan whose names have the same places in this one, which runs over the same registers and slots.
+    beside: a plan whose names have the same indices in this one, which runs over the same registers and slots.
 
     >>> plan = encode_plan([Allocate("a", ("*", "n", 4)), Loop("k", "n", (Swap("a", "b"),))], {}, ["n"])
     >>> sorted(plan.slots), sorted(plan.registers)
@@ -147,7 +147,7 @@ class _Encoder:
                 self.repeat(lambda: self.number(condition), body)
 
     def launch(self, s: Launch) -> None:
-        """A launch, its arguments told apart by the kernel's parameters."""
+        """Encodes a launch; its arguments are sorted into scalars and arrays by the kernel's parameters."""
         if s.kernel not in self.kernels:
             raise TargetError(f'a plan launches "{s.kernel}", and there is no such kernel')
         kernel = self.kernels[s.kernel]
@@ -166,7 +166,7 @@ class _Encoder:
         self.write(s, which, *grid, len(scalars) // 3, *scalars, len(arrays), *arrays)
 
     def repetition(self, count: Number, body: Sequence[Statement]) -> None:
-        """Statements that do the same each time, which a device may record."""
+        """Encodes a loop with identical iterations, which a device may record and replay."""
         left = self.compute("+", self.number(count), self.number(0))
         self.words += [_REPEAT, left, -1]
         begin = len(self.words)
@@ -179,7 +179,7 @@ class _Encoder:
         self.words += [_CODES[type(s)], *operands]
 
     def jump(self) -> int:
-        """A jump; returns where its target is to be written."""
+        """Encodes a jump; returns the position of its target, still to be written."""
         self.words += [_JUMP, -1]
         return len(self.words) - 1
 
@@ -189,7 +189,7 @@ class _Encoder:
         return len(self.words) - 1
 
     def land(self, jump: int) -> None:
-        """Makes a jump lead here."""
+        """Sets a jump's target to the current position."""
         self.words[jump] = len(self.words)
 
     def repeat(self, condition: Any, body: Sequence[Statement]) -> None:
@@ -219,7 +219,7 @@ class _Encoder:
         return self.registers[name]
 
     def assign(self, name: str, value: int) -> None:
-        """Copies a register; a sum with 0, since there is no word for it."""
+        """Copies a register, as a sum with 0, since there is no copy instruction."""
         zero = self.number(0)
         self.words += [_COMPUTE, _OPERATIONS["+"], self.name_register(name), value, zero]
 
@@ -229,7 +229,7 @@ class _Encoder:
         return made
 
     def number(self, size: Number) -> int:
-        """The register that has a number."""
+        """The register of a number; emits its computation."""
         if isinstance(size, int):
             made = self.fresh_register()
             self.words += [_SET, made, size]
@@ -261,9 +261,9 @@ def run_plan(
     memories: Mapping[str, Memory] | None = None,
     arrays: Mapping[str, np.ndarray] | None = None,
 ) -> dict[str, int]:
-    """Runs a plan and returns its numbers. `memories` are arrays that are on the device; `arrays`, C-contiguous, those of the caller.
+    """Runs a plan and returns its numbers. `memories` are device arrays, `arrays` C-contiguous arrays of the caller.
 
-    Launches may still run then. What the plan has allocated and not freed is freed, after a failure too.
+    Launches may still be running afterwards. Arrays that the plan has allocated and not freed are freed, after a failure too.
     """
     return run_and_keep(plan, device, kernels, numbers=numbers, memories=memories, arrays=arrays)[0]
 
@@ -278,7 +278,7 @@ def run_and_keep(
     memories: Mapping[str, Memory] | None = None,
     arrays: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[dict[str, int], dict[str, Memory]]:
-    """Runs a plan as `run_plan` does; beside its numbers, the arrays among `keep` that it has allocated."""
+    """Runs a plan as `run_plan` does; returns its numbers and the arrays named in `keep` that it has allocated."""
     memories, arrays = memories or {}, arrays or {}
     for what, needed, given in (("number", (), numbers or {}), ("array of the caller", plan.hosts, arrays)):
         for name in needed:

@@ -1,7 +1,7 @@
-"""Loops of a host plan whose iterations all do the same: a device may record the launches of one, and replay them.
+"""Loops of a host plan with identical iterations: a device may record the launches of one iteration, and replay them.
 
-Iterations are the same where no number in them depends on the loop's index, or on what an earlier iteration has computed, and where nothing
-is waited for. Arrays may change places, and be allocated for an iteration.
+Iterations are identical where no number in them depends on the loop's index, or on a value that an earlier iteration has computed, and
+where nothing waits. Arrays may be swapped, and be allocated for an iteration.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from raido.schedule.kernels.host_plan import Allocate, Copy, Free, If, Launch, L
 
 
 def is_same_each_time(loop: Loop) -> bool:
-    """Whether the iterations of a loop launch the same kernels on the same numbers; the innermost such loop is the one.
+    """Whether a loop's iterations launch the same kernels on the same numbers, and no loop inside it is such a loop itself.
 
     >>> launch = Launch("blur", ("blocks", 1, 1), ("a", "b", "n"))
     >>> is_same_each_time(Loop("k", "n", (launch, Swap("a", "b"))))
@@ -38,7 +38,7 @@ def _within(statements: Sequence[Statement]) -> Iterator[Statement]:
 
 
 def _is_same(statements: Sequence[Statement], changing: set[str]) -> bool:
-    """Whether statements read no number that is another one in another iteration; what they set is no such number from then on."""
+    """Whether statements read no number in `changing`, the names whose values differ between iterations; removes names that they redefine."""
     for s in statements:
         if isinstance(s, If):
             then, otherwise = set(changing), set(changing)
@@ -56,7 +56,7 @@ def _is_same(statements: Sequence[Statement], changing: set[str]) -> bool:
 
 
 def _numbers(s: Statement) -> Sequence[Number] | None:
-    """The numbers that a statement itself reads; None where it is one that waits."""
+    """The numbers that a statement itself reads; None for a statement that waits."""
     match s:
         case Let():
             return (s.value,)

@@ -1,7 +1,7 @@
-"""An open device: its memory, its kernels, launches and times.
+"""An open device: memory, kernels, launches and timing.
 
-Launches and copies run in order, some time later; `read` and `finish` wait. Objects of the device are freed with their last reference,
-and all with the device. Every failure is one error: TargetError, or MemoryError where memory is exhausted. Any thread may call.
+Launches and copies run in order and asynchronously; `read` and `finish` wait. Objects of the device are freed with their last reference,
+and all with the device. Every failure is a `TargetError`, or `MemoryError` where memory is exhausted. Any thread may call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from raido.targets.devices.kernel import Kernel
 from raido.targets.devices.library import BUSY, LOST, DeviceLibrary, KernelInfo
 
 _SLICE = 200_000_000
-"""Nanoseconds of one wait, after which Python sees to its signals."""
+"""Nanoseconds of one wait, between checks for Python's signals."""
 
 
 _COPIED = 64 << 20
@@ -34,8 +34,7 @@ _Self = TypeVar("_Self", bound="OpenDevice")
 
 
 class OpenDevice:
-    """A device, opened by a function of its API; `name` is for people, `target` names it as a target ("vulkan:0"). A `with` block
-    closes it."""
+    """An open device of any API; `name` is for messages, `target` names it as a target ("vulkan:0"). A `with` block closes it."""
 
     def __init__(self, name: str, target: str, library: DeviceLibrary, handle: c_void_p) -> None:
         self.name, self.target, self.call = name, target, library.call
@@ -51,7 +50,8 @@ class OpenDevice:
         self.close()
 
     def check(self, code: int) -> None:
-        """Raises what a code of the runtime says: MemoryError where memory is exhausted, else TargetError."""
+        """Raises the error for a runtime status: `MemoryError` where memory is exhausted, else `TargetError`; returns for a non-negative
+        status."""
         self.is_lost |= code == LOST
         self._library.check(code)
 
@@ -61,21 +61,21 @@ class OpenDevice:
 
     @property
     def is_open(self) -> bool:
-        """Whether it has neither been closed nor abandoned, nor been lost by the driver."""
+        """Whether the device has neither been closed nor abandoned, nor been lost by the driver."""
         return self._close.alive and not self.is_lost
 
     def abandon(self) -> None:
-        """Frees nothing, now or later: for a forked process, in which the device does not run."""
+        """Drops the device without freeing anything: for a forked process, in which the device does not work."""
         self._close.detach()
 
     @property
     def handle(self) -> c_void_p:
-        """The runtime's device; TargetError after `close`."""
+        """The runtime's handle of the device; raises `TargetError` after `close`."""
         self.require_open()
         return self._handle
 
     def require_open(self) -> None:
-        """TargetError after `close`, after the device was lost, and in a process that was forked since."""
+        """Raises `TargetError` after `close`, after the device was lost, and in a process forked since it was opened."""
         if self.is_lost:
             raise TargetError(f"{self.name} was lost by an earlier call, and its arrays with it")
         if not self.is_open:
@@ -85,35 +85,35 @@ class OpenDevice:
 
     @property
     def taken(self) -> int:
-        """Bytes that the driver has given for arrays, in use or kept for reuse."""
+        """Bytes of device memory allocated from the driver, in use or kept for reuse."""
         return self.call.rd_device_taken(self.handle)
 
     def trim(self) -> None:
-        """Waits, and gives memory that is kept for reuse back to the driver."""
+        """Waits, and returns memory that is kept for reuse to the driver."""
         self.check(self.call.rd_device_trim(self.handle))
 
     def finish(self) -> None:
-        """Waits until all that was recorded has run; an interrupt from the keyboard ends the wait, not the kernels."""
+        """Waits for all enqueued work; a keyboard interrupt ends the wait, not the kernels."""
         while (code := self.call.rd_device_finish(self.handle, _SLICE)) == BUSY:
             pass
         self.check(code)
 
     def stream_handle(self, stream: Any) -> int:
-        """The handle of a caller's stream; TargetError on a device that is not CUDA's."""
+        """The handle of a caller's stream; raises `TargetError` on a device that is not CUDA's."""
         raise TargetError(f"a call on {self.target} takes no stream: CUDA's devices do, and that got {stream!r}")
 
     def wait_for(self, stream: int) -> None:
-        """Makes what is launched from now on wait for what is in a stream now; the CPU does not wait."""
+        """Orders later launches after the work that is in a stream now; the CPU does not wait."""
         self.stream_handle(stream)
 
     def let_wait(self, stream: int) -> None:
-        """Makes what a stream is given from now on wait for what has been launched; the CPU does not wait."""
+        """Orders work that is enqueued in a stream later after all launches so far; the CPU does not wait."""
         self.stream_handle(stream)
 
     def adopt(self, argument: Any, streams: list[int]) -> Any:
-        """The array of another library as one of this device, in the same memory; None for what is none such.
+        """Another library's array as an array of this device, over the same memory; None for other objects.
 
-        The streams of its library, where they are known, join `streams`. ArgumentError says why it cannot be taken.
+        The streams of its library, where known, are appended to `streams`. Raises `ArgumentError` with the reason why it cannot be shared.
         """
         del argument, streams
 
@@ -122,21 +122,21 @@ class OpenDevice:
         return first is second
 
     def mark(self) -> int:
-        """Records a moment between launches; the last 64 are kept. TargetError on a device without timestamps."""
+        """Records a timestamp between launches; the last 64 are kept. Raises `TargetError` on a device without timestamps."""
         found = c_uint32()
         self.check(self.call.rd_device_mark(self.handle, ctypes.byref(found)))
         return found.value
 
     def elapsed(self, start: int, end: int) -> float:
-        """Waits, and gives the seconds between two moments."""
+        """Waits, and returns the seconds between two timestamps."""
         self.finish()
         seconds = c_double()
         self.check(self.call.rd_device_elapsed(self.handle, start, end, ctypes.byref(seconds)))
         return seconds.value
 
     def time(self, run: Callable[[], object]) -> float:
-        """Waits, and gives the seconds that the launches and copies of a function take, by the device's clock; where it has none, by the
-        CPU's, which counts their start and the wait for their end, too."""
+        """Waits, and returns the seconds that a function's launches and copies take, by the device's clock; on a device without one, by the
+        CPU's, which includes the launch and the wait for the end."""
         self.finish()
         begun, start = self._moment(), time.perf_counter()
         run()
@@ -146,7 +146,7 @@ class OpenDevice:
         return taken if begun is None or ended is None else self.elapsed(begun, ended)
 
     def _moment(self) -> int | None:
-        """A moment between launches; None on a device without timestamps."""
+        """A timestamp between launches; None on a device without timestamps."""
         try:
             return self.mark()
         except TargetError:
@@ -155,7 +155,7 @@ class OpenDevice:
 
     @functools.cached_property
     def copy_speed(self) -> float | None:
-        """Bytes per second that a copy on the device reads and writes, of more than caches hold; None where there is no room for it.
+        """Bytes per second that a copy on the device reads and writes, of more than its caches hold; None where there is no room for it.
         Measured once, in some tenths of a second."""
         try:
             source, target = Memory(self, _COPIED), Memory(self, _COPIED)
@@ -166,10 +166,10 @@ class OpenDevice:
 
 
 class Memory:
-    """An array's memory on a device, uninitialised. MemoryError when the device has no such block."""
+    """An array's memory on a device, uninitialised. Raises `MemoryError` when the device has no such block."""
 
     writeable = True
-    """Whether a call may write to it; what another library has lent may be for reading alone."""
+    """Whether a call may write to the array; memory of another library may be read-only."""
 
     def __init__(self, device: OpenDevice, nbytes: int) -> None:
         self.device, self.nbytes = device, nbytes
@@ -181,7 +181,7 @@ class Memory:
 
     @staticmethod
     def adopt(device: OpenDevice, handle: int) -> Memory:
-        """Memory that a plan has allocated, from now on freed with its last reference; its size is known to the runtime alone."""
+        """Memory that a plan has allocated, to be freed with its last reference; `nbytes` is 0, its size is known to the runtime alone."""
         made = object.__new__(Memory)
         made.device, made.nbytes, made._handle = device, 0, c_void_p(handle)
         made._free = weakref.finalize(made, _free, device, device.call.rd_buffer_free, made._handle)
@@ -189,17 +189,17 @@ class Memory:
 
     @property
     def handle(self) -> c_void_p:
-        """The runtime's buffer; TargetError after its device was closed."""
+        """The runtime's handle of the buffer; raises `TargetError` after its device was closed."""
         self.device.require_open()
         return self._handle
 
     def write(self, array: np.ndarray, offset: int = 0) -> None:
-        """Copies an array to it; the array may change at once."""
+        """Copies an array to the device; the array may be changed at once."""
         array = np.ascontiguousarray(array)
         self.device.check(self.device.call.rd_buffer_write(self.handle, offset, array.ctypes.data, array.nbytes))
 
     def read(self, out: np.ndarray, offset: int = 0) -> np.ndarray:
-        """Waits for what was recorded, and copies to a C-contiguous array, which is returned."""
+        """Waits for enqueued work, and copies to a C-contiguous array, which is returned."""
         if not out.flags.c_contiguous:
             raise ValueError("memory of a device is read into C-contiguous arrays")
         self.device.finish()
@@ -207,12 +207,12 @@ class Memory:
         return out
 
     def copy_from(self, source: Memory, nbytes: int, *, at: int = 0, offset: int = 0) -> None:
-        """Records a copy on the device, of `nbytes` from `offset` of another memory to `at` in this one."""
+        """Enqueues a copy on the device of `nbytes`, from `offset` of another memory to `at` in this one."""
         self.device.check(self.device.call.rd_buffer_copy(self.handle, at, source.handle, offset, nbytes))
 
 
 class LoadedKernel:
-    """A kernel, compiled by the driver. TargetError when the driver refuses it."""
+    """A kernel compiled by the driver. Raises `TargetError` when the driver refuses it."""
 
     def __init__(self, device: OpenDevice, kernel: Kernel) -> None:
         self.device, self.kernel = device, kernel
@@ -244,12 +244,12 @@ class LoadedKernel:
 
     @property
     def handle(self) -> c_void_p:
-        """The runtime's kernel; TargetError after its device was closed."""
+        """The runtime's handle of the kernel; raises `TargetError` after its device was closed."""
         self.device.require_open()
         return self._handle
 
     def launch(self, grid: Sequence[int], arguments: Sequence[Any]) -> None:
-        """Records a launch of grid[0] × grid[1] × grid[2] blocks. Arguments in the order of the parameters: `Memory` for pointers,
+        """Enqueues a launch of grid[0] × grid[1] × grid[2] blocks. Arguments are in the order of the parameters: `Memory` for pointers,
         numbers for scalars."""
         given = self.kernel.arguments
         if len(arguments) != len(given):
@@ -272,13 +272,13 @@ class LoadedKernel:
 
 
 def _scalar_bytes(dtype: DType, value: Any) -> bytes:
-    """A scalar as it lies in the block of arguments, where it has 32 bits at least."""
+    """A scalar's bytes in the argument block, at least four."""
     data = np.asarray(value, np.uint32 if dtype is bool_ else dtype.numpy).tobytes()
     return data + bytes(max(0, 4 - len(data)))
 
 
 def _free(device: OpenDevice, free: Any, handle: c_void_p) -> None:
-    """Frees a part of a device, which holds the device until then; a closed device has freed all."""
+    """Frees an object of a device, and releases the reference to the device; a closed device has freed all."""
     with contextlib.suppress(TargetError):
         device.require_open()
         free(handle)

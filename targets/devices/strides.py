@@ -1,4 +1,4 @@
-"""How far apart indices lie where a number or a place of a launch differs by one: how large these may be for indices of 32 bits."""
+"""Largest strides of a launch's numbers and axes in index expressions, which limit the values for which 32-bit indices suffice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Strides = Counter[Any]
 
 
 def strides_of(function: Any) -> Strides:
-    """For each parameter and each axis of a launch the largest constant that it is multiplied by, through names and sums."""
+    """For each parameter and each axis of a launch, the largest constant factor it has in any product, through names and sums."""
     known: dict[Any, Strides] = {parameter: Counter({parameter: 1}) for parameter in function.params}
     largest: Strides = Counter()
     for node in tir.walk(function.body):
@@ -28,7 +28,7 @@ def strides_of(function: Any) -> Strides:
 
 
 def _strides(node: Any, known: dict[Any, Strides]) -> Strides:
-    """The factors of the variables of which an expression is a sum."""
+    """Factors of the variables in an expression as a linear sum."""
     if node in known:
         return known[node]
     kind, found = tir.kind(node), Counter[Any]()

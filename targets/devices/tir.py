@@ -1,4 +1,4 @@
-"""Questions to nodes of TIR: their types, their names, what memory they mention. Nodes are told apart by the names of their classes."""
+"""Queries on TIR nodes: types, names, buffers. Nodes are distinguished by their class names."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LISTS = ("args", "indices", "seq", "vectors")
 
 
 def kind(node: Any) -> str:
-    """The name of a node's class; loads have had two."""
+    """The class name of a node; loads are "BufferLoad", whichever of TVM's two names they have."""
     name = type(node).__name__
     return "BufferLoad" if name == "TensorLoad" else name
 
 
 @functools.cache
 def read_type(name: str) -> tuple[DType, int]:
-    """The dtype and the lanes of a type's name, "float32x4"."""
+    """The dtype and number of lanes of a type's name, "float32x4"."""
     match = _TYPE.fullmatch(name)
     if match is None:
         raise ValueError(f"{name} is no type of numbers")
@@ -45,12 +45,12 @@ def read_type(name: str) -> tuple[DType, int]:
 
 
 def type_of(node: Any) -> tuple[DType, int]:
-    """The dtype and the lanes of an expression."""
+    """The dtype and number of lanes of an expression."""
     return read_type(str(node.ty.dtype))
 
 
 def callee(call: Any) -> tuple[str, list[Any]]:
-    """The name of what is called, and the arguments: of an external function its own."""
+    """The name and the arguments of a call; for an external function its own name and arguments."""
     name, arguments = call.op.name.rpartition(".")[2], list(call.args)
     if name in ("call_extern", "call_pure_extern"):
         return str(arguments[0].value), arguments[1:]
@@ -58,19 +58,19 @@ def callee(call: Any) -> tuple[str, list[Any]]:
 
 
 def consecutive(index: Any) -> Any:
-    """The first index of a vector of consecutive ones; None for any other."""
+    """The first index of a ramp with stride 1; None for other indices."""
     if kind(index) == "Ramp" and kind(index.stride) == "IntImm" and int(index.stride.value) == 1:
         return index.base
     return None
 
 
 def buffer_of(access: Any) -> Any:
-    """The buffer that a load or a store is of."""
+    """The buffer of a load or store."""
     return access.buffer if hasattr(access, "buffer") else access.source
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """A node and all below it."""
+    """A node and its descendants, in preorder."""
     yield node
     for name in _CHILDREN:
         child = getattr(node, name, None)

@@ -1,1 +1,2 @@
-"""From a gang nest to functions of TVM's `tirx`: values, statements, kernels; what TIR cannot say is called (`raido.targets.llvm`)."""
+"""Emits a gang nest as functions of TVM's `tirx`: values, statements, kernels. Operations that TIR lacks are calls of helpers
+(`raido.targets.llvm`)."""

@@ -1,10 +1,10 @@
-"""Kernels and loops that are alike: one function serves all of them, called with the memory and the numbers of each.
+"""Deduplicates kernels and loops before emission: equal ones share one function, called with each one's memory and numbers.
 
-Programs repeat themselves (sweeps, layers, levels of a pyramid), and LLVM takes its time for every copy of a kernel. Two kernels are
-alike where each becomes the other by renaming variables and buffers. A key is everything that the emitter looks at: the
-statements, and what is known outside of the variables that are not the kernel's own. Inside kernels that are different, nests of serial
-loops may be alike: a chain of stencils computed in strips has a region of other rows for each of them, by the same code. In large kernels
-every such nest is a function, since LLVM's time grows faster than a function does.
+Programs repeat themselves (sweeps, layers, levels of a pyramid), and LLVM takes its time for every copy of a kernel. Two kernels are equal
+up to renaming ("alike") where each becomes the other by renaming variables and buffers. The key has everything that the emitter looks at:
+the statements, and its knowledge about variables bound outside. Nests of serial loops may be alike inside different kernels: a chain of
+stencils computed in row tiles has a region of other rows for each stage, by the same code. In large kernels every such nest becomes a
+function, since LLVM's time grows faster than linearly in a function's length.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def rows_of(body: Block) -> KeyRows:
-    """The rows of a kernel's statements."""
+    """Key rows of a kernel's statements."""
     rows = KeyRows()
     rows.statement(body)
     return rows
@@ -39,7 +39,8 @@ Known = tuple[Any, bool, int | None, Any]
 
 
 def known_of(variables: Iterable[Any], outer: Unit) -> list[Known]:
-    """What is known of free variables where statements are emitted: whether each is an index, its number, and its expression."""
+    """The emitter's knowledge about each free variable: the variable, whether it is an index, its constant value (else None), and its
+    expression."""
     terms = ((variable, outer.variables.get(variable)) for variable in variables)
     return [
         (variable, variable in outer.index_like, term if isinstance(term, int) else None, outer.known.get(variable))
@@ -48,14 +49,15 @@ def known_of(variables: Iterable[Any], outer: Unit) -> list[Known]:
 
 
 def key_of(rows: KeyRows, variables: Iterable[Known]) -> tuple[Any, ...]:
-    """The key of statements with these rows and free variables, equal for those that are alike."""
+    """The key of statements with these rows and free variables: equal for statements that are equal up to renaming."""
     for variable, indexes, number, known in variables:
         rows.add(rows.expression(variable), indexes, number, None if known is None else rows.expression(known))
     return tuple(rows.rows)
 
 
 class Kernels:
-    """The functions of kernels. Rows are made of those only that have statements of the same kinds as another one: no others are alike."""
+    """Symbols of kernel functions by key. A key is computed only for a kernel whose sequence of statement types another kernel has too; all
+    others are unique."""
 
     def __init__(self, rows: MutableMapping[Block, KeyRows]) -> None:
         self._rows = rows
@@ -64,7 +66,7 @@ class Kernels:
         self._kinds: set[tuple[type, ...]] = set()
 
     def symbol(self, body: Block, variables: list[Known], new: Callable[[], str]) -> tuple[str, bool]:
-        """The symbol of the function of a kernel, and whether it is a new one."""
+        """The symbol of the function for a kernel, and whether the function is still to be emitted."""
         kinds = kinds_of(body)
         if kinds not in self._kinds:
             self._kinds.add(kinds)
@@ -84,10 +86,10 @@ class Kernels:
 
 
 class Alike:
-    """The kernels and loops of a nest that others are alike.
+    """Key rows of the kernels and loops of a nest that may share functions.
 
-    `bodies`: the rows of kernels outside the host's loops where another one's statements are of the same kinds. `loops`: the rows of serial
-    loops in kernels which another loop, of another kernel or of the same, is alike; in large kernels, of all of them.
+    `bodies`: rows of kernels outside the host's loops whose sequence of statement types occurs more than once. `loops`: rows of serial
+    loops inside kernels that occur more than once in the nest; in large kernels, of every loop that can be outlined.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -107,7 +109,7 @@ class Alike:
 
 
 def _loops_of_large(body: Block) -> dict[For, LoopRows]:
-    """The loops of a kernel so large that each of them is worth a function, with their rows; of other kernels none."""
+    """Rows of every loop that can be outlined, if the kernel has at least `_MANY` loops and `_LARGE` rows; else none."""
     loops = list(_loops(body, deep=True))
     rows = {loop: LoopRows(loop) for loop in loops} if len(loops) >= _MANY else {}
     large = sum(len(found.rows) for found in rows.values()) >= _LARGE
@@ -115,19 +117,19 @@ def _loops_of_large(body: Block) -> dict[For, LoopRows]:
 
 
 def _repeated(of: Iterable[T], key: Any) -> list[T]:
-    """Those whose key another one has."""
+    """Elements whose key occurs more than once."""
     keys = [(each, key(each)) for each in of]
     counts = Counter(found for _, found in keys)
     return [each for each, found in keys if counts[found] > 1]
 
 
 def kinds_of(statement: Statement) -> tuple[type, ...]:
-    """The kinds of the statements within one: those of alike ones are equal."""
+    """Types of the statements within one, in order; a cheap necessary condition for equality up to renaming."""
     return tuple([type(s) for s in statements_within(statement)])
 
 
 def _kernels(block: Block) -> Iterator[Block]:
-    """The kernels of the host plan outside its loops."""
+    """Kernels of the host plan that are outside its loops."""
     for s in block.statements:
         if isinstance(s, Produce):
             yield s.body
@@ -140,8 +142,8 @@ def _kernels(block: Block) -> Iterator[Block]:
 
 
 def _loops(block: Block, deep: bool = False) -> Iterator[For]:
-    """The outermost serial loops of a kernel around further loops, which take no memory and have no sections that run in order; `deep`: those
-    inside of loops that do, too."""
+    """Outermost serial loops of a kernel that contain loops, allocate no memory and have no ordered sections; `deep`: also the loops inside
+    serial loops that do."""
     for s in block.statements:
         if isinstance(s, Block):
             yield from _loops(s, deep)
@@ -160,7 +162,7 @@ def _loops(block: Block, deep: bool = False) -> Iterator[For]:
 
 
 def _needs_its_place(s: Statement) -> bool:
-    """Whether a statement has to stand in the function that it stands in."""
+    """Whether a statement cannot be moved to another function: ordered sections, heap allocations, parallel loops."""
     return (
         isinstance(s, Ordered)
         or (isinstance(s, Alloc) and s.buffer.scope == "heap")
@@ -169,5 +171,5 @@ def _needs_its_place(s: Statement) -> bool:
 
 
 def _may_be_apart(rows: LoopRows) -> bool:
-    """Whether all that a loop is given can be given to a function of its own."""
+    """Whether all buffers that a loop uses can be passed to a function by address."""
     return all(each.scope in _BY_ADDRESS for each in rows.given if isinstance(each, Buffer))

@@ -1,7 +1,7 @@
-"""Indivisible updates of memory: one instruction where the machine has it, else a loop around compare-and-swap.
+"""Emits atomic updates of memory: one instruction where the machine has it, else a compare-exchange loop.
 
-The operator of such a loop is emitted as any expression is; the loop goes round until nobody changed the element meanwhile. Nothing
-else is ordered by these: what threads write is joined at the end of the loop over them.
+The loop evaluates the operator as any expression and repeats until no other thread has changed the element in between. The updates are
+relaxed; threads synchronise at the end of the parallel loop.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPCODES = {
 
 
 def opcode_of(monoid: str, dtype: DType) -> str | None:
-    """LLVM's name of the indivisible operation, where there is one with that meaning."""
+    """LLVM's `atomicrmw` operation with the meaning of a monoid on a dtype, or None."""
     if dtype.is_float or monoid not in _OPCODES or (dtype is bool_ and not monoid.startswith("logical")):
         return None
     opcode = _OPCODES[monoid]
@@ -41,7 +41,7 @@ def opcode_of(monoid: str, dtype: DType) -> str | None:
 
 
 def emit_atomic(statements: Statements, s: AtomicUpdate) -> None:
-    """Appends an indivisible update."""
+    """Emits an atomic update."""
     unit, values, helpers = statements.unit, statements.values, statements.unit.helpers
     value, *_ = values.prepare(s.value, *s.indices)
     where, offset = values.element(s.buffer, s.indices)

@@ -1,9 +1,9 @@
-"""Choices between integers that are made by an instruction: those for which no load waits.
+"""Finds choices between integers to be emitted as conditional moves rather than branches: those on which no load depends.
 
-LLVM makes a branch of a choice in a loop that runs number by number where what it compares comes late. A branch that is foreseen lets the
-loads behind it begin before the choice is known, as those of a search by halves in a large array; one that is not costs some fifteen
-cycles, and the smallest of three neighbours in a table is not foreseen. So choices that decide where something is read are LLVM's to make,
-and all others take one cycle.
+LLVM makes a branch of a choice in a scalar loop where its operands are available late. A correctly predicted branch lets later loads start
+before the choice is known, as in a binary search of a large array; a misprediction costs some fifteen cycles, and the smallest of three
+neighbours in a table is not predictable. So choices that decide the address of a load are left to LLVM, and all others are conditional
+moves, one cycle each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CHOICES = ("select", "minimum", "maximum")
 
 
 def choices_without_loads(within: Sequence[Any]) -> frozenset[Op]:
-    """The choices between single integers, in what these statements name or store, on which no index of a read depends."""
+    """Scalar integer choices in the values of these statements that no index of a memory read depends on."""
     made = [
         s.value for s in within if isinstance(s, Let | Store) and s.value.dtype.is_integer and lanes_of(s.value) == 1
     ]

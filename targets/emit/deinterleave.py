@@ -1,8 +1,8 @@
-"""Strided vector reads that lie between one another: the colours of a pixel, the elements of a pair, the taps of a decimating filter.
+"""Strided vector reads of interleaved elements: the colours of a pixel, the parts of a complex number, the taps of a decimating filter.
 
-Each alone loads the vectors that cover its lanes, which begin at its own first element: no two have a vector in common. Those less than
-a stride apart are a *window*: all load the same vectors, from its first element to its last, and shuffle their lanes out of these.
-Lanes that descend (a mirrored image) are a window of ascending ones, whose order is reversed.
+A strided read alone loads the vectors that cover its lanes, from its own first element on, so that no two reads share a load. Reads less
+than a stride apart form a *window*: all load the same vectors, from the window's first element to its last, and shuffle their lanes out of
+these. Lanes that descend (a mirrored image) are a window of ascending ones in reversed order.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from raido.targets.emit.order import distance
 
 
 class Place(NamedTuple):
-    """Of a read in a window: the elements before its first, and how far apart the first elements of the window's reads are at most."""
+    """A read's offset in its window, in elements, and `span`: the largest such offset of the window's reads."""
 
     before: int
     span: int
 
 
 def find_windows(statements: Sequence[Any]) -> dict[VectorRead, Place]:
-    """The reads of a block, all of which are made, that share a window with others."""
+    """Strided unmasked reads in a block that share a window with others, each with its place."""
     groups: list[list[tuple[int, VectorRead]]] = []
     roots = [e for s in statements for e in expressions_of(s)]
     for e in topological(*roots):

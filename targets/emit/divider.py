@@ -1,7 +1,7 @@
-"""Which square roots a loop makes by products, because it keeps the divider busy.
+"""Square roots to be computed by multiplications, in loops that are limited by the divider.
 
-A root of sixteen f32 takes ten cycles of the divider, a quotient seven, and there is one; products run beside them. In a loop that has
-little else to do some roots are therefore made without it (`raido.targets.llvm.roots`).
+A root of sixteen f32 takes ten cycles of the divider, a quotient seven, and there is one divider; multiplications run beside it. A loop
+with little other work therefore computes some of its roots without it (`raido.targets.llvm.roots`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FUNCTION = 20  # products that stand for a function of mathematics
 
 
 def roots_by_products(statements: Sequence[Any]) -> frozenset[Op]:
-    """The roots of a loop's body that are to be made by products: as many as leave the divider no less to do than the products have.
+    """Roots of a loop's body to compute by multiplications: as many as keep the divider at least as busy as the multipliers.
 
-    Only a loop that keeps its results in registers waits for the divider rather than for memory.
+    Empty unless the loop keeps its results in registers: other loops wait for memory rather than for the divider.
     """
     if not all(isinstance(s, Let) or (isinstance(s, Store) and s.buffer.scope == "register") for s in statements):
         return frozenset()

@@ -1,10 +1,10 @@
-"""The entry function: the host plan around the kernels.
+"""Emits the entry function: the host plan, which allocates, loops and branches around calls of kernels.
 
-Structure (blocks, allocations, host loops, branches, swaps, copies) is emitted in place; every `Produce`, and every other statement
-that computes, becomes a kernel of its own. So does a whole loop around stages that no threads share and that cannot fail: a call for
-each iteration would cost more than a small stage, and hide from LLVM what one iteration leaves for the next. A buffer that is swapped
-lives behind a slot that holds its pointer, and is fetched anew for each use; the slot of a "result" is the caller's. After a step that
-may have failed the rest runs only while nothing is on record.
+Structure (blocks, allocations, host loops, branches, swaps, copies) is emitted in place; every `Produce`, and every other statement that
+computes, becomes a kernel. So does a whole loop around stages that use no threads and cannot fail: a call for each iteration would cost
+more than a small stage, and hide from LLVM values that one iteration passes to the next. A buffer that is swapped is reached through a slot
+that holds its pointer, which is reloaded for each use; the slot of a "result" is the caller's. After a statement that may fail the rest
+runs only if no fault is recorded.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _LARGE_COPY = 2 << 20  # bytes from which rd_copy wakes a second thread
 
 
 class Kernels(Outliner, Protocol):
-    """Makes functions of statements."""
+    """Emits statements as functions; implemented by `Program`."""
 
     def kernel(self, outer: Unit, name: str, body: Block, uses: Uses) -> None:
-        """A function for the statements, which use that, and its call."""
+        """Emits a function for statements with these uses, and its call in `outer`."""
         ...
 
     def constants(self, unit: Unit, uses: Uses) -> None:
-        """Declares the constant arrays that are used."""
+        """Declares the constant arrays among the uses."""
 
 
 class HostPlan(Statements):
-    """The entry's statements: structure is emitted here, everything else becomes a kernel."""
+    """Emits the statements of the entry function; statements that compute become kernels."""
 
     def __init__(self, kernels: Kernels, unit: Unit, body: Block, slots: dict[Buffer, Any]) -> None:
         super().__init__(unit, kernels)
@@ -53,7 +53,7 @@ class HostPlan(Statements):
         self.can_fail = False
 
     def program(self, body: Block, sizes: Sequence[SizeVar]) -> None:
-        """The whole plan, once sizes that may be anything are found to be those of an array."""
+        """Emits the whole plan, after checks that `sizes`, which no argument's memory bounds, are at most `LARGEST_SIZE`."""
         if not sizes:
             self.block(body.statements)
             return
@@ -84,7 +84,7 @@ class HostPlan(Statements):
                 return
 
     def _step(self, s: Any) -> bool:
-        """Appends one statement; whether it may have failed."""
+        """Emits one statement; returns whether it may have failed."""
         if isinstance(s, Block):
             return self._inside(s)
         if isinstance(s, Produce):
@@ -138,14 +138,15 @@ class HostPlan(Statements):
         return uses.faults
 
     def _is_one_kernel(self, loop: For) -> bool:
-        """Whether no threads share the stages in a loop, no step of it may fail, and inside it each memory has one name."""
+        """Whether a host loop can be one kernel: no parallel loop, swap, view or copy inside, no step that may fail, no memory with two
+        names."""
         within = list(statements_within(loop))
         may_fail = any(isinstance(s, Check) or (isinstance(s, Alloc) and is_taken(s)) for s in within)
         shared = any(isinstance(s, (Swap, View, Copy)) or (isinstance(s, For) and s.kind == "parallel") for s in within)
         return not may_fail and not shared and self.viewed.isdisjoint(Uses(loop).buffers)
 
     def _see(self, *expressions: Any) -> None:
-        """Makes the buffers that expressions read visible in the current block."""
+        """Declares the buffers that expressions read, in the current block."""
         uses = Uses(*(Let(None, e) for e in expressions if e is not None))  # type: ignore[arg-type]
         self._see_buffers(uses)
 
@@ -180,7 +181,7 @@ class HostPlan(Statements):
         unit.effect(unit.helpers.runtime.give(), self._held(buffer))
 
     def _host_memory(self, s: Alloc) -> None:
-        """Small memory of the host plan is in memory, so that kernels can be given it."""
+        """Emits an allocation of the host plan. Register buffers become stack memory, so that kernels can take their address."""
         buffer = s.buffer
         if buffer.scope == "register":
             made = Buffer(buffer.name, buffer.dtype, buffer.shape, "stack", buffer.serial, (), buffer.lanes, None)
@@ -212,7 +213,7 @@ class HostPlan(Statements):
         self.unit.effect(self.unit.helpers.runtime.copy(by_threads), destination, source, size)
 
     def _guarded(self, block: Block) -> Any:
-        """A nested block that does nothing once something failed."""
+        """A nested block as one statement, which runs only if no fault is recorded where the block itself may fail."""
         outer = self.unit.block()
         before, self.can_fail = self.can_fail, False
         self.block(block.statements)
@@ -267,34 +268,34 @@ class HostPlan(Statements):
 
 
 def sizes_of_empty_arrays(nest: Nest) -> list[SizeVar]:
-    """The sizes that memory does not bound: another dimension of their arrays may be 0."""
+    """Sizes of inputs with several dimensions. Memory does not bound them, since another dimension of the array may be 0."""
     sizes = (e for buffer in nest.inputs if len(buffer.shape) > 1 for e in buffer.shape)
     return [size for size in dict.fromkeys(sizes) if isinstance(size, SizeVar)]
 
 
 class _Guard:
-    """A block that does nothing once something failed."""
+    """A block of the host plan that runs only if no fault is recorded."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
 
 
 class _Round:
-    """The test and body of a host while loop."""
+    """Test and body of a host while loop."""
 
     def __init__(self, loop: While, again: Any) -> None:
         self.loop, self.again = loop, again
 
 
 class _Again:
-    """Says that a while loop goes round once more."""
+    """A statement that sets the flag of a while loop: another iteration follows."""
 
     def __init__(self, again: Any) -> None:
         self.again = again
 
 
 def _has_host_structure(block: Block) -> bool:
-    """Whether statements of the host plan stand in a block, so that it is not one kernel."""
+    """Whether a block contains statements of the host plan, so that it cannot be one kernel."""
     for s in block.statements:
         if isinstance(s, (Produce, Swap, View, Copy)):
             return True

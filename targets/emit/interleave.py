@@ -1,8 +1,8 @@
-"""Strided vector stores that lie between one another: the parts of complex numbers, the colours of a pixel, phases of a loop.
+"""Interleaved strided vector stores: the parts of complex numbers, the colours of a pixel, phases of a loop.
 
-`stride` stores of that stride, to the places 0 … stride − 1 from the first of them, fill a piece of memory without gaps. Their values
-are shuffled into that order and stored whole, which takes no scatter. Other stores may stand between them (of other rows, of other
-gangs), as long as all these are of other elements, and no value is read from what they write.
+`stride` stores of that stride, at offsets 0 … stride − 1 from the first of them, fill a contiguous piece of memory. Their values are
+shuffled into order and stored as whole vectors, without a scatter. Other stores may stand between them (of other rows, of other gangs) if
+they write other elements, and no value is read from memory that these stores write.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from raido.targets.emit.order import distance
 
 
 def find_interleaved(statements: Sequence[Any], position: int) -> list[VectorStore]:
-    """The stores that fill memory together, in the order of their places, the first of which to run is at `position`; none where there are
-    not enough."""
+    """Stores that together fill contiguous memory, by ascending offset, of which the first to run is at `position`; empty where the set is
+    incomplete."""
     first = statements[position]
     if not isinstance(first, VectorStore) or not 2 <= first.stride <= INTERLEAVED or first.mask is not None:
         return []
@@ -45,7 +45,7 @@ def _belongs(s: VectorStore, first: VectorStore) -> bool:
 
 
 def _may_pass(s: VectorStore, other: VectorStore) -> bool:
-    """Whether a store may run before another: neither reads what the other writes, and they write other elements."""
+    """Whether two stores commute: neither reads memory that the other writes, and they write different elements."""
     if _reads(s, other) or _reads(other, s):
         return False
     if s.buffer is not other.buffer:
@@ -59,7 +59,8 @@ def _may_pass(s: VectorStore, other: VectorStore) -> bool:
 
 
 def _in_other_rows(s: VectorStore, other: VectorStore) -> bool:
-    """Whether indices differ along a dimension whose elements are too far apart for lanes to move along it."""
+    """Whether the indices differ by a constant along a dimension whose stride is unknown, so that lanes along the last dimension cannot
+    meet."""
     for i, j, stride in zip(s.indices, other.indices, strides_of(s.buffer), strict=True):
         if difference(i, j) and constant_value(stride) is None:  # type: ignore[arg-type]
             return True

@@ -1,4 +1,4 @@
-"""Loops of the gang nest as TIR: over threads, unrolled, past the caches, or plain."""
+"""Emits loops of the gang nest: parallel, unrolled, streaming, or plain serial."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNROLL_LIMIT = 256
 
 
 def trip_count(low: Term, high: Term, step: int) -> Term:
-    """⌈(high − low) / step⌉, or some number that is not positive."""
+    """The trip count ⌈(high − low) / step⌉; not positive for an empty loop."""
     if isinstance(low, int) and isinstance(high, int):
         return -((low - high) // step)
     extent = tir(high) if isinstance(low, int) and low == 0 else T.Sub(tir(high), tir(low))
@@ -33,7 +33,7 @@ def trip_count(low: Term, high: Term, step: int) -> Term:
 
 
 def emit_for(statements: Statements, s: For) -> None:
-    """Appends a loop of any kind."""
+    """Emits a loop: as a call of the function that equal loops share, else in place."""
     if statements.outliner.call_alike(statements, s):
         statements.after_call(s)
     else:
@@ -41,7 +41,7 @@ def emit_for(statements: Statements, s: For) -> None:
 
 
 def emit_in_place(statements: Statements, s: For) -> None:
-    """Appends a loop of any kind, whether or not others are alike."""
+    """Emits a loop in the current function."""
     if s.kind == "parallel":
         statements.outliner.launch(statements, s)
     elif s.kind == "unroll" and _unroll(statements, s):
@@ -51,7 +51,7 @@ def emit_in_place(statements: Statements, s: For) -> None:
 
 
 def _unroll(statements: Statements, s: For) -> bool:
-    """Copies of the body, where the trip count is constant and moderate."""
+    """Emits copies of the body where the trip count is constant and at most `_UNROLL_LIMIT`; else returns False."""
     known = statements.unit.known
     low, high = (canonical(substitute(as_index(e), known)) for e in (s.low, s.high))
     extent = difference(high, low)
@@ -85,7 +85,7 @@ def _serial(statements: Statements, s: For) -> None:
 
 
 def _once(statements: Statements, s: For, low: Term, high: Term) -> None:
-    """A loop that runs once at most is a branch: LLVM looks for no induction in it."""
+    """Emits a loop of at most one iteration as a branch, so that LLVM looks for no induction variable."""
     unit = statements.unit
     if not isinstance(low, (int, T.Var)):
         low = unit.bind(s.var.name, i64, 1, low)
@@ -95,10 +95,10 @@ def _once(statements: Statements, s: For, low: Term, high: Term) -> None:
 
 
 def emit_loop(statements: Statements, s: For, low: Term, count: Any, first: Any = None) -> Any:
-    """The body of `s` for its iterations first … first + count − 1 (or all from 0).
+    """A TIR loop over iterations first … first + count − 1 of `s` (from 0 where `first` is None).
 
-    Iterations are counted from 0 where the bounds were read of memory: of any other first number TVM takes the sum with the count, in which
-    it puts the loads for their names, and memory may have changed by then.
+    The counter starts at 0 where the bounds were read from memory: for any other start TVM computes start + count, replacing names by the
+    loads they stand for, and memory may have changed by then.
     """
     unit = statements.unit
     if s.step == 1 and first is None and not (unit.is_read(s.low) or unit.is_read(s.high)):

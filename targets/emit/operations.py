@@ -1,4 +1,4 @@
-"""Primitive operations as TIR: its own operator where that means exactly the same, else a helper function."""
+"""Primitive operations as TIR: TIR's own operator where it has exactly the same meaning, else a call of a helper function."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
 
 
 def emit_lane_fold(values: Values, name: str, dtype: DType, lanes: int, value: Any) -> Any:
-    """The fixed tree: the lower half of the lanes with the upper half, until one is left. Exact operations may take any order."""
+    """Reduces the lanes of a vector by a fixed tree: lower half with upper half, until one lane is left. Exact operations are one helper
+    call."""
     helpers = values.unit.helpers
     exact = _EXACT_REDUCTIONS.get(name)
     if dtype.is_integer and name in ("add", "mul"):
@@ -112,7 +113,7 @@ def emit_lane_fold(values: Values, name: str, dtype: DType, lanes: int, value: A
 
 
 def _holds_every(wide: DType, narrow: DType) -> bool:
-    """Whether TIR may see the cast: its analysis stops at the cast of a bound that the type does not hold."""
+    """Whether TIR may see the cast: its analysis fails on the cast of a bound that the type cannot represent."""
     if wide.is_float:
         return wide.bits > 16
     if wide.kind == narrow.kind:
@@ -121,14 +122,14 @@ def _holds_every(wide: DType, narrow: DType) -> bool:
 
 
 def _is_masked_step(e: Op) -> bool:
-    """Whether `e` counts in the lanes of a mask, where the machine can add under one: select(mask, x + constant, what x was read from)."""
+    """Whether `e` is a masked increment, select(mask, x + constant, x), of 512-bit vectors, whose addition takes a mask."""
     moved, start = e.args[1:]
     counts = isinstance(moved, Op) and moved.name == "add" and _constant_of(moved.args[1]) is not None
     return counts and e.dtype.is_integer and e.dtype.bits * lanes_of(e) == 512 and isinstance(start, (Read, VectorVar))
 
 
 def _below(e: Op) -> tuple[Any, Any] | None:
-    """The first index and the bound, where `e` says which of consecutive indices are below a bound: the mask of a tail."""
+    """Base index and bound of a tail mask, base + (0, 1, …) < bound; else None."""
     ramp: Any = e.args[0]
     high: Any = e.args[-1]
     tail = e.name == "lt" and isinstance(ramp, Ramp) and ramp.stride == 1 and isinstance(high, Splat)
@@ -136,7 +137,7 @@ def _below(e: Op) -> tuple[Any, Any] | None:
 
 
 def _inside(e: Op) -> tuple[Any, Any] | None:
-    """An index and a size, where `e` says that the one is from 0 up and below the other: without signs that is one comparison."""
+    """Index and size of a range test 0 <= index < size, which is one unsigned comparison; else None."""
     if e.name != "logical_and" or lanes_of(e) > 1:
         return None
     low, high = e.args

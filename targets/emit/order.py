@@ -1,4 +1,4 @@
-"""Expressions of nests in the order in which code is made for them, and how often each is used."""
+"""Evaluation order of nest expressions, and their use counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from raido.schedule.nest.values import (
 
 
 def operands(e: Any) -> tuple[Any, ...]:
-    """The expressions that an expression is made of."""
+    """Direct operands of an expression."""
     of = _OPERANDS.get(type(e))
     return () if of is None else of(e)
 
@@ -43,7 +43,7 @@ _OPERANDS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
 
 
 def distance(access: Any, first: Any) -> int | None:
-    """Elements between the first lanes of two accesses to a buffer, if that is a constant."""
+    """Constant number of elements from the first lane of `first` to that of `access`, both of one buffer; None where it is not constant."""
     total = as_index(0)
     for i, j, stride in zip(access.indices, first.indices, strides_of(access.buffer), strict=True):
         total = add(total, mul(sub(i, j), stride))
@@ -51,7 +51,7 @@ def distance(access: Any, first: Any) -> int | None:
 
 
 def order_of(roots: Iterable[Any]) -> tuple[list[tuple[Any, tuple[Any, ...]]], dict[Any, int]]:
-    """Every expression below the roots with its operands, operands first, and how often each is used."""
+    """Every expression below the roots with its operands, in postorder, and the number of uses of each."""
     order: list[tuple[Any, tuple[Any, ...]]] = []
     uses: dict[Any, int] = dict.fromkeys(roots, 1)
     done: set[Any] = set()
@@ -76,5 +76,5 @@ def order_of(roots: Iterable[Any]) -> tuple[list[tuple[Any, tuple[Any, ...]]], d
 
 
 def is_leaf(e: Any) -> bool:
-    """Whether an expression needs no name of its own, however often it is used."""
+    """Whether an expression needs no name, however often it is used."""
     return isinstance(e, (Const, Var, SizeVar, VectorVar)) or (isinstance(e, Splat) and isinstance(e.value, Const))

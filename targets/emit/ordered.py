@@ -1,4 +1,4 @@
-"""Sections of loops over threads that run in the order of the iterations: who enters, and what others see of it."""
+"""Ordered sections of parallel loops: they run in the order of the iterations, and each sees the memory that earlier ones wrote."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def emit_ordered(statements: Statements, s: Ordered) -> None:
-    """Wait for the iteration before, run, and let the next one in. What the section uses is seen, and shown, at its borders."""
+    """Emits an ordered section: waits for the previous iteration, runs, passes the turn on. Addresses of the memory used inside escape at
+    both ends, so that LLVM keeps no values in registers across them."""
     if statements.turn is None:
         raise CompileError("internal: an ordered section outside the loop over threads that it orders")
     unit = statements.unit
@@ -34,7 +35,8 @@ def emit_ordered(statements: Statements, s: Ordered) -> None:
 
 
 def emit_ordered_iteration(statements: Statements, turn: Any, ticket: Any, iterations: Callable[[], None]) -> None:
-    """An iteration whose ordered section has that number; an iteration that did not come to it passes its turn on."""
+    """Emits an iteration whose ordered section has number `ticket`. An iteration that has not entered its section passes the turn on at its
+    end."""
     unit = statements.unit
     before, statements.turn = statements.turn, (turn, ticket)
     iterations()

@@ -1,9 +1,9 @@
-"""A whole gang nest as functions: one kernel for steps of the host plan that are `alike`, one function for each loop over threads and
-for serial loops in kernels that are alike, one entry.
+"""Emits a whole gang nest as functions: an entry, a kernel for each group of host-plan steps that are `alike`, a function for each parallel
+loop and for each group of equal serial loops.
 
 The entry has the flat C form of `raido.targets.signature`: inputs, sizes, outputs, fault record. It allocates, runs host loops, calls
-kernels, swaps buffers by swapping pointers, and gives back all memory on every path. Kernels and the bodies of loops over threads are
-called, never inlined into the entry: inside them no two pointers alias, outside the same memory may go by two names.
+kernels, swaps buffers by swapping pointers, and frees all memory on every path. Kernels and the bodies of parallel loops are called, never
+inlined into the entry: inside them no two pointers alias, outside the same memory may have two names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FAULT_TYPE = u8  # what a fault record's pointer points to is the runtime's bus
 
 @seldom_collected
 def emit_program(nest: Nest, entry: str, can: Capabilities) -> dict[str, Any]:
-    """TIR functions by symbol, `entry` among them, for a processor that `can` do so much."""
+    """TIR functions by symbol, `entry` among them, for a processor with capabilities `can`."""
     return Program(nest, entry, can).functions
 
 
@@ -89,7 +89,7 @@ class Program:
         return unit, [*parameters, fault]
 
     def symbol(self, stem: str) -> str:
-        """A function's name that is not taken."""
+        """A function name made of `stem` that is not taken, reserved in `functions`."""
         clean = "".join(c if c.isascii() and c.isalnum() else "_" for c in stem)
         symbol, k = f"{self.entry}.{clean}", 1
         while symbol in self.functions:
@@ -99,7 +99,7 @@ class Program:
         return symbol
 
     def _math_functions(self) -> None:
-        """The math functions that helpers call: operands and a pointer to where the result goes."""
+        """Emits the out-of-line math functions that helpers call; their parameters are the operands and a pointer to the result."""
         for symbol, (name, shapes) in self.helpers.values.math_functions.items():
             dtype, lanes = shapes[0]
             operands = [T.variable(f"x{k}", T.type_name(*shape)) for k, shape in enumerate(shapes)]
@@ -114,7 +114,7 @@ class Program:
     # --- outlining
 
     def passed(self, outer: Unit, uses: Uses) -> list[tuple[Any, Any, str]]:
-        """The parameters of a function for statements with these uses: buffers and variables, each with the argument and its LLVM type."""
+        """Parameters of a function for statements with these uses: each buffer or variable with its argument and LLVM type."""
         given: list[tuple[Any, Any, str]] = []
         for buffer in uses.buffers:
             if buffer in outer.registers:
@@ -133,7 +133,7 @@ class Program:
         return given
 
     def outline(self, outer: Unit, uses: Uses, given: Sequence[tuple[Any, Any, str]]) -> tuple[Unit, list[Any]]:
-        """A unit for statements with these uses, and its parameters, for what it is given."""
+        """A unit for statements with these uses, and its parameters for the buffers and variables in `given`."""
         fault = T.pointer("fault", _FAULT_TYPE)
         unit = Unit(self.helpers, fault)
         parameters = []
@@ -158,7 +158,7 @@ class Program:
         return unit, [*parameters, fault]
 
     def constants(self, unit: Unit, uses: Uses) -> None:
-        """Declares the constant arrays that are used."""
+        """Declares the constant arrays among the uses."""
         for buffer in uses.buffers:
             if buffer.scope == "constant":
                 data: Any = buffer.data
@@ -171,13 +171,13 @@ class Program:
                 unit.declare(buffer, pointer)
 
     def finish(self, symbol: str, unit: Unit, parameters: Sequence[Any], statements: Statements) -> None:
-        """Closes a function."""
+        """Completes a function with its body."""
         if statements.streams:
             unit.effect(self.helpers.runtime.drain())
         self.functions[symbol] = T.function(symbol, parameters, T.sequence(unit.out))
 
     def kernel(self, outer: Unit, name: str, body: Block, uses: Uses) -> None:
-        """A function for statements of the host plan, which use that, unless one for others that are alike is there, and its call."""
+        """Emits a function for statements of the host plan, unless an equal one exists, and its call in `outer`."""
         given = self.passed(outer, uses)
         symbol, new = self.kernels.symbol(body, known_of(uses.variables, outer), lambda: self.symbol(name))
         if new:
@@ -190,7 +190,7 @@ class Program:
         self._call(outer, symbol, given)
 
     def call_alike(self, statements: Statements, loop: For) -> bool:
-        """The call of the function of a loop that others are alike, which is made once."""
+        """Emits a call of the function that equal loops share, and the function at the first call; False for other loops."""
         rows, outer = self.alike.loops.pop(loop, None), statements.unit
         if rows is None:
             return False
@@ -214,8 +214,8 @@ class Program:
         return True
 
     def _names_inside(self, statements: Statements, given: Sequence[Any]) -> dict[Any, Any]:
-        """The names, in a function of its own, of what a loop that others are alike is given: expressions get one, and buffers have
-        as many rows as any has."""
+        """Names, inside the shared function of equal loops, of the expressions and buffers that each loop passes: an expression becomes a
+        variable, a buffer gets an outermost extent of 1, so that rows do not enter its type."""
         inside: dict[Any, Any] = {}
         for each in given:
             if isinstance(each, Op):
@@ -234,13 +234,13 @@ class Program:
         return {each: inside[each] for each in given}
 
     def _call(self, outer: Unit, symbol: str, given: Sequence[tuple[Any, Any, str]]) -> None:
-        """The call of a kernel with what it is given."""
+        """Emits the call of a kernel."""
         types = [*(kind for _, _, kind in given), "ptr"]
         arguments = [*(argument for _, argument, _ in given), outer.fault]
         outer.effect(self.helpers.runtime.call_apart(symbol, types), *arguments)
 
     def launch(self, statements: Statements, loop: For) -> None:
-        """A loop over threads: a function for one thread's share, and the launch."""
+        """Emits a parallel loop: a function for one thread's share of the iterations, and the launch."""
         outer = statements.unit
         low, high = statements.values.prepare(loop.low, loop.high)
         count = tir(trip_count(low, high, loop.step))
@@ -296,15 +296,16 @@ class Program:
 
 
 def is_packed(variable: Any) -> bool:
-    """Whether a variable is a mask, which functions are given as bytes."""
+    """Whether a variable is a vector mask, which is passed to functions as bytes."""
     return variable.dtype is bool_ and lanes_of(variable) > 1
 
 
 class _Share:
-    """One thread's share of a loop: a contiguous part, or (grain > 0) pieces by ticket.
+    """One thread's share of a parallel loop: a contiguous range of iterations, or with grain > 0 chunks that threads take from a shared
+    counter.
 
-    Pieces are as large as leaves `_PIECES` to each thread, and have at least `grain` iterations. `ordered`: the iterations have sections that
-    run in order, and each is a piece.
+    A chunk has at least `grain` iterations, and 1/`_PIECES` of a thread's even share if that is more. `ordered`: iterations have ordered
+    sections, and each is a chunk.
     """
 
     def __init__(
@@ -314,7 +315,7 @@ class _Share:
         self.share, self.shares, self.counter = share, shares, counter
 
     def emit(self, statements: Statements) -> None:
-        """Appends the loop."""
+        """Emits the share's loop."""
         if self.grain:
             self._by_ticket(statements)
             return

@@ -1,6 +1,6 @@
-"""Memory of functions: where it is allocated, shared between threads, and handed over.
+"""Analyses and rewrites of memory scopes in functions: allocations hoisted, registers shared between threads, buffers swapped.
 
-Everything here looks and rewrites; nothing emits.
+Nothing here emits code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from raido.schedule.nest.walk import blocks_of, statements_within
 
 
 def is_ordered(block: Block) -> bool:
-    """Whether iterations of a loop with this body have sections that run in order."""
+    """Whether a loop with this body has ordered sections of its own."""
     return any(
         isinstance(s, Ordered)
         or (not (isinstance(s, For) and s.kind == "parallel") and any(is_ordered(b) for b in blocks_of(s)))
@@ -38,9 +38,11 @@ def is_ordered(block: Block) -> bool:
 
 
 def hoist_heap(block: Block, repeated: bool = False) -> tuple[Block, list[Alloc]]:
-    """Moves heap allocations out of serial loops and nested blocks as far as their sizes are known; returns those moved out.
+    """Hoists heap allocations out of serial loops and nested blocks as far as their sizes are known; returns the rewritten block and the
+    allocations that leave it.
 
-    Out of branches only in what is `repeated`: a branch that is not taken takes no memory. Statements without allocations stay themselves.
+    Allocations leave branches only if the block is `repeated`: otherwise a branch that is not taken allocates nothing. Blocks without
+    allocations stay the same objects.
     """
     moved: list[Alloc] = []
     kept: list[Any] = []
@@ -92,7 +94,7 @@ def _mentions(buffer: Buffer, variables: set[Any]) -> bool:
 
 
 def shared_registers(*statements: Any) -> set[Buffer]:
-    """Register buffers made in some statements that a loop over threads uses and does not make itself: they must be in memory."""
+    """Register buffers that a parallel loop uses but does not allocate itself: they must be in memory."""
     every = [s for within in statements for s in statements_within(within)]
     loops = [s for s in every if isinstance(s, For) and s.kind == "parallel"]
     made = _registers_of(every) if loops else set()
@@ -101,11 +103,11 @@ def shared_registers(*statements: Any) -> set[Buffer]:
 
 
 def _registers_of(statements: Iterable[Any]) -> set[Buffer]:
-    """The register buffers that statements make."""
+    """Register buffers that statements allocate."""
     return {s.buffer for s in statements if isinstance(s, Alloc) and s.buffer.scope == "register"}
 
 
 def swapped_buffers(block: Block) -> dict[Buffer, None]:
-    """Every buffer whose contents change hands by `Swap`."""
+    """Buffers whose contents are exchanged by `Swap`."""
     swaps = [s for s in statements_within(block) if isinstance(s, Swap)]
     return {buffer: None for s in swaps for buffer in (s.left, s.right)}

@@ -1,8 +1,8 @@
-"""Rows that begin at different places of their lines, streamed side by side: each is shifted into lines on its way to memory.
+"""Streams rows of different alignment side by side: each row is shifted into cache lines in registers before it is stored.
 
-An iteration keeps the vector that it made of each row. The next one stores the line between the two: the end of the kept vector and the
-beginning of its own, a permutation of two registers by a distance that is the row's own. What lies before a row's first line and
-behind its last is stored in the ordinary way, as are rows too short for that.
+An iteration keeps the vector that it computed of each row. The next one stores the line between the two: the end of the kept vector and the
+beginning of its own, a permutation of two registers by the row's misalignment. Elements before a row's first line and after its last are
+stored in the ordinary way, as are rows too short for that.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from raido.targets.llvm.text import memory_dtype
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The start of a row: the pointer, and the offset of its first element."""
+    """The start of a row: a pointer, and the offset in elements of the row's first one."""
 
     data: Any
     offset: Any
 
 
 def elements_before_line(unit: Unit, row: Row, start: Start, moved: Any = None) -> Any:
-    """How many elements of a row, from `moved` on, lie before an address that its vectors are aligned to; `row.lanes` where no element
-    begins at one."""
+    """The number of elements of a row, from `moved` on, before the next address aligned to its vectors; `row.lanes` where no element lies
+    at such an address."""
     symbol = unit.helpers.memory.misalignment(row.buffer.dtype, row.lanes)
     return unit.call(symbol, i64, 1, start.data, start.offset if moved is None else T.Add(start.offset, moved))
 
 
 def may_be_shifted(stream: Stream, can: Capabilities) -> bool:
-    """Whether the rows of a stream can be shifted into lines: their vectors are as long as lines, and registers are permuted in pairs."""
+    """Whether rows of a stream can be shifted into lines: their vectors are as long as cache lines, and two-register permutations exist."""
     stored = (row.lanes * memory_dtype(row.buffer.dtype).itemsize for row in stream.rows)
     return bool(stream.row_of) and shifts_into_lines(can.vector_bits, stored)
 
 
 class ShiftedRows:
-    """Emits the stores of such rows, gang by gang, and what is left of them at the end."""
+    """Emits the stores of shifted rows, gang by gang, and of the remainder at each end."""
 
     def __init__(self, unit: Unit, stream: Stream, starts: Mapping[Row, Start]) -> None:
         self.unit, self.stream, self.starts = unit, stream, starts
@@ -56,14 +56,14 @@ class ShiftedRows:
         self.bounds: dict[Row, tuple[Any, Any]] = {}
 
     def possible(self, streams: Any) -> Any:
-        """`streams` if elements of all rows begin at lines, else 0."""
+        """`streams` if every row has elements at line boundaries, else 0."""
         for row, short in self.short.items():
             streams = self.unit.select(T.GT(tir(row.lanes), short), streams, tir(0))
         return streams
 
     def begin(self, low: Any, step: int, shifted: Any, first: Any, end: Any) -> None:
-        """Makes room for the vectors that iterations keep. The first one, from `low`, stores what lies before the lines of its last gang where
-        rows are shifted; elsewhere all but the places `first … end − 1`."""
+        """Allocates the kept vectors. The first iteration, from `low`, stores where rows are shifted the elements of its last gang that lie
+        before the first line; elsewhere all but indices `first … end − 1`."""
         unit = self.unit
         for row in self.stream.rows:
             cell = T.flat_buffer(unit.fresh_name("kept"), memory_dtype(row.buffer.dtype), row.lanes, alignment=LINE)
@@ -77,14 +77,14 @@ class ShiftedRows:
             )
 
     def keep(self, s: VectorStore, value: Any) -> tuple[Any, Any, Any]:
-        """Keeps a vector for the next one of its row. Returns it, and between which places it is not to be stored now."""
+        """Keeps a vector for the next iteration. Returns it, and the range of indices that are not to be stored now."""
         row = self.stream.row_of[s]
         value = self.unit.bind("line", memory_dtype(row.buffer.dtype), row.lanes, value)
         self.unit.out.append(T.BufferStore(self.kept[row], value, [_lanes(row)]))
         return value, *self.bounds[row]
 
     def store_line(self, s: VectorStore, pointer: Any, offset: Any, value: Any) -> None:
-        """Stores the line that a vector completes, and keeps the vector."""
+        """Stores the line that the kept vector and this one make up, and keeps this one."""
         unit, row = self.unit, self.stream.row_of[s]
         dtype, memory, short = row.buffer.dtype, unit.helpers.memory, self.short[row]
         before = self._kept(row)
@@ -95,7 +95,7 @@ class ShiftedRows:
         unit.out.append(T.BufferStore(self.kept[row], value, [_lanes(row)]))
 
     def store_rest(self, length: Any) -> None:
-        """Stores what lies behind the last lines of rows of that length."""
+        """Stores the elements after the last lines of rows of `length` elements."""
         unit, zero = self.unit, tir(0)
         for row, start in self.starts.items():
             helper = unit.helpers.memory.store_outside(row.buffer.dtype, row.lanes)

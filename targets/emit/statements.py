@@ -1,8 +1,8 @@
-"""Statements of the gang nest as TIR statements, inside one function.
+"""Emits statements of the gang nest as TIR statements, inside one function.
 
-Memory from the runtime is taken where a block begins to need it and given back at the block's end; what follows a step that can fail
-runs only while nothing is on record, so every path gives back what it took. Loops over threads become functions of their own
-(`outline`): nothing inside them aliases, and loops over threads may nest (inner ones then run on the thread they are on).
+Runtime memory is allocated where a block first needs it and freed at the block's end; statements after a step that can fail run only if no
+fault is recorded, so every path frees its memory. Parallel loops become functions of their own (`outline`): nothing inside them aliases,
+and they may nest (inner ones then run on the current thread).
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ _LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs regi
 
 
 class Outliner(Protocol):
-    """Makes functions of loops over threads, and of loops that others are alike."""
+    """Emits functions for parallel loops, and for loops that are equal to others; implemented by `Program`."""
 
     def call_alike(self, statements: Statements, loop: For) -> bool:
-        """Appends the call of the function of a loop that others are alike; False for any other loop."""
+        """Emits a call of the function that equal loops share; False for other loops."""
         ...
 
     def launch(self, statements: Statements, loop: For) -> None:
-        """Appends the launch of a parallel loop to the current block."""
+        """Emits the launch of a parallel loop."""
 
 
 def is_taken(s: Alloc) -> bool:
-    """Whether memory is taken from the runtime, where there may be none left; a few numbers have room in the function's own frame."""
+    """Whether a buffer is allocated by the runtime, which may fail; buffers of at most `FRAME` bytes are in the stack frame."""
     buffer = s.buffer
     if buffer.scope != "heap":
         return False
@@ -89,24 +89,24 @@ def is_taken(s: Alloc) -> bool:
 
 
 def may_fail(s: Any) -> bool:
-    """Whether a statement checks something."""
+    """Whether a statement contains a check."""
     return any(isinstance(each, Check) for each in statements_within(s))
 
 
 def _has_an_end(s: Any) -> bool:
-    """Whether a function of one thread with that statement has something to do when it ends."""
+    """Whether a statement leaves work for the end of its function: memory to free, a turn to pass on, streamed stores to drain."""
     if isinstance(s, VectorStore):
         return s.stream is not None
     return isinstance(s, Ordered) or (isinstance(s, Alloc) and is_taken(s))
 
 
 def _stages_may_fail(block: Block) -> bool:
-    """Whether a stage in a block checks something; loops of one stage end themselves on what they have checked."""
+    """Whether a stage in a block contains a check; loops inside one stage stop by their own conditions once a check has failed."""
     return any(isinstance(s, Produce) and may_fail(s) for s in statements_within(block))
 
 
 class Statements:
-    """Appends statements to a unit."""
+    """Emits statements into a unit."""
 
     def __init__(self, unit: Unit, outliner: Outliner) -> None:
         self.unit = unit
@@ -123,7 +123,7 @@ class Statements:
         self.leaves = False  # whether a failing check ends the function at once
 
     def block(self, statements: Sequence[Any]) -> None:
-        """The statements of a block, to its end."""
+        """Emits the statements of a block."""
         stored: set[int] = set()
         self.values.windows |= find_windows(statements)
         for position, s in enumerate(statements):
@@ -143,7 +143,7 @@ class Statements:
                     return
 
     def _unless_failed(self, rest: Sequence[Any]) -> None:
-        """Appends statements that run only while nothing is on record: stages rely on what those before them have checked."""
+        """Emits statements that run only if no fault is recorded: stages rely on the checks of those before them."""
         if rest:
             outer = self.unit.block()
             self.block(rest)
@@ -151,13 +151,13 @@ class Statements:
             self.unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
 
     def nested(self, block: Block) -> Any:
-        """A block of its own, as one TIR statement."""
+        """A nested block as one TIR statement."""
         outer = self.unit.block()
         self.block(block.statements)
         return self.unit.end_block(outer)
 
     def statement(self, s: Any) -> None:
-        """One statement."""
+        """Emits one statement."""
         emit = _EMIT.get(type(s))
         if emit is None:
             raise CompileError(f"internal: {type(s).__name__} cannot stand inside a kernel")
@@ -192,7 +192,7 @@ class Statements:
         unit.weights[s.var] = 1 if is_heavy(weight) else weight
 
     def size_in_bytes(self, buffer: Buffer) -> Any:
-        """How much memory a buffer takes."""
+        """Size of a buffer in bytes."""
         last: Any = as_index(1)
         if buffer.strides:
             for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
@@ -208,7 +208,7 @@ class Statements:
         return T.Max(total, T.IntImm("int64", 0))  # the extents of what no iteration needs may be negative
 
     def take(self, s: Alloc) -> Any:
-        """Memory from the runtime. A size that 64 bits cannot hold counts as the greatest that they can: there is no memory for it."""
+        """Allocates a buffer from the runtime. A size beyond 64 bits saturates, so that the allocation fails."""
         buffer, runtime, dtype = s.buffer, self.unit.helpers.runtime, memory_dtype(s.buffer.dtype)
         total: Any = dtype.itemsize * buffer.lanes
         terms = self.values.prepare(*(canonical(e) for e in (*buffer.shape, *buffer.strides)))
@@ -236,14 +236,14 @@ class Statements:
         unit.effect(unit.helpers.runtime.give(), pointer)
 
     def nothing_failed(self) -> Any:
-        """The condition that no fault is on record."""
+        """The condition that no fault is recorded."""
         return T.Not(T.call(self.unit.helpers.runtime.failed(), "bool", self.unit.fault))
 
     def kernel(self, statements: Sequence[Any]) -> None:
-        """The statements of a whole function, which runs while nothing is on record.
+        """Emits the statements of a whole function, which is called only if no fault is recorded.
 
-        Where nothing is left to do after a fault (no memory to give back, no threads, no streamed stores to wait for), a check that
-        fails returns from it: what follows needs no tests, and LLVM knows that the checks have held.
+        Where a fault leaves nothing to do (no memory to free, no threads, no streamed stores to drain), a failing check returns from the
+        function: later statements need no tests, and LLVM may assume that the checks have held.
         """
         within = [each for s in statements for each in statements_within(s)]
         if not any(isinstance(s, For) and s.kind == "parallel" for s in within):
@@ -252,7 +252,7 @@ class Statements:
         self.block(statements)
 
     def after_call(self, s: For) -> None:
-        """Ends the function where the call of another one for a loop has put something on record, and nothing is left to do."""
+        """Returns from the function after the call of a shared loop that recorded a fault, where a fault leaves nothing to do."""
         if self.leaves and may_fail(s):
             zero = T.IntImm("int32", 0)
             self.unit.out.append(T.IfThenElse(self.nothing_failed(), T.Evaluate(zero), T.Return(zero)))
@@ -298,7 +298,7 @@ class Statements:
     # --- control
 
     def iteration(self, s: For, value: Any, copied: bool = True) -> Any:
-        """The body of a loop, as one statement, for that value of its variable. copied: whether LLVM may unroll the loop."""
+        """The body of a loop as one statement, for a value of its variable. `copied`: whether LLVM may unroll the loop."""
         unit, outside = self.unit, self.copied
         copied, self.copied = copied and outside and s.copied, outside and s.copied
         outer = unit.block()
@@ -320,7 +320,7 @@ class Statements:
         return unit.end_block(outer)
 
     def only_iteration(self, s: For, low: Any) -> Any:
-        """The body of a loop that runs once at most, from a number or a TIR variable, as one statement."""
+        """The body of a loop of at most one iteration as one statement; its variable is `low`, a number or a TIR variable."""
         unit = self.unit
         outer = unit.block()
         unit.variables[s.var] = low
@@ -332,7 +332,7 @@ class Statements:
         return unit.end_block(outer)
 
     def _body(self, s: For) -> None:
-        """The statements of a loop's body."""
+        """Emits the statements of a loop's body."""
         unit, around = self.unit, self.values.by_products
         if unit.helpers.can.fused and unit.helpers.can.vector_bits == LANES * 32:
             self.values.by_products = roots_by_products(s.body.statements)
@@ -343,7 +343,7 @@ class Statements:
         self.values.by_products = around
 
     def _is_around_loops(self, s: For) -> bool:
-        """Whether a loop runs others of no known length, whose registers copies of it would share."""
+        """Whether a loop contains loops of unknown trip count; unrolled copies of it would compete for their registers."""
         for inner in (each for statement in s.body.statements for each in statements_within(statement)):
             if isinstance(inner, While):
                 return True
@@ -354,14 +354,14 @@ class Statements:
         return False
 
     def _is_short(self, s: For) -> bool:
-        """Whether a loop is a border or tail of a few iterations, which LLVM would unroll and vectorise all the same.
+        """Whether a loop is a border or tail of a few scalar iterations, which LLVM would otherwise unroll and vectorise.
 
-        Not loops over gangs: kept from being copied, those of a cut register tile cost the whole tile its registers.
+        Loops over gangs are not: keeping those of a partial register tile from being unrolled costs the whole tile its registers.
         """
         return s.step == 1 and self.runs_at_most(s, _SHORT)
 
     def runs_at_most(self, s: For, times: int) -> bool:
-        """Whether a loop has no more than so many iterations, whatever the sizes are."""
+        """Whether a loop has at most `times` iterations for all sizes."""
         low, high = (canonical(substitute(e, self.unit.known)) for e in (s.low, s.high))
         return Facts().less_equal(sub(high, low), times * s.step)
 
@@ -446,5 +446,5 @@ _EMIT: dict[type, Callable[[Any, Any], None]] = {
 
 
 def add_statement(kind: type, emit: Callable[[Any, Any], None]) -> None:
-    """Lets kernels contain another kind of statement: `emit(statements, s)`."""
+    """Registers the emitter of another kind of statement inside kernels: `emit(statements, s)`."""
     _EMIT[kind] = emit

@@ -1,4 +1,4 @@
-"""Steps of reductions, scans and filters as TIR: what accumulators hold is read, combined and stored again."""
+"""Emits updates of reductions, scans and filters: reads of the accumulators, the operator, and stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def emit_fold(statements: Statements, s: Fold) -> None:
-    """Appends a step of a reduction or scan; the names of a scan are known from here on."""
+    """Emits one update of a reduction or scan; binds a scan's names for the values before and after it."""
     unit, steps = statements.unit, s.step
     held = [Read(buffer, s.indices, None) for buffer in s.buffers]
     if is_scan(s):
@@ -43,7 +43,7 @@ def emit_fold(statements: Statements, s: Fold) -> None:
 
 
 def emit_append(statements: Statements, s: Append) -> None:
-    """Appends the keeping of an element, behind its predicate."""
+    """Emits the conditional append of an element: stores at the current position, and increments it, if the predicate holds."""
     unit = statements.unit
     outer = unit.block()
     place = Read(s.position, (), None)

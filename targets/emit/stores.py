@@ -1,4 +1,4 @@
-"""Stores of the gang nest as TIR: plain ones where TIR can say them, calls of helpers where lanes are off, apart or anywhere."""
+"""Emits stores of the gang nest: TIR stores for plain ones, helper calls for masked, strided and scattered lanes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def emit_store(statements: Statements, s: Store) -> None:
-    """Appends a store of one element (in the gang nest, of one of each lane's own)."""
+    """Emits a store of one element; to a lane-private buffer, of one element per lane."""
     lanes = s.buffer.lanes
     value, predicate, *_ = statements.values.prepare(s.value, s.predicate, *s.indices)
     if predicate is False:
@@ -43,7 +43,7 @@ def emit_store(statements: Statements, s: Store) -> None:
 
 
 def emit_vector_store(statements: Statements, s: VectorStore) -> None:
-    """Appends a store of neighbours, or of elements a stride apart."""
+    """Emits a vector store of consecutive elements, or of elements a stride apart."""
     lanes, helpers = lanes_of(s.value), statements.unit.helpers
     value, mask, *_ = statements.values.prepare(s.value, s.mask, *s.indices)
     where, offset = statements.values.element(s.buffer, s.indices)
@@ -63,10 +63,10 @@ def emit_vector_store(statements: Statements, s: VectorStore) -> None:
 
 
 def _keeps_lanes(statements: Statements, s: VectorStore) -> bool:
-    """Whether lanes that a choice leaves as they are in memory are stored with the others, on a processor whose masked stores are slow.
+    """Whether a store of select(mask, new, old element) must stay an unmasked store, on a processor whose masked stores are slow.
 
-    LLVM would make a masked store of it, which takes a Zen 2 or 3 as long as some twenty instructions; where masks are registers of their
-    own, it is one.
+    LLVM would make a masked store of it, which takes a Zen 2 or 3 as long as some twenty instructions; with mask registers (512-bit
+    vectors) it is one instruction.
     """
     value = statements.chosen.get(s.value, s.value)
     masks_are_registers = statements.unit.helpers.can.vector_bits >= 512
@@ -77,7 +77,7 @@ def _keeps_lanes(statements: Statements, s: VectorStore) -> bool:
 
 
 def _fills_line(s: VectorStore) -> bool:
-    """Whether a store that may be streamed is of a whole gang at a fixed place from an end of rows that may consist of lines of the cache."""
+    """Whether a store marked for streaming is of a whole gang at a fixed position, and its rows may consist of whole cache lines."""
     lanes, rest = lanes_of(s.value), beyond_lines(s.buffer)
     if s.stream is None or s.mask is not None or s.stride != 1 or rest is None or ix.constant_value(rest):
         return False
@@ -87,7 +87,8 @@ def _fills_line(s: VectorStore) -> bool:
 
 
 def _emit_line(statements: Statements, s: VectorStore, where: Any, offset: Any, stored: Any) -> None:
-    """Streams a gang if the array begins where lines do, rows are lines, and the array is as large as was asked for."""
+    """Emits a non-temporal store if the address is aligned, rows are whole cache lines, and the array has more than `s.stream` bytes; else
+    a plain store."""
     unit, lanes, zero = statements.unit, lanes_of(s.value), T.IntImm("int64", 0)
     helpers = unit.helpers.memory
     value = unit.bind("line", memory_dtype(s.buffer.dtype), lanes, stored)
@@ -105,7 +106,7 @@ def _emit_line(statements: Statements, s: VectorStore, where: Any, offset: Any, 
 
 
 def emit_interleaved(statements: Statements, stores: Sequence[VectorStore]) -> None:
-    """Appends stores that fill memory together (`find_interleaved`)."""
+    """Emits stores that together fill contiguous memory (`find_interleaved`)."""
     first, lanes = stores[0], lanes_of(stores[0].value)
     terms = statements.values.prepare(*(s.value for s in stores), *first.indices)
     where, offset = statements.values.element(first.buffer, first.indices)
@@ -119,7 +120,7 @@ def emit_interleaved(statements: Statements, stores: Sequence[VectorStore]) -> N
 
 
 def emit_scatter(statements: Statements, s: Scatter) -> None:
-    """Appends a store of each lane at an index of its own."""
+    """Emits a store of each lane at its own index."""
     lanes = max(lanes_of(i) for i in s.indices)
     value, mask, *_ = statements.values.prepare(s.value, s.mask, *s.indices)
     where, start, offsets = statements.values.lane_offsets(s.buffer, s.indices)

@@ -1,15 +1,15 @@
-"""Loops whose results are streamed: three loops behind one test, or four.
+"""Emits loops whose results are streamed past the caches, as three or four loops behind one test.
 
-The test: every streamed row is equally far from an aligned address, rows are long enough (or lines of the cache from end to end),
-the array is as large as was asked for, and no two rows lie at the same place of a page. Where it fails, the first loop is the loop
-as it was. Where it holds, the second runs the first gang and the last, if rows do not begin at an aligned address, and the third those
-between, from the first aligned address, with non-temporal stores. The two never write one line: lanes of the second loop that the
-third writes are off (a line that is cached when it is streamed costs a flush, and that, in rows of 2 KiB, doubled the time of a copy).
-A loop whose iterations carry values on is streamed whole, from an aligned start.
+The test: every streamed row is equally far from an aligned address, rows are long enough (or whole cache lines from end to end), the array
+is larger than the threshold, and no two rows have the same offset in their pages. Where it fails, the first loop is the original. Where it
+holds, the second loop runs the first gang and the last, if rows do not begin at an aligned address, and the third those between, from the
+first aligned address, with non-temporal stores. The two never write one line: the second masks off lanes that the third writes (a line that
+is cached when it is streamed costs a flush, and that, in rows of 2 KiB, doubled the time of a copy). A loop with loop-carried values is
+streamed whole, from an aligned start.
 
-Where rows differ in how far they are from an aligned address, and registers are permuted in pairs, the second loop runs the first
-iteration, a fourth all others, shifting each row into its lines (`shifted_rows`), and what is left of each row is stored behind them. A loop
-of which it is known whether its rows differ has no third, or no fourth.
+Where rows differ in alignment, and two-register permutations exist, the second loop runs the first iteration, a fourth all others, shifting
+each row into its lines (`shifted_rows`), and the remainder of each row is stored after them. Where it is known statically whether the
+alignments differ, the third or the fourth loop is left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SHORTEST = 4096  # bytes of a row: below, its ends cost more than streaming sav
 
 
 class StreamLoops:
-    """Emits the loops of one `Stream`, and its stores while they are emitted."""
+    """Emits the loops of one `Stream`, and the stores inside them."""
 
     def __init__(self, statements: Statements, stream: Stream) -> None:
         self.statements = statements
@@ -52,7 +52,7 @@ class StreamLoops:
         self.shifted: ShiftedRows | None = None
 
     def emit(self, s: For, low: Any, count: Any) -> None:
-        """Appends the loops."""
+        """Emits the loops."""
         unit, zero, one, step = self.unit, tir(0), tir(1), tir(s.step)
         self.var, once = s.var, self.stream.once
         count, low = unit.bind("gangs", i64, 1, count), unit.bind("low", i64, 1, low)
@@ -82,8 +82,9 @@ class StreamLoops:
             unit.out.append(T.IfThenElse(T.GT(shifted, zero), others, None))
 
     def _tests(self, s: For, count: Any, shifts: bool, between: bool) -> tuple[Any, Any, Any]:
-        """Elements from the start of the rows to an aligned address; whether all rows are streamed from there; and 1 where each is shifted into
-        its lines, else 0. shifts, between: whether that may be, and whether rows may be streamed as they are."""
+        """Three values: elements from the start of the rows to an aligned address; whether all rows are streamed from there; and 1 where
+        each row is shifted into its lines, else 0. `shifts`, `between`: whether rows may be shifted, and may be streamed without shifting.
+        """
         unit, zero, one = self.unit, tir(0), tir(1)
         bytes_ = max(memory_dtype(row.buffer.dtype).itemsize for row in self.stream.rows)
         long = T.GT(T.Mul(count, tir(s.step * bytes_)), tir(_SHORTEST - 1))
@@ -106,23 +107,22 @@ class StreamLoops:
         return short, together, unit.bind_opaque("shifted", shifted)
 
     def _agree(self) -> bool:
-        """Whether all rows are known to be equally far from an aligned address."""
+        """Whether all rows are known to have the same alignment."""
         return len(self.stream.rows) == 1 or self._beyond_lines() == 0
 
     def _differ(self) -> bool:
-        """Whether neighbouring rows are known not to be equally far from an aligned address."""
+        """Whether neighbouring rows are known to differ in alignment."""
         return len(self.stream.rows) > 1 and bool(self._beyond_lines())
 
     def _beyond_lines(self) -> int | None:
-        """The elements of a row beyond a whole number of cache lines; None where that is not known, or not of one array."""
+        """Elements of a row beyond a whole number of cache lines; None where unknown, or where rows are of several arrays."""
         rests = [beyond_lines(buffer) for buffer in {row.buffer for row in self.stream.rows}]
         return ix.constant_value(rests[0]) if len(rests) == 1 and rests[0] is not None else None
 
     def _fills_rows(self, s: For) -> Any:
-        """1 where rows are lines of the cache and the loop leaves out only their borders: they may be short then, if they begin a line.
-
-        None where that is known not to be, and where a vector is a part of a line: lines that wait for their parts cost more than they save.
-        """
+        """1 at run time where rows are whole cache lines and the loop covers at least half of each, so that even short rows are streamed if
+        aligned. None where that is known to fail, and where a vector is shorter than a line: partial lines in write-combining buffers cost
+        more than streaming saves."""
         if any(row.lanes * memory_dtype(row.buffer.dtype).itemsize != LINE for row in self.stream.rows):
             return None
         iterations = ix.sub(ix.as_index(s.high), ix.as_index(s.low))
@@ -147,11 +147,11 @@ class StreamLoops:
         self.unit.out.append(T.For(counter, tir(0), iterations, T.ForKind.SERIAL, body))
 
     def changes(self, s: VectorStore) -> bool:
-        """Whether a store is made in another way in the loop that is being emitted."""
+        """Whether a store is emitted differently in the current loop than in the original."""
         return self.mode != "whole" and s in self.stream.stores
 
     def store(self, s: VectorStore, pointer: Any, offset: Any, value: Any) -> None:
-        """Such a store."""
+        """Emits a streamed store, as the current loop's mode demands."""
         unit, memory, lanes = self.unit, self.unit.helpers.memory, lanes_of(s.value)
         if self.mode == "between":
             unit.effect(memory.stream(s.buffer.dtype, lanes), pointer, offset, value)
@@ -174,14 +174,14 @@ class StreamLoops:
         return found
 
     def _if_large(self, streams: Any) -> Any:
-        """`streams` if the arrays are as large as was asked for, else 0."""
+        """`streams` if the arrays have more bytes than their thresholds, else 0."""
         for buffer, above in {row.buffer: row.above for row in self.stream.rows if row.above}.items():
             size = tir(self.statements.size_in_bytes(buffer))
             streams = self.unit.select(T.GT(size, tir(above)), streams, tir(0))
         return streams
 
     def _if_apart(self, streams: Any, starts: Mapping[Row, Start]) -> Any:
-        """`streams` if no two rows lie too near each other in their pages, else 0."""
+        """`streams` if no two rows of a buffer are too close modulo the page size, else 0; tested on processors where that matters."""
         unit, rows = self.unit, self.stream.rows if self.unit.helpers.can.streams_apart else ()
         for row, other in itertools.combinations(rows, 2):
             if row.buffer is other.buffer:
@@ -191,7 +191,7 @@ class StreamLoops:
         return unit.bind_opaque("apart", streams)
 
     def _alignment(self, streams: Any, starts: Mapping[Row, Start]) -> tuple[Any, Any]:
-        """Elements from the start of the rows to an aligned address, and `streams` if all are so far from one, else 0."""
+        """Elements from the start of the first row to an aligned address, and `streams` if all rows agree in that, else 0."""
         unit, zero = self.unit, tir(0)
         row, *others = self.stream.rows
         short = unit.bind_opaque("short", elements_before_line(unit, row, starts[row]))

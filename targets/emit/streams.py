@@ -1,10 +1,9 @@
-"""Which loops stream their results: the stores of whole gangs that may go past the caches, and what must hold for that.
+"""Finds loops whose results may be streamed: stores of whole gangs that may bypass the caches, and the conditions for it.
 
-Non-temporal stores need aligned addresses, and rows rarely begin at one. A loop over whole gangs is therefore two loops, and one
-test before them: where every streamed row is equally far from an aligned address (and the array as large as was asked for), the
-first loop runs only the first gang and the last, with ordinary stores, and the second runs from the first aligned address to the
-last, with non-temporal ones; elsewhere the first loop runs them all (`stream_loops`). Gangs then overlap, so such a loop must not read
-what it writes.
+Non-temporal stores need aligned addresses, and rows rarely begin at one. A loop over whole gangs is therefore two loops behind one test:
+where every streamed row is equally far from an aligned address (and the array is large enough), the first loop runs only the first gang and
+the last, with ordinary stores, and the second runs from the first aligned address to the last, with non-temporal ones; elsewhere the first
+loop runs them all (`stream_loops`). Gangs then overlap, so such a loop must not read memory that it writes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ Place = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A streamed row: its buffer, the indices of its first gang, the lanes of a store, and the size above which it streams."""
+    """A streamed row: its buffer, the indices of its first gang, the lanes of a store, and the array size in bytes above which it is
+    streamed."""
 
     buffer: Buffer
     indices: Place
@@ -42,11 +42,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The streamed stores of a loop, each with how far ahead of its row's first gang it is, and the rows whose addresses must agree.
+    """The streamed stores of a loop, each with its offset in elements from its row's first gang, and the rows whose alignments must agree.
 
-    `once`: iterations read what earlier ones wrote, so that each must run once; the loop then streams only from an aligned start.
-    `row_of`: the row of each store where every iteration stores its rows once, from end to end, so that vectors may be stored a part
-    of a vector later than they are made (`shifted_rows`); empty elsewhere.
+    `once`: iterations read memory that earlier ones wrote, so that each must run once; the loop then streams only from an aligned start.
+    `row_of`: the row of each store, if every iteration stores each row once, contiguously, so that stores may be delayed by part of a
+    vector (`shifted_rows`); else empty.
     """
 
     rows: tuple[Row, ...]
@@ -56,7 +56,7 @@ class Stream:
 
 
 def find_stream(loop: For) -> Stream | None:
-    """The stores of a loop over gangs that may be streamed, or None."""
+    """The streamed stores of a loop over gangs, or None."""
     if not any(isinstance(s, VectorStore) and s.stream is not None for s in statements_within(loop)):
         return None
     survey = _Survey(loop)
@@ -73,7 +73,7 @@ def find_stream(loop: For) -> Stream | None:
 
 
 def _rows_of_stores(loop: For, survey: _Survey) -> dict[VectorStore, Row]:
-    """The row of each store; none where an iteration may leave out a gang of a row, or stores gangs in another order."""
+    """The row of each store; empty where an iteration may skip a gang of a row, or stores gangs out of order."""
     found: dict[VectorStore, Row] = {}
     for key, gangs in survey.gangs.items():
         row = survey.rows[key]
@@ -87,7 +87,7 @@ def _rows_of_stores(loop: For, survey: _Survey) -> dict[VectorStore, Row]:
 
 
 def beyond_lines(buffer: Buffer) -> Expr | None:
-    """The elements of a row beyond a whole number of cache lines; None for rows that are not contiguous."""
+    """Elements of a row beyond a whole number of cache lines; None for a buffer with strides of its own."""
     return None if buffer.strides else ix.mod(buffer.shape[-1], LINE // memory_dtype(buffer.dtype).itemsize)
 
 
@@ -130,7 +130,7 @@ class _Survey:
             self.inner.pop()
 
     def _may_stream(self, s: VectorStore) -> bool:
-        """Whether a store is of whole vectors that move with the loop, at places that are known before it."""
+        """Whether a store is of whole vectors that advance with the loop, at indices known before it."""
         lanes = lanes_of(s.value)
         if s.stream is None or s.mask is not None or s.stride != 1 or s.buffer.strides or self.loop.step % lanes:
             return False
@@ -146,7 +146,7 @@ class _Survey:
         return not any(isinstance(e, (Read, Gather)) for i in indices for e in _below((i,)))
 
     def _note(self, s: VectorStore) -> None:
-        """The rows a store writes: that of the first iterations of the loops around it, and those of their second iterations."""
+        """Records the rows that a store writes: in the first iteration of the loops around it, and in the second iteration of each of them."""
         first: dict[Any, Any] = {self.loop.var: as_index(self.loop.low)}
         for loop in self.inner:
             first[loop.var] = substitute(substitute(as_index(loop.low), self.lets), first)
@@ -162,7 +162,7 @@ class _Survey:
 
 
 def _below(roots: tuple[Any, ...]) -> Iterator[Any]:
-    """Every expression that some are made of."""
+    """Every expression below the roots, once."""
     stack, seen = list(roots), set()
     while stack:
         node = stack.pop()

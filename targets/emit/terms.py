@@ -1,4 +1,4 @@
-"""Arithmetic on terms: with Python's numbers as long as they are known, in TIR from there on."""
+"""Arithmetic on terms: Python numbers while they are known, TIR otherwise."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FOLDS = {
 
 
 def fold_known(name: str, terms: Sequence[Term]) -> Term | None:
-    """The operation on numbers that are known, wrapped to 64 bits; None where one is not, or where the operation is not of indices."""
+    """The result of an index operation on known numbers, wrapped to 64 bits; None for unknown operands or other operations."""
     if name not in _FOLDS or not all(isinstance(t, int) for t in terms):
         return None
     folded = _FOLDS[name](*terms)
@@ -49,7 +49,7 @@ def _wrap(value: int) -> int:
 
 
 def index_operation(name: str, terms: Sequence[Term], lanes: int) -> Term:
-    """One of `INDEX_OPERATIONS` on indices, whose result has so many lanes."""
+    """One of `INDEX_OPERATIONS` on indices; `lanes` is the result's."""
     if name == "add":
         return index_sum(terms[0], terms[1], lanes)
     if name == "mul":
@@ -58,7 +58,7 @@ def index_operation(name: str, terms: Sequence[Term], lanes: int) -> Term:
 
 
 def index_sum(a: Term, b: Term, lanes: int | None = None) -> Term:
-    """a + b; `lanes`: of the sum, where that is known."""
+    """a + b; `lanes`: the sum's, where known."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if isinstance(a, int) and a == 0:
@@ -69,7 +69,7 @@ def index_sum(a: Term, b: Term, lanes: int | None = None) -> Term:
 
 
 def index_product(a: Term, b: Term, lanes: int | None = None) -> Term:
-    """a · b; `lanes`: of the product, where that is known."""
+    """a · b; `lanes`: the product's, where known."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     for x, y in ((a, b), (b, a)):
@@ -92,7 +92,7 @@ def _with_lanes(node: Any, a: Term, b: Term, lanes: int | None) -> Any:
 
 
 def spread(term: Term, lanes: int) -> Any:
-    """A term in every lane."""
+    """A term broadcast to all lanes."""
     return T.Broadcast(tir(term), lanes)
 
 
@@ -108,7 +108,8 @@ def tir(term: Term, dtype: DType = i64) -> Any:
 
 
 def is_plain_index(e: Any, index_like: Container[Any], memo: dict[Any, bool]) -> bool:
-    """Whether an i64 expression is built from loop indices and sizes so that it cannot overflow: TIR's own arithmetic then serves."""
+    """Whether an i64 expression is built from loop indices and sizes so that it cannot overflow, and TIR's own arithmetic is correct for
+    it."""
     known = memo.get(e)
     if known is None:
         known = memo[e] = _plain(e, index_like, memo)
@@ -138,7 +139,7 @@ def _plain(e: Any, index_like: Container[Any], memo: dict[Any, bool]) -> bool:
 
 
 def fits_i32(e: Any, ranges: IntegerRanges) -> bool:
-    """Whether 32 bits hold an i64 index by what it is made of: casts of narrower integers, literals, extremes, and names of such."""
+    """Whether the range of an i64 index fits 32 bits, judging by the casts, literals, extremes and names that it is made of."""
     least, most = whole_range(i32)
     found = ranges.range_of(e)
     return found is not None and least <= found[0] and found[1] <= most

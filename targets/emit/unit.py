@@ -1,7 +1,7 @@
-"""One function under construction: what its variables and buffers are in TIR, and the statements so far.
+"""One function under construction: its variables and buffers in TIR, and its statements so far.
 
-A `Unit` belongs to one function; outlined functions get units of their own and share the `Helpers`. i64 expressions that are known
-while emitting (unrolled loops) are plain Python ints until TIR needs them.
+A `Unit` belongs to one function; outlined functions get units of their own and share the `Helpers`. i64 expressions that are known while
+emitting (unrolled loops) are plain Python ints until TIR needs them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEAVY = 48  # operations: TIR's analysis takes a name for its value, so what lo
 
 
 class Unit:
-    """A function: `variables` by nest variable, `buffers` with their TIR buffers, `out` the statements of the current block."""
+    """A function under construction: `variables` by nest variable, `memory` with TIR buffers, `out` the statements of the current block."""
 
     def __init__(self, helpers: Helpers, fault: Any) -> None:
         self.helpers = helpers
@@ -46,15 +46,16 @@ class Unit:
         self._names = 0
 
     def fresh_name(self, stem: str) -> str:
-        """A name for a TIR variable."""
+        """A unique name for a TIR variable."""
         self._names += 1
         clean = "".join(c if c.isalnum() or c == "_" else "_" for c in stem)
         return f"{clean}_{self._names}"
 
     def bind(self, stem: str, dtype: DType, lanes: int, value: Any, weight: int = 1) -> Any:
-        """Names `value` in the current block; vectors of bool are kept packed. Returns what stands for it.
+        """Names `value` in the current block and returns the name; vectors of bool are kept packed.
 
-        A value of too much `weight` (`is_heavy`) goes through memory, which LLVM makes a register again: nobody looks behind a load.
+        A value of too much `weight` (`is_heavy`) is stored and loaded instead, which LLVM turns into a register: TIR's analysis stops at a
+        load.
         """
         if dtype is bool_ and (lanes > 1 or is_heavy(weight)):
             packed = self.call(self.helpers.values.pack_mask(lanes), u8, lanes, value)
@@ -77,40 +78,41 @@ class Unit:
         return self.bind(stem, i64, 1, value, _HEAVY + 1)
 
     def is_read(self, e: NestExpr) -> bool:
-        """Whether an i64 expression reads memory, or names what was read before."""
+        """Whether an i64 expression reads memory, or has a variable whose value was read."""
         return any(isinstance(node, Read) or node in self.read for node in topological(e))
 
     def call(self, symbol: str, dtype: DType, lanes: int, *args: Any) -> Any:
-        """A call of a helper with a result of that type."""
+        """A call of a helper with a result of this dtype and number of lanes."""
         return T.call(symbol, T.type_name(dtype, lanes), *args)
 
     def select(self, condition: Any, a: Any, b: Any) -> Any:
-        """`a` where the condition holds, else `b`, both i64. Never TIR's own `Select`: its analysis takes exponential time in chains."""
+        """`a` where the condition holds, else `b`, both i64; a helper call, since TIR's analysis takes exponential time in chains of its
+        `Select`."""
         symbol = self.helpers.values.operation("select", i64, [(bool_, 1), (i64, 1), (i64, 1)])
         return self.call(symbol, i64, 1, condition, a, b)
 
     def effect(self, symbol: str, *args: Any) -> None:
-        """Appends a call of a helper for its effect."""
+        """Emits a call of a helper for its effect."""
         self.out.append(T.Evaluate(T.call(symbol, "int32", *args)))
 
     def block(self) -> list[Any]:
-        """Begins a nested block; give the result to `end_block`."""
+        """Begins a nested block; returns the outer one's statements, for `end_block`."""
         outer, self.out = self.out, []
         return outer
 
     def end_block(self, outer: list[Any]) -> Any:
-        """Ends it: its statements as one."""
+        """Ends a nested block and returns its statements as one."""
         made, self.out = T.sequence(self.out), outer
         return made
 
     def declare(self, buffer: Buffer, pointer: Any) -> None:
-        """`buffer` lies where `pointer` says."""
+        """Declares the memory of `buffer` at `pointer`."""
         made = T.flat_buffer(self.fresh_name(buffer.name), memory_dtype(buffer.dtype), UNKNOWN_EXTENT, pointer)
         self.out.append(T.DeclBuffer(made, data=pointer))
         self.memory[buffer] = made
 
     def buffer(self, buffer: Buffer) -> Any:
-        """The TIR buffer of memory that is not in registers."""
+        """The TIR buffer of a buffer that is not in registers."""
         if buffer not in self.memory:
             raise CompileError(f"internal: buffer {buffer.name} ({buffer.scope}) is not visible where it is used")
         return self.memory[buffer]
@@ -122,5 +124,5 @@ def is_heavy(weight: int) -> bool:
 
 
 def data_of(buffer: Any) -> Any:
-    """The pointer behind a TIR buffer."""
+    """The data pointer of a TIR buffer."""
     return buffer.data

@@ -1,7 +1,7 @@
-"""Expressions of the gang nest as TIR expressions.
+"""Emits expressions of the gang nest as TIR expressions.
 
-`Values.prepare(roots)` makes TIR for the expressions of one statement. What is used more than once is bound to a name once; so is
-what would nest too deeply.
+`Values.prepare(roots)` makes TIR for the expressions of one statement. An expression that is used more than once, or nested too deeply, is
+bound to a name.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DEPTH = 24
 
 
 class Values:
-    """Expressions of one function's statements."""
+    """Emits the expressions of one function's statements."""
 
     def __init__(self, unit: Unit, binds: bool = True) -> None:
         self.unit = unit
@@ -63,7 +63,7 @@ class Values:
         self._indices: dict[Op, tuple[tuple[Term, ...], Term]] = {}  # terms of operands, and what they came to
 
     def prepare(self, *roots: Any) -> list[Term]:
-        """TIR for each root, in terms of names bound in the current block. None stays None."""
+        """TIR for each root, over names bound in the current block; None for a root that is None."""
         self.memo, self._depth, self.weight = {}, {}, {}
         wanted = [root for root in roots if root is not None]
         order, uses = order_of(wanted)
@@ -81,11 +81,11 @@ class Values:
         return [None if root is None else self.memo[root] for root in roots]
 
     def scalar(self, e: Any) -> Term:
-        """One expression."""
+        """The term of one expression."""
         return self.prepare(e)[0]
 
     def tir(self, e: Any) -> Any:
-        """The TIR of an expression already prepared."""
+        """TIR of an expression already prepared."""
         return tir(self.memo[e], e.dtype)
 
     # --- one node
@@ -130,7 +130,7 @@ class Values:
         raise CompileError(f"internal: {type(e).__name__} is no expression of a gang nest")
 
     def _index(self, e: Op, plain: dict[Any, bool]) -> Term:
-        """An operation on i64. Of index arithmetic, of which each statement has the same again, the term is kept: nodes of TIR never change."""
+        """An operation on i64. Terms of scalar index arithmetic are cached across statements, which repeat it; TIR nodes are immutable."""
         operands = tuple([self.memo[a] for a in e.args])
         kept = self._indices.get(e)
         if kept is not None and all(map(is_, operands, kept[0])):
@@ -141,7 +141,7 @@ class Values:
         return term
 
     def literal(self, e: Const) -> Term:
-        """A constant; i64 and bool ones stay Python's."""
+        """A constant; i64 and bool constants stay Python numbers."""
         if e.dtype is bool_:
             return bool(e.bits)
         if e.dtype is i64:
@@ -158,7 +158,7 @@ class Values:
     # --- memory
 
     def offset(self, buffer: Buffer, indices: Sequence[Term], lanes: int | None = None) -> Term:
-        """The element offset of scalar indices (terms); vectors where an index is one. `lanes`: how many it has, where that is known."""
+        """The element offset of indices (terms); a vector where an index is one. `lanes`: its lanes, where known."""
         if buffer not in self._strides:
             inner = Values(self.unit, binds=False)  # names would end with the block, the strides are kept
             self._strides[buffer] = tuple(inner.prepare(*(as_index(s) for s in strides_of(buffer))))
@@ -168,7 +168,7 @@ class Values:
         return total
 
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Term]:
-        """The location of an element: a TIR buffer and the offset in it; a lane-private buffer has `lanes` elements for each of its own."""
+        """The location of an element: a TIR buffer and an offset in it; a lane-private buffer has `lanes` consecutive elements per index."""
         if buffer in self.unit.registers:
             cells = self.unit.registers[buffer]
             key = tuple(k for k in map(self._known_index, indices) if k is not None)
@@ -180,7 +180,7 @@ class Values:
         return self.unit.buffer(buffer), index_product(offset, buffer.lanes, lanes)
 
     def _known_index(self, e: Any) -> int | None:
-        """The index of a register: constant, once the variables of unrolled loops are."""
+        """The constant index of a register, after substitution of unrolled loop variables; None if it is not constant."""
         term = self.memo[e]
         if isinstance(term, int):
             return int(term)
@@ -212,7 +212,7 @@ class Values:
         return self.unit.call(self.unit.helpers.values.operation("cast", bool_, [(u8, lanes)]), bool_, lanes, value)
 
     def to_memory(self, dtype: DType, lanes: int, value: Any) -> Any:
-        """A value as its memory holds it."""
+        """A value in its memory representation: bool becomes u8."""
         if dtype is not bool_:
             return value
         return self.unit.call(self.unit.helpers.values.operation("cast", u8, [(bool_, lanes)]), u8, lanes, value)
@@ -236,7 +236,8 @@ class Values:
         return self._from_memory(dtype, lanes, self.unit.call(helper, memory_dtype(dtype), lanes, *args))
 
     def lane_offsets(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Any, Any]:
-        """The buffer, where indices with lanes begin in it, and the vector of offsets from there: what all lanes share is added once."""
+        """The buffer, the scalar part of the offset, and the vector of offsets from there: indices shared by all lanes are added once, as
+        scalars."""
         lanes = max(lanes_of(i) for i in indices)
         indices = _one_by_one(indices)
         terms = [self.memo[i] for i in indices]
@@ -252,7 +253,7 @@ class Values:
         return self.unit.buffer(buffer), start, total
 
     def _has_short_offsets(self, e: Gather) -> bool:
-        """Whether lanes lie along the last dimension alone, at indices that 32 bits hold."""
+        """Whether lanes vary along the last, contiguous dimension only, at indices that fit 32 bits."""
         *outer, last = _one_by_one(e.indices)
         side_by_side = e.buffer.lanes == 1 and constant_value(as_index(strides_of(e.buffer)[-1])) == 1
         return side_by_side and all(lanes_of(i) == 1 for i in outer) and fits_i32(last, self.unit.ranges)
@@ -274,6 +275,6 @@ class Values:
 
 
 def _one_by_one(indices: Sequence[Any]) -> Sequence[Any]:
-    """The indices, those that are the same in all lanes as scalars, as long as others have lanes."""
+    """The indices, with broadcast ones as scalars as long as at least one index has lanes."""
     single = [i.value if isinstance(i, Splat) else i for i in indices]
     return single if any(lanes_of(i) > 1 for i in single) else indices

@@ -1,1 +1,1 @@
-"""Kernels as plain TIR: the code of one thread, for every back end that makes kernels of it."""
+"""Emits kernels as plain TIR, the code of one thread, for every device back end."""

@@ -1,7 +1,7 @@
-"""Indivisible updates of memory: one instruction where devices have it, else a loop around compare-and-swap.
+"""Emits atomic updates of memory: one instruction where devices have it, else a compare-exchange loop.
 
-Devices compare and swap integers of 32 and 64 bits: floats are held as their bits, narrow elements as parts of a word. The loop goes
-round until nobody changed the element, or another part of its word, meanwhile.
+Devices compare and exchange integers of 32 and 64 bits: floats are held as their bits, narrow elements as parts of a word. The loop repeats
+until no other thread has changed the element, or another part of its word, in between.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NATIVE = {
 
 
 def forms_of(statements: Iterable[Statement]) -> dict[Buffer, Form]:
-    """How buffers are held whose elements are no integers that devices compare and swap."""
+    """Storage forms of the buffers with atomic updates whose elements cannot be compared and exchanged as they are."""
     updates = [s for statement in statements for s in statements_within(statement) if isinstance(s, AtomicUpdate)]
     return {s.buffer: form for s in updates if (form := _form(s.buffer.dtype)) != "plain"}
 
@@ -39,7 +39,7 @@ def _form(dtype: DType) -> Form:
 
 
 def emit_atomic(unit: Unit, values: Values, s: AtomicUpdate) -> None:
-    """Appends an indivisible update."""
+    """Emits an atomic update."""
     value, *_ = values.prepare(s.value, *s.indices)
     held, offset = values.element(s.buffer, s.indices)
     value = tir(value, s.value.dtype)
@@ -67,14 +67,14 @@ def emit_atomic(unit: Unit, values: Values, s: AtomicUpdate) -> None:
 
 
 def store_in_word(unit: Unit, held: Held, offset: Term, value: Any) -> None:
-    """Appends a store of a narrow element, which leaves the rest of its word to whoever changes that."""
+    """Emits a store of a narrow element by compare-exchange of its word, so that concurrent stores to the rest of the word are kept."""
     word, shift = place_in_word(held.dtype, offset)
     shift, value = unit.bind("shift", u32, shift), unit.bind("stored", held.dtype, value)
     _replace(unit, held, word, lambda seen: _with_part(unit, held, seen, shift, lambda old: value))
 
 
 def _with_part(unit: Unit, held: Held, word: Any, shift: Any, change: Callable[[Any], Any]) -> Any:
-    """A word with one of its elements changed."""
+    """A word with one of its elements replaced by `change` of it."""
     bits = 8 * held.dtype.itemsize
     made = change(from_word(held.dtype, word, shift))
     narrow = operation("select", u8, made, T.IntImm("uint8", 1), T.IntImm("uint8", 0)) if held.dtype is bool_ else None
@@ -85,7 +85,7 @@ def _with_part(unit: Unit, held: Held, word: Any, shift: Any, change: Callable[[
 
 
 def _replace(unit: Unit, held: Held, index: Term, change: Callable[[Any], Any]) -> None:
-    """Appends the loop that exchanges an element of the buffer of TIR for what `change` makes of it."""
+    """Emits a compare-exchange loop that replaces an element of a TIR buffer by `change` of it."""
     memory, zero, one = held.memory, T.IntImm("int32", 0), T.IntImm("int32", 1)
     index = unit.bind("at", i64, tir(index))
     seen = unit.cell("seen", memory, atomic("load", memory, held.buffer, index))

@@ -1,7 +1,7 @@
-"""The fault record as kernels see it: ten i32 in device memory, laid out as `RdFault` (kind, site, four values of two words each).
+"""The fault record in kernels: ten i32 in device memory, laid out as `RdFault` (kind, site, four values of two words each).
 
-The first to exchange the kind for 0 writes the rest. A kernel that has the record does nothing once something is on it: what it would
-read may be wrong, and may not even be there.
+The thread that exchanges the kind for 0 first writes the rest. A kernel with the record returns at once if a fault is recorded: its input
+may be wrong, or missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VALUES = 2  # where the values begin
 
 
 def record_fault(unit: Unit, kind: str, site: int, values: Sequence[Any]) -> None:
-    """Appends the claim of the record for a fault with these values (i64)."""
+    """Emits the claim of the record for a fault with these values (i64)."""
     if unit.fault is None:
         raise CompileError(f"internal: a check of kind {kind} stands in a kernel without a fault record")
     number = lambda value: T.IntImm("int32", value)
@@ -38,5 +38,5 @@ def record_fault(unit: Unit, kind: str, site: int, values: Sequence[Any]) -> Non
 
 
 def nothing_failed(unit: Unit) -> Any:
-    """The condition that nothing is on record."""
+    """The condition that no fault is recorded."""
     return T.EQ(atomic("load", i32, unit.fault, 0), T.IntImm("int32", 0))

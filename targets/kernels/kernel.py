@@ -20,17 +20,17 @@ from raido.targets.kernels.statements import Statements
 from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load, operation
 
 STEPS = MOST
-"""Iterations of a loop in one thread whose end data decides: a loop with more is taken for one that never ends."""
+"""The step limit of a data-dependent loop in one thread: a loop with more iterations counts as endless."""
 
 
 def emit_kernel(
     kernel: Kernel, steps: int = STEPS, iterations: int = 0, subgroup: int = 1, count_down: bool = False
 ) -> Any:
-    """The function of a kernel, called by its name. `steps` bounds each loop whose end data decides; `iterations`: after so many, of
-    all its loops together, the loops of a thread end by themselves on the device (0: they do not, or the kernel makes fewer). That is a
-    fault, and looked for unless `steps` is less (`long_loops.steps_below`). There, loops go on for lanes of a subgroup that stand for no
-    thread, and read zeros: blocks are filled with threads that do nothing, up to a multiple of `subgroup`. count_down: whether the iterations
-    that are left stand for the tests of loops' own counters."""
+    """The TIR function of a kernel, under its name. `steps` bounds each data-dependent loop; `iterations` is the number, over all loops of
+    a thread, after which the device ends them silently (0: never, or the kernel makes fewer). Reaching it is a fault, which is detected
+    unless `steps` is less (`long_loops.steps_below`). On such devices, loops continue in lanes of a subgroup that belong to no thread and
+    read zeros: blocks are padded with idle threads to a multiple of `subgroup`. count_down: whether a countdown of iterations replaces the
+    tests of loops' own counters."""
     unit, counted = Unit(), counted_loops(kernel.body) if count_down else {}
     forms = forms_of(kernel.body.statements)
     parameters: list[Any] = []
@@ -61,7 +61,7 @@ def _has_barriers(kernel: Kernel) -> bool:
 
 
 def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -> Any:
-    """The code of a thread, which does nothing if the kernel can see that something failed."""
+    """The code of a thread, which does nothing if a recorded fault is visible."""
     for variable in (*kernel.blocks, *kernel.threads):
         unit.variables[variable] = T.variable(unit.fresh_name(variable.name), "int64")
     declared, unit.out = unit.out, []
@@ -76,9 +76,9 @@ def _body(kernel: Kernel, unit: Unit, statements: Statements, iterations: int) -
 
 
 def _see_loops_end(unit: Unit, block: Any, iterations: int, site: int) -> None:
-    """Appends a loop of two iterations. Where it makes one, the loops before it were ended, too: that is a fault.
+    """Emits a loop of two iterations. If it makes fewer, the device has ended the loops before it too: a fault.
 
-    How long it is depends on the block's place, of which no compiler sees that it is natural.
+    Its trip count depends on the block's index, which no compiler knows to be non-negative.
     """
     number = lambda value: T.IntImm("int32", value)
     made = unit.cell("made", i32, number(0))
@@ -93,7 +93,7 @@ def _see_loops_end(unit: Unit, block: Any, iterations: int, site: int) -> None:
 
 
 def _test(kernel: Kernel, unit: Unit) -> Any:
-    """The condition that nothing is on record: where threads wait for one another, all of a block go by what the first has seen."""
+    """The condition that no fault is recorded; in kernels with barriers, all threads of a block use the first one's answer."""
     if unit.fault is None:
         return None
     if not _has_barriers(kernel):
@@ -113,7 +113,7 @@ def _test(kernel: Kernel, unit: Unit) -> Any:
 
 
 def _with_axes(kernel: Kernel, unit: Unit, body: Any, threads: Sequence[int]) -> Any:
-    """The body inside the axes of the launch, whose places are i64 there."""
+    """The body inside the axes of the launch; the thread's and block's indices are bound as i64."""
     axes = [
         *((f"threadIdx.{name}", v, n) for name, v, n in zip("xyz", kernel.threads, threads, strict=True)),
         *((f"blockIdx.{name}", v, 1) for name, v in zip("xyz", kernel.blocks, strict=True)),

@@ -1,4 +1,4 @@
-"""Literals in kernels. TIR has no literal for NaN, infinity and the upper half of u64: they are given by their bits."""
+"""Literals in kernels. TIR has no literal for NaN, infinity and the upper half of u64: these are bitcasts of their bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raido.targets.kernels.unit import operation
 
 
 def literal(dtype: DType, bits: int) -> Any:
-    """The number of a type with these bits, as `Const` has them: of an integer its value."""
+    """The literal of a type with these bits, as in `Const`; an integer's bits are its value."""
     if dtype is bool_ or dtype is bf16 or (dtype.is_integer and bits < 1 << 63):
         return T.IntImm(T.type_name(dtype), int(bits))
     if dtype.is_integer:
@@ -28,5 +28,5 @@ def literal(dtype: DType, bits: int) -> Any:
 
 
 def known_term(e: Const) -> Term:
-    """A literal as a term: i64 and bool ones stay Python's."""
+    """A literal as a term: i64 and bool stay Python numbers."""
     return bool(e.bits) if e.dtype is bool_ else int(e.bits) if e.dtype is i64 else literal(e.dtype, e.bits)

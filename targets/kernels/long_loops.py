@@ -1,8 +1,8 @@
-"""Loops of a thread that may be longer than a device allows, and the fault record for programs that have some.
+"""Loops of a thread that may exceed a device's iteration limit, and the fault record for programs that have such loops.
 
-A loop that data ends may never end, and a device that waits for it is lost: it is stopped at a limit. And there are devices on which the
-loops of a thread end by themselves after so many iterations of all its loops together, with no word about it (`probe`). Where one loop
-is the only one that data ends, its own limit can lie below the device's, and nothing else need be looked at.
+A data-dependent loop may never end, and a device that runs it is lost: the loop is stopped at a limit. Some devices end the loops of a
+thread after a number of iterations of all its loops together, silently (`probe`). Where a kernel has one data-dependent loop, its own limit
+can be below the device's, and nothing else need be tested.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from raido.schedule.nest.own_counters import counted_loops
 from raido.schedule.nest.walk import blocks_of, statements_within
 
 _NAME = "fault record"
-"""A name that no array and no number of a program has."""
+"""The name of the fault record: no array or number of a program can have it, because it contains a space."""
 _ENDLESS = 1 << 62
 _PASSES = 2
-"""Passes through a loop, at most, for each of its iterations: the last one finds its end."""
+"""Evaluations of a loop's test for each iteration, at most: one more than its iterations ends it."""
 
 
 def long_kernels(program: DeviceProgram, iterations: int, largest: int) -> frozenset[str]:
-    """The kernels in which a thread may make more than so many iterations of all its loops together, as far as sizes and literals tell,
-    on a device whose arrays have at most `largest` bytes; 0 iterations: any number of them."""
+    """Names of kernels in which a thread may make more than `iterations` iterations over all its loops, judging by sizes and literals, on a
+    device whose arrays have at most `largest` bytes; none for 0 iterations (no limit)."""
     facts = _sizes(program, largest)
     return frozenset(kernel.name for kernel in program.kernels if _has_long_loops(kernel, iterations, facts))
 
 
 def steps_below(program: DeviceProgram, iterations: int, largest: int) -> dict[str, int]:
-    """By kernel, the iterations that its loop may take whose end data decides, so that all loops of a thread together make fewer than
-    the device allows: of kernels that have one such loop, outside all others, and whose other loops are short by sizes and literals."""
+    """For each kernel with one data-dependent loop, outside all others, whose other loops are short by sizes and literals: the limit of
+    that loop's iterations with which all loops of a thread together stay below the device's limit."""
     facts, found = _sizes(program, largest), dict[str, int]()
     for kernel in program.kernels if iterations else ():
         if not _is_alone(list(statements_within(kernel.body)), counted_loops(kernel.body)):
@@ -50,8 +50,8 @@ def steps_below(program: DeviceProgram, iterations: int, largest: int) -> dict[s
 
 
 def _is_alone(statements: list[nodes.Statement], counted: Collection[nodes.While]) -> bool:
-    """Whether these are one loop that data ends, neither inside another loop nor around one, and no loops around compare-and-swap. Loops
-    that count themselves are like any whose length is known."""
+    """Whether a kernel has exactly one data-dependent loop, neither inside another loop nor around one, and no compare-exchange loops.
+    Loops with their own counters have a known length."""
     ended = [s for s in statements if isinstance(s, nodes.While) and s not in counted]
     if len(ended) != 1 or any(isinstance(s, nodes.AtomicUpdate) for s in statements):
         return False
@@ -61,19 +61,19 @@ def _is_alone(statements: list[nodes.Statement], counted: Collection[nodes.While
 
 
 def _inside(loop: nodes.For | nodes.While) -> Iterator[nodes.Statement]:
-    """The statements in the blocks of a loop."""
+    """Statements inside a loop."""
     return (s for part in blocks_of(loop) for s in statements_within(part))
 
 
 def _sizes(program: DeviceProgram, largest: int) -> Facts:
-    """The facts that arrays of one dimension fit into the device's memory."""
+    """Assumptions that one-dimensional arrays fit the device's memory."""
     arrays = (array.buffer for array in (*program.inputs, *program.outputs))
     lines = [buffer for buffer in arrays if len(buffer.shape) == 1]
     return Facts(sub(largest // buffer.dtype.itemsize, as_index(buffer.shape[0])) for buffer in lines)
 
 
 def _of_threads(kernel: Kernel, facts: Facts) -> Facts:
-    """The facts, and those of the numbers of a block's threads."""
+    """The assumptions with the ranges of thread indices added."""
     for variable, extent in zip(kernel.threads, kernel.extent, strict=True):
         facts = facts.with_range(variable, 0, extent - 1)
     return facts
@@ -89,9 +89,9 @@ def _has_long_loops(kernel: Kernel, iterations: int, facts: Facts) -> bool:
 
 
 def with_fault_record(program: DeviceProgram, long: Collection[str]) -> DeviceProgram:
-    """The program with a fault record for every kernel: where one was stopped, the next would read what is not there.
+    """The program with a fault record for every kernel: after a stopped kernel, the next would read missing data.
 
-    Of a kernel among the `long` ones that is launched for several lines there is one for each line, which can say where it was stopped.
+    A kernel among the `long` ones that is launched from several source lines is cloned for each, so that a fault names the line.
     """
     lines: dict[tuple[str, int], str] = {}
     sites: dict[str, int] = {}
@@ -110,13 +110,13 @@ def with_fault_record(program: DeviceProgram, long: Collection[str]) -> DevicePr
 
 
 class _Trips:
-    """Iterations of loops of a kernel, at most; what is more than `most` may be anything above."""
+    """Upper bounds of trip counts in a kernel; above `most`, any larger number."""
 
     def __init__(self, kernel: Kernel, most: int, facts: Facts) -> None:
         self.most, self.facts, self.counted = most, _of_threads(kernel, facts), counted_loops(kernel.body)
 
     def of(self, block: nodes.Block, named: dict[Node, Expr]) -> int:
-        """Those of all loops of a block; `named` has the values of names."""
+        """The total over all loops of a block; `named` has the values of let-bound names."""
         total = 0
         for s in block.statements:
             if isinstance(s, nodes.Let) and s.var.dtype is i64:
@@ -131,7 +131,7 @@ class _Trips:
         return total
 
     def _loop(self, loop: nodes.For | nodes.While, named: dict[Node, Expr]) -> int:
-        """A bound of a loop's iterations."""
+        """An upper bound of a loop's trip count."""
         if isinstance(loop, nodes.While):
             return self.counted[loop].most + 1
         distance = substitute(sub(loop.high, loop.low), named)
@@ -144,7 +144,7 @@ class _Trips:
 
 
 def _launches(plan: Sequence[Statement]) -> Iterator[Launch]:
-    """The launches of a plan, in order."""
+    """Launches of a plan, in order."""
     for s in plan:
         if isinstance(s, Launch):
             yield s
@@ -153,7 +153,7 @@ def _launches(plan: Sequence[Statement]) -> Iterator[Launch]:
 
 
 def _inner(s: Statement) -> tuple[tuple[Statement, ...], ...]:
-    """The lists that a statement of a plan holds."""
+    """Statement lists nested in a statement of a plan."""
     if isinstance(s, If):
         return s.then, s.otherwise
     return (s.body,) if isinstance(s, (Loop, While)) else ()
@@ -161,18 +161,18 @@ def _inner(s: Statement) -> tuple[tuple[Statement, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A plan rewritten: launches of the kernels that lack it give the record `fault`, too, and each runs the kernel of its line."""
+    """Rewrites a plan: launches of kernels in `lacking` pass the fault record too, and each launch runs the kernel clone of its line."""
 
     fault: str
     lacking: Collection[str]
     lines: Mapping[tuple[str, int], str]
 
     def plan(self, plan: Sequence[Statement]) -> tuple[Statement, ...]:
-        """A list of statements."""
+        """A rewritten list of statements."""
         return tuple(map(self.statement, plan))
 
     def statement(self, s: Statement) -> Statement:
-        """One statement."""
+        """A rewritten statement."""
         if isinstance(s, Launch):
             arguments = (*s.arguments, self.fault) if s.kernel in self.lacking else s.arguments
             return replace(s, kernel=self.lines[s.kernel, s.site], arguments=arguments)

@@ -44,8 +44,8 @@ ROW = 16
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor of a subgroup's products. The index `lines` (a row of the left factor, a column of the right one) counts from the first that
-    the subgroup has, in its dimension; `steps` is the dimension of the index along which products are summed."""
+    """A factor of a subgroup's products. Index `lines` (a row of the left factor, a column of the right one) counts from the subgroup's
+    first; `steps` is the dimension of the index along which products are summed."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -55,7 +55,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Products of a thread as tiles of its subgroup: sums[row][column] are its own, of rows 8 apart and of columns in pairs 8 apart."""
+    """A thread's products as tiles of its subgroup: sums[row][column] are the thread's, of rows 8 apart and of column pairs 8 apart."""
 
     left: Factor
     right: Factor
@@ -63,7 +63,7 @@ class Tiles:
 
 
 def emit_matrix(statements: Statements, s: For) -> bool:
-    """Appends a loop as instructions of matrix units; whether it can be."""
+    """Emits a loop as matrix-unit instructions; False where it does not fit."""
     threads, extent = statements.threads, statements.extent
     trips = ix.constant_value(ix.canonical(ix.sub(s.high, s.low)))
     if threads is None or extent[:2] != (ALONG_X, ALONG_Y) or s.step != 1:
@@ -80,7 +80,7 @@ def emit_matrix(statements: Statements, s: For) -> bool:
 
 
 def tiles_of(s: For, lanes: tuple[Var, Var], meanings: Mapping[Node, Expr]) -> Tiles | None:
-    """The tiles of a loop's products, if the thread at these places has the sums that instructions give it."""
+    """Tiles of a loop's products, or None unless the thread at these indices has the sums that the instructions assign to it."""
     (x, y), sums = lanes, dict[tuple[tuple[Expr, ...], tuple[Expr, ...]], Product]()
     rows, columns, buffers = (
         dict[tuple[Expr, ...], None](),
@@ -113,7 +113,7 @@ def tiles_of(s: For, lanes: tuple[Var, Var], meanings: Mapping[Node, Expr]) -> T
 def _factor(
     buffer: Buffer, places: Sequence[tuple[Expr, ...]], step: Var, lane: Var, by: int
 ) -> tuple[Factor | None, dict[int, tuple[Expr, ...]]]:
-    """A factor whose lines a thread reaches at its place times `by`, with each of the thread's places by its offset from the first."""
+    """A factor whose lines a thread reaches at its index times `by`, and each of the thread's accesses by its line offset from the first."""
     found: dict[int, tuple[Expr, ...]] = {}
     terms = [ix.linear(i)[1] for i in places[0]]
     lines = [d for d, each in enumerate(terms) if each.get(lane) == by]
@@ -136,7 +136,7 @@ def _meaning(e: Any, meanings: Mapping[Node, Expr]) -> Expr:
 
 
 class _Writer:
-    """The instructions of one loop."""
+    """Emits the instructions of one loop."""
 
     def __init__(self, statements: Statements, s: For, tiles: Tiles, lanes: tuple[Var, Var]) -> None:
         self.statements, self.unit, self.s, self.tiles = statements, statements.unit, s, tiles
@@ -156,7 +156,7 @@ class _Writer:
         return made
 
     def write(self, trips: int) -> None:
-        """Appends them, for so many iterations."""
+        """Emits the instructions for `trips` iterations."""
         rows, columns = len(self.tiles.sums) // 2, len(self.tiles.sums[0]) // 2
         for step in range(0, trips, 2 * self.half):
             self._name_masks(step)
@@ -168,7 +168,7 @@ class _Writer:
                     self._multiply(i, j)
 
     def write_rest(self) -> None:
-        """Appends them for a loop of fewer than `STEPS` iterations, if it has any."""
+        """Emits the instructions for a loop of fewer than `STEPS` iterations, if it has any."""
         unit, statements = self.unit, self.statements
         self.steps = fresh("steps", i64)
         statements.block([Let(self.steps, ix.sub(self.s.high, self.s.low))])
@@ -179,7 +179,7 @@ class _Writer:
         unit.out.append(T.IfThenElse(condition(some), body, None))
 
     def _name_masks(self, step: int) -> None:
-        """Names the bits that a thread takes of its words in an instruction that begins at a step."""
+        """Binds the bit masks of a thread's words in an instruction that begins at a step."""
         self.masks = []
         if self.steps is None:
             return
@@ -193,12 +193,12 @@ class _Writer:
             self.masks.append(self.unit.bind("mask", u32, tir(self.statements.values.scalar(mask), u32)))
 
     def _masked(self, words: Any, place: int, half: int) -> None:
-        """A word without the elements of steps that there are not."""
+        """Masks a word to the elements of existing steps."""
         if self.masks:
             self.unit.put(words, operation("bit_and", u32, load(words, place), self.masks[half]), place)
 
     def _inside(self, step: int, further: Expr, together: int) -> Expr:
-        """The steps from `step` on to those, so many of which are loaded together; to others, where there are none."""
+        """Step `further` (relative to `step`) clamped to an existing one, for a load of `together` steps; clamped loads are masked later."""
         if self.steps is None:
             return further
         place = ix.minimum(ix.add(further, step), ix.sub(self.steps, 1))
@@ -218,7 +218,7 @@ class _Writer:
     # --- factors
 
     def _load_left(self, i: int, step: int) -> None:
-        """The words of 16 rows: of rows 0 to 7 and 8 to 15, then both of the steps from 8 on."""
+        """Loads the words of 16 rows: of rows 0 to 7 and 8 to 15 for the first half of the steps, then for the second."""
         factor, half = self.tiles.left, ix.mul(ix.floordiv(self.y, 4), self.half)
         place = self._place(factor, ROWS * i, step)
         if _contiguous(factor.buffer, factor.steps):
@@ -246,7 +246,7 @@ class _Writer:
             )
 
     def _load_right(self, j: int, tiles: int, step: int) -> None:
-        """The words of one or two tiles of 8 columns: each of the steps from 0 and from 8 on."""
+        """Loads the words of one or two tiles of 8 columns: each for the first half of the steps, then for the second."""
         factor, further = self.tiles.right, ix.mul(ix.floordiv(self.y, 4), COLUMNS if tiles == 2 else 0)
         place = self._place(factor, COLUMNS * j, step)
         transposed = not _contiguous(factor.buffer, factor.steps)
@@ -275,7 +275,7 @@ class _Writer:
             )
 
     def _place(self, factor: Factor, line: int, step: int) -> Any:
-        """A function that gives indices of an element: with what stands for the thread's place, of a step, some lines further on."""
+        """A function that returns an element's indices: with substitutes for the thread's index, at a step and a line offset."""
 
         def indices(lanes: Mapping[Node, Expr], further_step: Expr, further_line: Expr | int = 0) -> tuple[Expr, ...]:
             found = []
@@ -290,7 +290,7 @@ class _Writer:
         return indices
 
     def _is_aligned(self, factor: Factor, at: Sequence[Expr], contiguous: int) -> bool:
-        """Whether the neighbouring elements of 16 bytes from there on lie in shared memory, at a multiple of 16 bytes."""
+        """Whether the 16 bytes of adjacent elements at `at` are in shared memory, at a multiple of 16 bytes."""
         if factor.buffer.scope != "shared" or self.statements.forms.get(factor.buffer, "plain") != "plain":
             return False
         if self.word == 1 and contiguous != factor.steps:
@@ -314,7 +314,7 @@ class _Writer:
         self.unit.out.append(T.Evaluate(operation("matrix_load", i32, *flags, address, *into)))
 
     def _pack(self, words: Any, place: int, factor: Factor, pair: Sequence[tuple[Expr, ...]], first: Expr) -> None:
-        """Two elements as a word, the first, at a step from the loop's first on, in its lower half; or one that is as long."""
+        """Packs two elements into a word, the earlier step in its lower half; a 32-bit element is a word itself."""
         values, dtype, reads = self.statements.values, factor.buffer.dtype, list[Read]()
         for element, at in enumerate(pair):
             there = None if self.steps is None else Op("lt", bool_, (ix.add(first, element), self.steps))
@@ -329,5 +329,5 @@ class _Writer:
 
 
 def _contiguous(buffer: Buffer, dimension: int) -> bool:
-    """Whether neighbours along a dimension lie side by side."""
+    """Whether a buffer has stride 1 along a dimension."""
     return ix.constant_value(strides_of(buffer)[dimension]) == 1

@@ -1,7 +1,7 @@
-"""Primitive operations in kernels: TIR's own operator where that means the same, else the call of an operation by its name.
+"""Primitive operations in kernels: TIR's own operator where it has the same meaning, else a call of the operation by name.
 
-Calls are expanded by each back end (`algo/recipes`), except those of bf16, which TIR knows as u16: their recipes are written here, as
-far down as native operations.
+Back ends expand these calls (`algo/recipes`), except those on bf16, which is u16 in TIR: their recipes are expanded here, down to native
+operations.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def emit_operation(values: Values, e: Op) -> Term:
 
 
 def _written(name: str, dtype: DType, types: list[DType], args: list[Any]) -> Any:
-    """An operation by TIR's operator or by its name."""
+    """An operation as TIR's operator, or as a call by name."""
     first = types[0]
     if is_native(name, dtype, types):
         if name in _ARITHMETIC:
@@ -59,7 +59,7 @@ def _written(name: str, dtype: DType, types: list[DType], args: list[Any]) -> An
 
 
 def _expanded(unit: Unit, name: str, dtype: DType, operands: list[tuple[DType, Any]]) -> Any:
-    """An operation from its recipe, down to native operations and to primitives of other types than bf16."""
+    """An operation expanded by its recipe, down to native operations and to primitives of types other than bf16."""
     from raido.algo.recipes.builder import Value
 
     builder = _Builder(unit)
@@ -76,7 +76,7 @@ def _build(builder: _Builder, name: str, dtype: DType, given: list[Any]) -> tupl
 
 
 class _Builder:
-    """`raido.algo.recipes.builder.Builder` over the statements of a kernel; every value has a name."""
+    """`raido.algo.recipes.builder.Builder` over the statements of a kernel; every value is bound to a name."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit

@@ -1,7 +1,7 @@
-"""Statements of scalar nests as TIR statements of one thread.
+"""Emits statements of scalar nests as TIR statements of one thread.
 
-Registers are arrays of the thread, whose indices are constants once loops are unrolled. A failed check claims the fault record for the
-first to come; the thread goes on.
+Register buffers are arrays of the thread, whose indices are constant once loops are unrolled. The first failed check claims the fault
+record; the thread continues.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _UNROLL_LIMIT = 256
 
 
 class Statements:
-    """Appends statements to a unit. `forms`: of buffers whose elements are not held plainly; `steps`: iterations that a loop may take
-    whose end data decides, but for those that count themselves (`counted`); `threads`: the variables of a thread's place in its block,
-    and how many there are along each axis."""
+    """Emits statements into a unit. `forms`: storage forms of buffers that are not "plain"; `steps`: limit of iterations of a
+    data-dependent loop, except loops with their own counters (`counted`); `threads`: the variables of a thread's index in its block;
+    `extent`: the number of threads along each axis."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Statements:
         self.values = Values(unit, self.meanings)
 
     def block(self, statements: Sequence[Any]) -> None:
-        """The statements of a block."""
+        """Emits the statements of a block."""
         for s in statements:
             emit = _EMIT.get(type(s))
             if emit is None:
@@ -80,13 +80,13 @@ class Statements:
             emit(self, s)
 
     def nested(self, block: Block) -> Any:
-        """A block of its own, as one TIR statement."""
+        """A nested block as one TIR statement."""
         outer = self.unit.block()
         self.block(block.statements)
         return self.unit.end_block(outer)
 
     def store(self, held: Held, offset: Term, value: Any) -> None:
-        """Appends a store of an element."""
+        """Emits a store of an element."""
         if held.form == "words":
             store_in_word(self.unit, held, offset, value)
         else:
@@ -130,7 +130,7 @@ class Statements:
         unit.memory[buffer] = Held(made, buffer.dtype, form, own)
 
     def _constant(self, e: Any) -> int | None:
-        """The number that an extent is, once the variables of unrolled loops are known."""
+        """The constant value of an extent after substitution of unrolled loop variables, or None."""
         known = {v: as_index(term) for v, term in self.unit.variables.items() if type(term) is int}
         return constant_value(canonical(substitute(as_index(e), known)))
 
@@ -149,7 +149,7 @@ class Statements:
         self.unit.out.append(made if predicate in (None, True) else T.IfThenElse(predicate, made, None))
 
     def _move(self, s: VectorStore) -> None:
-        """Elements that move at once (`schedule/kernels/wide_moves.py`)."""
+        """Emits a copy of several elements at once (`schedule/kernels/wide_moves.py`)."""
         read = s.value
         if not isinstance(read, VectorRead) or s.mask is not None or read.mask is not None:
             raise CompileError(f"internal: vectors of {s.buffer.name} are computed with inside a kernel")
@@ -162,7 +162,7 @@ class Statements:
         self.unit.out.append(T.BufferStore(target.buffer, T.BufferLoad(source.buffer, places(at)), places(to)))
 
     def _copy(self, target: Held, to: Term, source: Held, at: Term, count: int) -> None:
-        """An asynchronous copy of consecutive elements."""
+        """Emits an asynchronous copy of consecutive elements."""
         places = (T.address_of(load(held.buffer, offset)) for held, offset in ((target, to), (source, at)))
         self.unit.out.append(T.Evaluate(operation("copy", i32, *places, T.IntImm("int32", count))))
 
@@ -176,13 +176,13 @@ class Statements:
         emit_atomic(self.unit, self.values, s)
 
     def _exchange(self, s: Exchange) -> None:
-        """Values of another thread; narrow ones travel as words of 32 bits."""
+        """Emits a shuffle of values from another thread; narrow ones are passed as 32-bit words."""
         distance, width = (T.IntImm("int32", number) for number in (s.distance, s.width))
         for var, value, term in zip(s.vars, s.values, self.values.prepare(*s.values), strict=True):
             self._passed(var, value.dtype, term, "exchange", distance, width)
 
     def _broadcast(self, s: Broadcast) -> None:
-        """Values of a thread of the subgroup; narrow ones travel as words of 32 bits."""
+        """Emits a broadcast of one thread's values in its subgroup; narrow ones are passed as 32-bit words."""
         source, *terms = self.values.prepare(s.source, *s.values)
         source = self.unit.bind("source", i32, tir(source, i32))
         for var, value, term in zip(s.vars, s.values, terms, strict=True):
@@ -194,7 +194,7 @@ class Statements:
         self.unit.variables[s.var] = self.unit.bind(s.var.name, i32, found)
 
     def _passed(self, var: Var, dtype: DType, term: Term, name: str, *how: Any) -> None:
-        """Names the value that another thread has for a term."""
+        """Binds another thread's value of a term, by the exchange operation `name`."""
         given = tir(term, dtype)
         word = given if dtype.bits >= 32 else to_word(dtype, given)
         kind = dtype if dtype.bits >= 32 else u32
@@ -268,8 +268,8 @@ class Statements:
         self.unit.out.append(T.IfThenElse(test, then, otherwise))
 
     def _while(self, s: While) -> None:
-        """A loop that data ends, or else, where it may never end, the limit of its iterations, which is a fault. Of a loop that counts
-        itself the iterations that are left stand for the test of its counter."""
+        """Emits a data-dependent loop, with a limit of iterations where it may never end; reaching it is a fault. For a loop with its own
+        counter, the countdown replaces the counter's test."""
         unit, counted = self.unit, self.counted.get(s)
         stopped = (s.site >= 0 or unit.fault is not None) and counted is None
         number = lambda value: T.IntImm("int32", value)

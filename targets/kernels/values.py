@@ -1,7 +1,7 @@
-"""Expressions of scalar nests as TIR expressions of one thread.
+"""Emits expressions of scalar nests as TIR expressions of one thread.
 
-`Values.prepare(roots)` makes TIR for the expressions of one statement. What is used more than once is bound to a name once; so is
-what would nest too deeply.
+`Values.prepare(roots)` makes TIR for the expressions of one statement. An expression that is used more than once, or nested too deeply, is
+bound to a name.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ _DEPTH = 24
 
 
 class Values:
-    """Expressions of a kernel's statements. `meanings`: of named indices, in terms of places, sizes and loops."""
+    """Emits the expressions of a kernel's statements. `meanings`: definitions of named indices over thread indices, sizes and loop
+    variables."""
 
     def __init__(self, unit: Unit, meanings: Mapping[Node, Expr] | None = None) -> None:
         self.unit, self.meanings = unit, {} if meanings is None else meanings
         self.memo: dict[Any, Term] = {}
 
     def prepare(self, *roots: Any) -> list[Term]:
-        """TIR for each root, in terms of names bound in the current block. None stays None."""
+        """TIR for each root, over names bound in the current block; None for a root that is None."""
         self.memo = {}
         order, uses = order_of(root for root in roots if root is not None)
         depths: dict[Any, int] = {}
@@ -46,7 +47,7 @@ class Values:
         return [None if root is None else self.memo[root] for root in roots]
 
     def scalar(self, e: Any) -> Term:
-        """One expression."""
+        """The term of one expression."""
         return self.prepare(e)[0]
 
     def _emit(self, e: Any) -> Term:
@@ -65,12 +66,12 @@ class Values:
     # --- memory
 
     def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Held, Term]:
-        """The buffer of an element, and its offset there; the indices have been prepared."""
+        """The storage of an element and its offset there; the indices have been prepared."""
         held = self.unit.held(buffer)
         return held, self.offset(buffer, [self._place(i) if held.own else self.memo[i] for i in indices])
 
     def _place(self, index: Any) -> Term:
-        """An index in an array of the thread's own: the number that it is, if its meaning says so, as registers have no addresses."""
+        """An index in a thread-private array, as a constant if its definition is one, since registers have no addresses."""
         term = self.memo[index]
         if isinstance(term, int):
             return term
@@ -96,7 +97,7 @@ class Values:
 
 
 def read(held: Held, offset: Term) -> Any:
-    """An element of a buffer."""
+    """An element of a buffer, decoded from its storage form."""
     if held.form == "plain":
         return load(held.buffer, offset)
     if held.form == "bits":
@@ -106,7 +107,7 @@ def read(held: Held, offset: Term) -> Any:
 
 
 def place_in_word(dtype: DType, offset: Term) -> tuple[Any, Any]:
-    """The number of the 32-bit word that has a narrow element, and by how many bits it is shifted there."""
+    """Index of the 32-bit word that contains a narrow element, and its bit position there."""
     each = 4 // dtype.itemsize
     at = tir(offset)
     word = operation("shift_right", i64, at, T.IntImm("int64", each.bit_length() - 1))
@@ -115,7 +116,7 @@ def place_in_word(dtype: DType, offset: Term) -> tuple[Any, Any]:
 
 
 def from_word(dtype: DType, word: Any, shift: Any) -> Any:
-    """A narrow element of a word."""
+    """A narrow element extracted from a word."""
     bits = 8 * dtype.itemsize
     shifted = operation("shift_right", u32, word, shift)
     narrow = operation("bit_and", u32, shifted, T.IntImm("uint32", (1 << bits) - 1))
@@ -125,7 +126,7 @@ def from_word(dtype: DType, word: Any, shift: Any) -> Any:
 
 
 def to_word(dtype: DType, value: Any) -> Any:
-    """A narrow element as a word."""
+    """A narrow element as the low bits of a word."""
     if dtype is bool_:
         return operation("select", u32, value, T.IntImm("uint32", 1), T.IntImm("uint32", 0))
     return operation("convert", u32, encode(dtype, value))
@@ -137,7 +138,7 @@ def decode(dtype: DType, bits: Any) -> Any:
 
 
 def encode(dtype: DType, value: Any) -> Any:
-    """The bits of an element, as an unsigned integer of its width."""
+    """An element's bits, as an unsigned integer of its width."""
     if dtype.kind == "u" or T.type_name(dtype).startswith("uint"):
         return value
     return operation("bitcast", unsigned(dtype.bits), value)

@@ -44,8 +44,8 @@ Indices = tuple[Expr, ...]
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A factor of a warpgroup's products, from a step on: `indices` of its first element by the step. In elements, `along_steps` and
-    `along_lines` are from a block to the next one; `turned`: elements that lie side by side are neighbours along the lines."""
+    """A factor of a warpgroup's products: `indices` of its first element as a function of the step. `along_steps` and `along_lines` are
+    distances between blocks in elements; `turned`: transposed, so that adjacent elements lie along the lines."""
 
     buffer: Buffer
     indices: Callable[[int], Indices]
@@ -55,7 +55,7 @@ class Factor:
 
 
 def emit_warpgroup(statements: Statements, s: For) -> bool:
-    """Appends a loop as instructions of a warpgroup; whether it can be."""
+    """Emits a loop as warpgroup instructions; False where it does not fit."""
     trips = ix.constant_value(ix.canonical(ix.sub(s.high, s.low)))
     if statements.threads is None or statements.extent[:2] != (ALONG_X, ALONG_Y) or statements.extent[2] % SUBGROUPS:
         return False
@@ -83,7 +83,7 @@ def emit_warpgroup(statements: Statements, s: For) -> bool:
 
 
 def _address(statements: Statements, factor: Factor, step: int) -> list[Any]:
-    """Where a factor begins at a step, and the bytes between its blocks along the steps and along the lines."""
+    """A factor's address at a step, and the bytes between its blocks along the steps and along the lines."""
     values, at = statements.values, factor.indices(step)
     values.prepare(*at)
     held, offset = values.element(factor.buffer, at)
@@ -99,7 +99,7 @@ def _sum(statements: Statements, product: Product) -> Any:
 
 
 class _Tile:
-    """The products of a thread, by the elements that they read of both factors."""
+    """A thread's products, by the elements that they read of both factors."""
 
     def __init__(self, statements: Statements, s: For, trips: int) -> None:
         assert statements.threads is not None
@@ -124,7 +124,7 @@ class _Tile:
             self.columns = self._by_place(self.right, [second for _, second in self.sums])
 
     def in_order(self) -> list[Product]:
-        """The products by the register of their sum: of each 8 columns two of the upper row, two of the lower one."""
+        """Products in the order of their sums' registers: of each 8 columns two of the upper row, two of the lower one."""
         return [
             self.sums[row, column]
             for first in range(0, len(self.columns), 2)
@@ -133,7 +133,8 @@ class _Tile:
         ]
 
     def left_factor(self) -> Factor | None:
-        """The factor whose lines are 64 rows: 16 of each subgroup, in which the threads along y have one, and that 8 further on."""
+        """The left factor, with 64 rows as lines: 16 per subgroup, of which a thread has the one of its index along y, and that 8 further
+        on."""
         if len(self.rows) != 2 or len(self.sums) != len(self.rows) * len(self.columns):
             return None
         lines = {
@@ -145,7 +146,7 @@ class _Tile:
         return self._factor(self.left, self.rows[0], lines, self.x)
 
     def right_factor(self) -> Factor | None:
-        """The factor whose lines are columns: pairs of the threads along x, and those 8 further on."""
+        """The right factor, with columns as lines: a thread has the pair of its index along x, and those 8 further on."""
         if not self.columns or len(self.columns) % 2:
             return None
         lines = {
@@ -156,7 +157,7 @@ class _Tile:
         return self._factor(self.right, self.columns[0], lines, self.y, self.z)
 
     def _factor(self, buffer: Buffer, first: Indices, lines: dict[int, Expr], *others: Var) -> Factor | None:
-        """A factor whose lines have their first elements there; None where it does not lie as a warpgroup reads it."""
+        """A factor whose lines begin at these offsets; None where its layout is not the one that a warpgroup reads."""
         together = WIDEST_ACCESS // buffer.dtype.itemsize
         if buffer.scope != "shared" or self.statements.forms.get(buffer, "plain") != "plain":
             return None
@@ -184,14 +185,15 @@ class _Tile:
         return Factor(buffer, indices, along, block, turned)
 
     def _by_place(self, buffer: Buffer, found: Sequence[Indices]) -> list[Indices]:
-        """Different indices in the order of the elements that they are of, for one thread; none where that is not known."""
+        """Distinct indices ordered by the offsets of their elements, for one thread; empty where the order is unknown."""
         places = {each: self._place(buffer, each, 0, {}) for each in found}
         first = next(iter(places.values()))
         gaps = {each: ix.constant_value(ix.canonical(ix.sub(place, first))) for each, place in places.items()}
         return [] if None in gaps.values() else sorted(places, key=lambda each: gaps[each] or 0)
 
     def _place(self, buffer: Buffer, indices: Indices, step: int, lanes: dict[str, int]) -> Expr:
-        """The place of an element in its buffer, at a step, for a thread of the warpgroup: `w` is its subgroup."""
+        """The offset of an element in its buffer, at a step, for a thread of the warpgroup; `lanes` has its indices x and y, and its
+        subgroup `w`."""
         total: Any = ix.as_index(0)
         for i, stride in zip(indices, strides_of(buffer), strict=True):
             total = ix.add(total, ix.mul(self._at(i, step, lanes), stride))
@@ -211,7 +213,7 @@ class _Tile:
 
 
 def _gap(places: Any, to: int, start: int) -> int | None:
-    """The elements between two places, if a number."""
+    """The distance in elements between two offsets, if constant."""
     if isinstance(places, dict) and to not in places:
         return None
     return ix.constant_value(ix.canonical(ix.sub(places[to], places[start])))

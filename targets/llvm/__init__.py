@@ -1,1 +1,1 @@
-"""Functions written as LLVM assembly: instructions as text, every primitive operation, memory access, and the helpers made of them."""
+"""Functions written as LLVM assembly: instructions as text, every primitive operation, memory access, and helper functions made of them."""

@@ -1,4 +1,4 @@
-"""Indivisible access to memory as LLVM instructions: to integers, or to the bits of floats. Nothing else is ordered by it."""
+"""Atomic memory access as LLVM instructions, on integers or the bits of floats; relaxed (`monotonic`), so it orders no other access."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from raido.targets.llvm.text import TextBuilder, Value, scalar_type
 
 
 def write_atomic(b: TextBuilder, opcode: str, base: str, offset: Value, value: Value) -> str:
-    """The element becomes `opcode` of itself and the value, in one instruction."""
+    """Writes an atomic read-modify-write of an element, in one instruction."""
     address = address_of(b, base, offset, value.dtype)
     b.line(f"{b.name()} = atomicrmw {opcode} ptr {address}, {value.typed} monotonic")
     return "0"
 
 
 def write_look(b: TextBuilder, memory: DType, base: str, offset: Value) -> str:
-    """The value of the element."""
+    """Writes a relaxed atomic load of an element."""
     bits = unsigned(memory.bits)
     address = address_of(b, base, offset, bits)
     held = b.result(bits, 1, f"load atomic {scalar_type(bits)}, ptr {address} monotonic, align {bits.itemsize}")
@@ -23,7 +23,8 @@ def write_look(b: TextBuilder, memory: DType, base: str, offset: Value) -> str:
 
 
 def write_exchange(b: TextBuilder, base: str, offset: Value, held: str, new: Value) -> str:
-    """Stores `new` if the element is what `held` points to, bit for bit; else leaves there what it is. Whether to try again."""
+    """Writes an atomic compare-exchange: stores `new` if the element equals `*held` bit for bit, and stores the element's old value in
+    `*held`. Returns 1 on failure, 0 on success."""
     bits = unsigned(new.dtype.bits)
     kind = scalar_type(bits)
     address = address_of(b, base, offset, bits)

@@ -1,4 +1,4 @@
-"""Capabilities of a processor, as the writers of helper functions ask for them: never its name, never a feature's."""
+"""Capabilities of a processor, as writers of helper functions query them instead of processor and feature names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Capabilities:
     """Instructions that helper functions may rely on beyond those of every x86-64.
 
-    vector_bits: width of a vector register. fused: fused multiply-add is one instruction. byte_shuffle: any permutation of the
-    bytes of a 128-bit register is one (`pshufb`). byte_permutes: so is any of those of two registers of 512 bits (`vpermi2b`).
-    streams_apart: as a `Machine` says it.
+    vector_bits: width of a vector register. fused: fused multiply-add is one instruction. byte_shuffle: any permutation of the bytes of a
+    128-bit register is one instruction (`pshufb`). byte_permutes: so is any of the bytes of two 512-bit registers (`vpermi2b`).
+    streams_apart: see `Machine`.
     """
 
     vector_bits: int = 128

@@ -1,7 +1,7 @@
-"""The lanes of a vector that are on, moved to its front: one instruction where there is one, else a shuffle looked up by the mask.
+"""Compression of vectors, active lanes moved to the front: one instruction where there is one, else a shuffle looked up by the mask.
 
-Shuffles are what `pshufb` and `vpermd` take: for every mask the bytes or words that move to each place, in read-only data (4 KiB for
-eight lanes at most). A byte of 0x80 makes a zero.
+The tables have, for every mask, the operand of `pshufb` or `vpermd`: the source byte or word of each position, in read-only data (at most 4
+KiB, for eight lanes). A byte of 0x80 makes a zero.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled
 
 
 def write_compress(b: TextBuilder, value: Value, mask: Value) -> Value:
-    """The lanes that are on, at the front; zeros behind them."""
+    """Writes the compression of a vector: active lanes first, then zeros."""
     bits, size = value.lanes * value.dtype.bits, value.dtype.itemsize
     if b.can.vector_bits == 512 and size >= 4 and bits in (128, 256, 512):
         name = f"llvm.experimental.vector.compress.{mangled(value.dtype, value.lanes)}"
@@ -30,7 +30,8 @@ def _number(b: TextBuilder, mask: Value) -> Value:
 
 
 def _moves(lanes: int, parts: int, nothing: int) -> bytes:
-    """For every mask where each part of the result comes from, `parts` to a lane."""
+    """The shuffle operand for every mask: source indices of the result's parts, `parts` per lane; `nothing` marks positions without a
+    source."""
     table = bytearray()
     for number in range(1 << lanes):
         kept = [lane for lane in range(lanes) if number >> lane & 1]
@@ -52,7 +53,7 @@ def _row(b: TextBuilder, table: str, mask: Value, width: int) -> Value:
 
 
 def _by_bytes(b: TextBuilder, value: Value, mask: Value) -> Value:
-    """128 bits: a shuffle of bytes."""
+    """Compresses 128 bits by a byte shuffle (`pshufb`)."""
     moves = _row(b, _table(b, value.lanes, value.dtype.itemsize, 0x80), mask, 16)
     whole = b.result(u8, 16, f"bitcast {value.typed} to <16 x i8>")
     moved = b.call("llvm.x86.ssse3.pshuf.b.128", u8, 16, whole, moves)
@@ -60,7 +61,7 @@ def _by_bytes(b: TextBuilder, value: Value, mask: Value) -> Value:
 
 
 def _by_words(b: TextBuilder, value: Value, mask: Value) -> Value:
-    """256 bits: a permutation of 32-bit words, and zeros behind those that are kept."""
+    """Compresses 256 bits by a permutation of 32-bit words (`vpermd`), and zeros the lanes after the active ones."""
     word = signed(32)
     moves = b.convert("zext", _row(b, _table(b, value.lanes, value.dtype.itemsize // 4, 0), mask, 8), word)
     whole = b.result(word, 8, f"bitcast {value.typed} to <8 x i32>")
@@ -74,7 +75,7 @@ def _by_words(b: TextBuilder, value: Value, mask: Value) -> Value:
 
 
 def _in_memory(b: TextBuilder, value: Value, mask: Value) -> Value:
-    """Every lane is stored where the next one that is kept belongs; those that are not are stored over."""
+    """Compresses through memory: every lane is stored at the next free position, so that an inactive lane is overwritten by the next one."""
     kind, size = llvm_type(value.dtype), value.dtype.itemsize
     b.line(f"%room = alloca [{value.lanes + 1} x {kind}], align {size * value.lanes}")
     b.line(f"store {value.type} zeroinitializer, ptr %room, align {size * value.lanes}")

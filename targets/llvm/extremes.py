@@ -1,4 +1,4 @@
-"""`minimum` and `maximum` of floats as LLVM instructions: as few as give IEEE's meaning, signs of zeros and NaN included."""
+"""`minimum` and `maximum` of floats in few LLVM instructions, with IEEE 754-2019's meaning for NaN and signed zeros."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from raido.targets.llvm.text import TextBuilder, Value
 
 
 def write_extreme(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
-    """The smaller ("min") or larger ("max") of each two: any NaN wins, and −0.0 is less than 0.0.
+    """Writes the minimum ("min") or maximum ("max") of two vectors: any NaN wins, and −0.0 is less than 0.0.
 
-    Done in both orders, which differ in the bits of a NaN and of zeros of both signs, and all of these taken together.
+    Both operand orders of the machine's instruction are computed, which differ only for NaN and for zeros of both signs; their bits are
+    combined.
     """
     for known, other in ((x, y), (y, x)):
         if known.literal is not None and not math.isnan(known.literal):
@@ -37,12 +38,12 @@ def _bits(b: TextBuilder, x: Value) -> Value:
 
 
 def _nearer(b: TextBuilder, x: Value, y: Value, which: str) -> Value:
-    """One instruction of the machine: `y` where they are equal or one is a NaN."""
+    """The machine's min or max instruction: `y` where the operands are equal or one is a NaN."""
     return b.select(b.compare("olt" if which == "min" else "ogt", x, y), x, y)
 
 
 def _extreme_with_literal(b: TextBuilder, known: Value, x: Value, which: str) -> Value:
-    """Of a literal that is no NaN and `x`: only against one of the two zeros does the sign of a zero need a look."""
+    """The extreme of a literal other than NaN and `x`: the zero's sign needs care only for one of the two zeros."""
     nearer = _nearer(b, known, x, which)
     if known.literal != 0 or (math.copysign(1, known.literal) < 0) is (which == "max"):
         return nearer

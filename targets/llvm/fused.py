@@ -1,6 +1,6 @@
-"""Fused multiply-add of f64 on machines without an instruction for it.
+"""Fused multiply-add of f64 on targets without an instruction for it.
 
-Where the C library has one, as on newer machines that run code for old ones, a call for every lane is quicker than the recipe.
+Where the C library has a fast one, as on newer processors that run code for old ones, a call per lane is faster than the recipe.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ _KNOWN = "rd.processor"
 
 
 def write_fma_f64(b: TextBuilder, x: Value, y: Value, z: Value, write: WriteOperation) -> Value:
-    """x · y + z, rounded once: the recipe's; the library's, lane by lane, where that is quick or some lane is not moderate."""
+    """Writes x · y + z, rounded once: by the recipe, or by library calls lane by lane where these are fast or some lane is outside the
+    recipe's range."""
     if x.lanes == 1:
         return b.intrinsic("fma", x, y, z)
     if b.call_apart:
@@ -31,7 +32,7 @@ def write_fma_f64(b: TextBuilder, x: Value, y: Value, z: Value, write: WriteOper
 
 
 def _library_is_quick(b: TextBuilder) -> str:
-    """Whether the processor has the instruction, which code for it may not have but the library has: asked once."""
+    """Writes a test for the FMA instruction, which the C library then uses though this code may not: CPUID, queried once and cached."""
     b.globals[_KNOWN] = f"@{_KNOWN} = internal global i32 0"
     before, ask, answered = b.label, b.fresh_label("ask"), b.fresh_label("answered")
     known, unknown, leaf, flag, answer, found, quick = (b.name() for _ in range(7))

@@ -1,4 +1,4 @@
-"""The texts of the helper functions that one module needs, each written once and known by its symbol."""
+"""Texts of the helper functions that a module needs, each written once, by symbol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INLINED = 400  # lines
 
 
 class HelperTexts:
-    """Functions by symbol, and what they refer to, for a processor that `can` do so much."""
+    """Helper functions by symbol, with their declarations and constants, for a processor with capabilities `can`."""
 
     def __init__(self, can: Capabilities) -> None:
         self.can = can
@@ -23,7 +23,7 @@ class HelperTexts:
         self._declarations: set[str] = set()
 
     def module(self) -> str:
-        """Everything written so far, as one LLVM module."""
+        """Everything written so far as one LLVM module."""
         return "\n\n".join(
             [
                 *sorted(self._declarations),
@@ -34,7 +34,8 @@ class HelperTexts:
         )
 
     def write(self, symbol: str, result: str, shapes: Sequence[Shape | str], body: Callable[..., str]) -> str:
-        """The symbol of the function, written unless it is there; `body` appends to a builder and gives the text of what is returned."""
+        """The symbol of a function, which is written at its first use; `body` appends instructions to a builder and returns the text of the
+        result."""
         if symbol not in self._functions:
             b = TextBuilder(self.can)
             types = [s if isinstance(s, str) else llvm_type(*s) for s in shapes]

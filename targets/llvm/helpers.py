@@ -1,6 +1,6 @@
-"""The helper functions that one module needs, in LLVM assembly, by family: what TIR calls where it cannot say a thing itself.
+"""Helper functions of a module in LLVM assembly, by family: operations that TIR cannot express.
 
-Asking a family for a function writes it, once, and gives its symbol; `text()` is linked into the module.
+A request to a family writes the function, once, and returns its symbol; `text()` is linked into the module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from raido.targets.llvm.value_helpers import ValueHelpers
 
 
 class Helpers:
-    """Helper functions of one module, for a processor that `can` do so much."""
+    """Helper functions of one module, for a processor with capabilities `can`."""
 
     def __init__(self, prefix: str, can: Capabilities) -> None:
         self.can = can
@@ -23,5 +23,5 @@ class Helpers:
         self.runtime = RuntimeHelpers(self._texts)
 
     def text(self) -> str:
-        """Everything asked for so far, as one LLVM module."""
+        """Everything requested so far as one LLVM module."""
         return self._texts.module()

@@ -1,6 +1,6 @@
-"""Memory as LLVM instructions: masked, strided, gathered and scattered elements.
+"""Memory access as LLVM instructions: masked, strided, gathered and scattered elements.
 
-Offsets count elements from a base pointer. Lanes that are off read 0 and write nothing, wherever their offsets point.
+Offsets count elements from a base pointer. Inactive lanes read 0 and write nothing, whatever their offsets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def address_of(b: TextBuilder, base: str, offset: Value, memory: DType) -> str:
 
 
 def load_if(b: TextBuilder, base: str, offset: Value, mask: Value | None, memory: DType) -> Value:
-    """One element behind a branch; 0 where it is not taken."""
+    """One element behind a branch; 0 where the mask is false."""
     kind = scalar_type(memory)
     assert mask is not None
     b.line(f"br {mask.typed}, label %read, label %skip")
@@ -44,23 +44,23 @@ def masked_load(b: TextBuilder, address: str, mask: Value | None, memory: DType,
 
 
 def most_apart(lanes: int) -> int:
-    """How far apart lanes are at most that are shuffled out of vectors: these are as many as elements apart, and two lanes to a vector beat
-    loads of their own."""
+    """The largest stride that is read by whole vectors and shuffles: `stride` vectors are loaded, and with at least two lanes from each
+    they are faster than a load per lane."""
     return max(4, min(8, lanes // 2))
 
 
 def lowest(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:
-    """The smallest of the offsets of lanes that are `stride` apart, from that of lane 0: of a negative stride that of the last lane."""
+    """The smallest offset of lanes `stride` apart: lane 0's, or the last lane's for a negative stride."""
     return offset if stride > 0 else b.binary("add", offset, b.constant(offset, (lanes - 1) * stride))
 
 
 def reversed_lanes(b: TextBuilder, value: Value) -> Value:
-    """The last lane first: what a negative stride reads or writes is that of the positive one from the other end, in the other order."""
+    """A vector with its lanes reversed: access of a negative stride is that of the positive one from the other end, reversed."""
     return b.shuffle(value, value, list(range(value.lanes))[::-1])
 
 
 def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: DType, lanes: int) -> Value:
-    """`stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles."""
+    """Loads `stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles the lanes out of them."""
     starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + 1 - lanes]
     parts = [
         masked_load(
@@ -83,10 +83,10 @@ def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: 
 def load_from_window(
     b: TextBuilder, base: str, offset: Value, stride: int, before: int, span: int, memory: DType, lanes: int
 ) -> Value:
-    """Lanes `stride` apart out of a window of `stride` whole vectors, which reads up to `span` elements apart share: it begins `before`
-    elements before the first lane, and its last vector ends at the last lane of the read that is furthest.
+    """Lanes `stride` apart out of a window of `stride` whole vectors, shared by reads up to `span` elements apart: it begins `before`
+    elements before the first lane, and its last vector ends at the last lane of the furthest read.
 
-    Where the vectors lie one behind the other, an even stride is halved first: reads of every second element share these shuffles, too.
+    Where the vectors are contiguous, an even stride is halved first, so that reads of every second element share these shuffles too.
     """
     starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + span + 1 - lanes]
     parts = [
@@ -119,9 +119,9 @@ def load_from_window(
 
 
 def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
-    """The lanes of vectors in turn, as that many vectors: element e of them all comes from vector e mod their number.
+    """Interleaves `count` vectors into as many: element e of the result, end to end, is lane e // count of vector e mod count.
 
-    An even number of vectors is two halves, those at even and those at odd places: k·log₂ k shuffles where k is a power of two.
+    An even number of vectors is split into even and odd ones: k·log₂ k shuffles where k is a power of two.
     """
     lanes, count = values[0].lanes, len(values)
     if count > 2 and count % 2 == 0:
@@ -142,7 +142,7 @@ def interleave(b: TextBuilder, values: Sequence[Value]) -> list[Value]:
 
 
 def ramp(b: TextBuilder, offset: Value, stride: int, lanes: int) -> Value:
-    """The offsets of lanes that are `stride` apart."""
+    """Offsets of lanes that are `stride` apart."""
     steps = ", ".join(f"i64 {k * stride}" for k in range(lanes))
     return b.binary("add", b.spread(offset, lanes), Value(i64, lanes, f"<{steps}>"))
 
@@ -188,10 +188,11 @@ def _gather_from(
 
 
 def _gather_words(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType) -> Value:
-    """Elements of 8 or 16 bits as parts of the words in which they lie: where one byte of an aligned word may be read, all may be.
+    """Gathers elements of 8 or 16 bits as parts of 32-bit words: an aligned word is readable if one of its bytes is.
 
-    Words are counted from the first element, so that their offsets have no more bits than those given: 16 of 32 bits are gathered at
-    once. Elements of 16 bits at odd addresses lie in the middle of the word that begins one byte before; some lie in two aligned ones.
+    Words are addressed relative to the first element, so that their offsets need no more bits than the given ones: 16 of 32 bits are
+    gathered at once. Elements of 16 bits at odd addresses lie in the middle of the word that begins one byte before; some straddle two
+    aligned words.
     """
     lanes, bits = offsets.lanes, 8 * memory.itemsize
     address = Value(i64, 1, b.result(i64, 1, f"ptrtoint ptr {base} to i64").text)
@@ -211,12 +212,12 @@ def _gather_words(b: TextBuilder, base: str, offsets: Value, mask: Value | None,
 
 
 def _resized(b: TextBuilder, number: Value, dtype: DType) -> Value:
-    """The low bits of a number of 64 bits, or of one that has no more."""
+    """An integer truncated to the type's width, or as it is where it has no more bits."""
     return b.convert("trunc" if number.dtype.bits > dtype.bits else "bitcast", number, dtype)
 
 
 def _redirected(b: TextBuilder, pointers: str, addresses: str, mask: Value, memory: DType) -> str:
-    """The addresses, of lanes that are off that of a zero: elements that are read one by one are read without tests."""
+    """Addresses with those of inactive lanes replaced by a zero's, so that elements read one by one need no tests."""
     nowhere = _room(b, Value(memory, 1, "zeroinitializer"))
     first, each, chosen = b.name(), b.name(), b.name()
     b.line(f"{first} = insertelement {pointers} poison, ptr {nowhere}, i64 0")
@@ -226,7 +227,7 @@ def _redirected(b: TextBuilder, pointers: str, addresses: str, mask: Value, memo
 
 
 def scatter(b: TextBuilder, base: str, offsets: Value, values: Value, mask: Value | None) -> None:
-    """Stores to the offsets; of equal ones the last lane wins."""
+    """Stores the lanes at the offsets; the last lane wins where offsets coincide."""
     lanes = offsets.lanes
     if _is_loop(lanes, values.dtype):
         _scatter_in_turn(b, base, offsets, values, mask)
@@ -263,7 +264,7 @@ def _scatter_in_turn(b: TextBuilder, base: str, offsets: Value, values: Value, m
 
 
 def _room(b: TextBuilder, value: Value) -> str:
-    """Memory on the stack that holds `value`."""
+    """Stack memory that holds `value`."""
     place = b.name()
     b.line(f"{place} = alloca {value.type}, align 64")
     b.line(f"store {value.typed}, ptr {place}, align 64")
@@ -273,7 +274,7 @@ def _room(b: TextBuilder, value: Value) -> str:
 def _each_lane(
     b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType, nowhere: str
 ) -> tuple[Value, str, Callable[[], None]]:
-    """Begins a loop over the lanes: the lane, where its element lies (`nowhere` where it is off), and what ends the loop."""
+    """Begins a loop over the lanes. Returns the lane, its element's address (`nowhere` if inactive), and a function that ends the loop."""
     offset_room = _room(b, offsets)
     mask_room = _room(b, b.convert("zext", mask, u8)) if mask else ""
     before, loop, done, after = b.label, b.fresh_label("lane"), b.fresh_label("lanes"), b.name()

@@ -1,6 +1,5 @@
-"""Helper functions of memory: a base pointer and an i64 element offset each, so that an address under a mask that is off is not even
-computed as "in bounds". Elements are as they lie in memory: booleans are bytes.
-"""
+"""Helper functions for memory access. Each takes a base pointer and an i64 element offset, so that no `inbounds` address is computed for a
+masked-off access. Elements have their memory representation: booleans are bytes."""
 
 from __future__ import annotations
 
@@ -29,13 +28,13 @@ from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled, memo
 
 
 class MemoryHelpers:
-    """Each method gives the symbol of a function that reads, writes or describes memory."""
+    """Symbols of functions that read, write or query memory."""
 
     def __init__(self, texts: HelperTexts) -> None:
         self._texts = texts
 
     def load(self, dtype: DType, lanes: int, masked: bool, stride: int = 1) -> str:
-        """(base, offset[, mask]) -> lanes `stride` apart; lanes off are 0."""
+        """(base, offset[, mask]) -> lanes `stride` apart; inactive lanes are 0."""
         memory = memory_dtype(dtype)
         symbol = f"rd.load{stride}{'.masked' if masked else ''}.{memory.name}x{lanes}".replace("-", "m")
         shapes: list[Shape | str] = ["ptr", (i64, 1)] + ([(bool_, lanes)] if masked else [])
@@ -57,7 +56,7 @@ class MemoryHelpers:
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
 
     def load_from_window(self, dtype: DType, lanes: int, stride: int, before: int, span: int) -> str:
-        """(base, offset) -> lanes `stride` apart, out of vectors that others load too (`load_from_window`)."""
+        """(base, offset) -> lanes `stride` apart, out of vectors that neighbouring reads load too (see `memory.load_from_window`)."""
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, base: str, offset: Value) -> str:
@@ -69,7 +68,7 @@ class MemoryHelpers:
         return self._texts.write(symbol, llvm_type(memory, lanes), ["ptr", (i64, 1)], body)
 
     def store(self, dtype: DType, lanes: int, masked: bool, stride: int = 1) -> str:
-        """(base, offset, value[, mask]) -> 0."""
+        """(base, offset, value[, mask]) -> 0: stores lanes `stride` apart."""
         memory = memory_dtype(dtype)
         symbol = f"rd.store{stride}{'.masked' if masked else ''}.{memory.name}x{lanes}".replace("-", "m")
         shapes: list[Shape | str] = ["ptr", (i64, 1), (memory, lanes)] + ([(bool_, lanes)] if masked else [])
@@ -93,7 +92,7 @@ class MemoryHelpers:
         return self._texts.write(symbol, "i32", shapes, body)
 
     def made(self, dtype: DType, lanes: int) -> str:
-        """(value) -> the same value, if it fills a register, without that LLVM knows how it was made."""
+        """(value) -> the same value, opaque to LLVM's optimiser if it fills a register."""
         memory = memory_dtype(dtype)
         bits = lanes * memory.bits
         one_register = bits in (128, 256, 512) and bits <= self._texts.can.vector_bits
@@ -105,7 +104,7 @@ class MemoryHelpers:
         return self._texts.write(f"rd.made.{memory.name}x{lanes}", llvm_type(memory, lanes), [(memory, lanes)], body)
 
     def store_interleaved(self, dtype: DType, lanes: int, count: int) -> str:
-        """(base, offset, values…) -> 0: the first lane of each in turn, then the second of each, and so on, without gaps."""
+        """(base, offset, values…) -> 0: stores the first lane of each value, then the second of each, and so on, contiguously."""
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, base: str, offset: Value, *values: Value) -> str:
@@ -118,7 +117,7 @@ class MemoryHelpers:
         return self._texts.write(f"rd.store_interleaved{count}.{memory.name}x{lanes}", "i32", shapes, body)
 
     def gather(self, dtype: DType, lanes: int, masked: bool, offset: DType = i64) -> str:
-        """(base, start, offsets of type `offset` from it[, mask]) -> values; lanes off are 0."""
+        """(base, start, offsets from it, of type `offset`[, mask]) -> values; inactive lanes are 0."""
         memory = memory_dtype(dtype)
         shapes: list[Shape | str] = ["ptr", (i64, 1), (offset, lanes)] + ([(bool_, lanes)] if masked else [])
 
@@ -129,7 +128,7 @@ class MemoryHelpers:
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
 
     def look_up(self, dtype: DType, lanes: int, masked: bool, entries: int) -> str:
-        """The same from a constant table of few entries."""
+        """(base, start, offsets from it[, mask]) -> values of a small constant table; inactive lanes are 0."""
         memory = memory_dtype(dtype)
         shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes)] + ([(bool_, lanes)] if masked else [])
 
@@ -141,7 +140,7 @@ class MemoryHelpers:
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
 
     def scatter(self, dtype: DType, lanes: int, masked: bool) -> str:
-        """(base, start, offsets from it, values[, mask]) -> 0; of equal offsets the last lane wins."""
+        """(base, start, offsets from it, values[, mask]) -> 0; the last lane wins where offsets coincide."""
         memory = memory_dtype(dtype)
         shapes: list[Shape | str] = ["ptr", (i64, 1), (i64, lanes), (memory, lanes)]
 
@@ -155,7 +154,7 @@ class MemoryHelpers:
         return self._texts.write(symbol, "i32", shapes + [(bool_, lanes)] * masked, body)
 
     def stream(self, dtype: DType, lanes: int) -> str:
-        """(base, offset, value) -> 0, past the caches; the address is aligned to the vector."""
+        """(base, offset, value) -> 0: a non-temporal store; the address is aligned to the vector."""
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, base: str, offset: Value, value: Value) -> str:
@@ -175,7 +174,7 @@ class MemoryHelpers:
         )
 
     def store_outside(self, dtype: DType, lanes: int) -> str:
-        """(base, offset, value, place, first, end) -> 0: stores the lanes at places that are not first … end − 1."""
+        """(base, offset, value, place, first, end) -> 0: stores the lanes whose indices place, place + 1, … are outside first … end − 1."""
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, base: str, offset: Value, value: Value, place: Value, first: Value, end: Value) -> str:
@@ -202,7 +201,7 @@ class MemoryHelpers:
         return self._texts.write(f"rd.store_outside.{memory.name}x{lanes}", "i32", shapes, body)
 
     def misalignment(self, dtype: DType, lanes: int) -> str:
-        """(base, offset) -> elements up to the next address aligned to a vector; `lanes` where no element begins at one."""
+        """(base, offset) -> elements up to the next address aligned to a vector; `lanes` where no element lies at such an address."""
         memory = memory_dtype(dtype)
         size = memory.itemsize * lanes
 
@@ -217,7 +216,8 @@ class MemoryHelpers:
         return self._texts.write(f"rd.misalignment.{memory.name}x{lanes}", "i64", ["ptr", (i64, 1)], body)
 
     def apart(self, dtype: DType) -> str:
-        """(offset, other) -> 1 if rows that begin there lie `streams_apart` bytes from each other in their pages, else 0 (`cost.streams`)."""
+        """(offset, other) -> 1 if rows that begin there are at least `streams_apart` bytes apart modulo the page size, else 0
+        (`cost.streams`)."""
         memory, least = memory_dtype(dtype), self._texts.can.streams_apart
 
         def body(b: TextBuilder, offset: Value, other: Value) -> str:
@@ -228,7 +228,7 @@ class MemoryHelpers:
         return self._texts.write(f"rd.apart.{memory.name}", "i64", [(i64, 1), (i64, 1)], body)
 
     def prefetch(self, dtype: DType) -> str:
-        """(base, offset) -> 0: the line will be read soon."""
+        """(base, offset) -> 0: prefetches the element's cache line for reading."""
         memory = memory_dtype(dtype)
 
         def body(b: TextBuilder, base: str, offset: Value) -> str:
@@ -239,7 +239,7 @@ class MemoryHelpers:
         return self._texts.write(f"rd.prefetch.{memory.name}", "i32", ["ptr", (i64, 1)], body)
 
     def constant_array(self, digest: str, array: np.ndarray) -> str:
-        """() -> where the array's bytes lie, in the object's read-only data."""
+        """() -> the address of the array's bytes in the object's read-only data."""
         name = f"rd.data.{digest[:24]}"
         if name not in self._texts.constants:
             data = np.ascontiguousarray(array).tobytes()
@@ -252,19 +252,19 @@ class MemoryHelpers:
     # --- memory that threads change at the same time
 
     def atomic(self, opcode: str, dtype: DType) -> str:
-        """(base, offset, value) -> 0: the element becomes `opcode` of itself and the value, in one indivisible step."""
+        """(base, offset, value) -> 0: an atomic read-modify-write of the element by `opcode`."""
         memory = memory_dtype(dtype)
         body = lambda b, base, offset, value: write_atomic(b, opcode, base, offset, value)
         return self._texts.write(f"rd.atomic.{opcode}.{memory.name}", "i32", ["ptr", (i64, 1), (memory, 1)], body)
 
     def look(self, dtype: DType) -> str:
-        """(base, offset) -> what the element is, while others may change it."""
+        """(base, offset) -> the element, by a relaxed atomic load."""
         memory = memory_dtype(dtype)
         body = lambda b, base, offset: write_look(b, memory, base, offset)
         return self._texts.write(f"rd.look.{memory.name}", scalar_type(memory), ["ptr", (i64, 1)], body)
 
     def exchange(self, dtype: DType) -> str:
-        """(base, offset, held, new) -> 0 if the element was what `held` points to, and is `new` now; else 1, and `held` is what it was."""
+        """(base, offset, held, new) -> 0 if the element equalled `*held` and is `new` now; else 1, and `*held` is the element."""
         memory = memory_dtype(dtype)
         return self._texts.write(
             f"rd.exchange.{memory.name}", "i32", ["ptr", (i64, 1), "ptr", (memory, 1)], write_exchange

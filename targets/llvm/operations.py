@@ -1,10 +1,9 @@
-"""The operations as LLVM instructions, at any number of lanes: LLVM's table of native ones, and recipes of which it knows something better.
+"""Operations as LLVM instructions, at any number of lanes: the table of native ones, and of recipes for which LLVM has a faster equivalent.
 
 `write_operation(builder, name, dtype, *operands)` appends the instructions and returns the result, with exactly the meaning of
-`raido.algo.graph.primitives`; what is neither native nor in `_BETTER` is written from its recipe. Invariants: no float product is left where
-LLVM could contract it; integers wrap. bf16 is an `i16` everywhere: LLVM's `bfloat` is rounded by VCVTNEPS2BF16 where the
-processor has it, which takes subnormal numbers for 0 (Intel SDM, volume 2C). f16 is LLVM's `half`, whose arithmetic is that of
-f32, rounded, on every processor.
+`raido.algo.graph.primitives`; operations neither native nor in `_BETTER` are written from their recipes. Invariants: LLVM finds no float
+product to contract; integers wrap. bf16 is an `i16` everywhere: LLVM's `bfloat` is rounded by VCVTNEPS2BF16 where the processor has it,
+which flushes subnormal numbers to 0 (Intel SDM, volume 2C). f16 is LLVM's `half`, whose arithmetic is f32's, rounded, on every processor.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _comparison(*predicates: str) -> Writer:
 
 
 def _fenced(write: Writer) -> Writer:
-    """A value fenced from contraction into sums; quotients too, as LLVM multiplies by the reciprocal of a power of two."""
+    """A writer whose result LLVM cannot contract into sums; quotients too, since LLVM multiplies by the reciprocal of a power of two."""
 
     def fenced(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
         result = write(b, dtype, x, y)
@@ -77,7 +76,8 @@ def _fenced(write: Writer) -> Writer:
 
 
 def _quotient(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
-    """In lanes by floats of twice the bits, for no instruction divides vectors of integers: rounding does not reach the next integer."""
+    """The truncated quotient of integers. Vectors are divided as floats of twice the bits, since no instruction divides them as integers;
+    the rounded quotient never reaches the next integer."""
     if x.lanes > 1 and dtype.bits < 64 and y.literal is None:
         wide = f64 if dtype.bits == 32 else f32
         return _convert(b, dtype, b.binary("fdiv", _convert(b, wide, x), _convert(b, wide, y)))
@@ -151,7 +151,7 @@ def _count(name: str, *more: str) -> Writer:
 
 
 def _ipow(b: TextBuilder, dtype: DType, x: Value, y: Value) -> Value:
-    """As many squarings as the largest exponent of a lane has bits."""
+    """Integer power by repeated squaring: as many iterations as the largest exponent of the lanes has bits."""
     zero, one = b.constant(x, 0), b.constant(x, 1)
     exponent = b.intrinsic("smax", y, zero) if dtype.kind == "i" else y
     before, loop, done = b.label, b.fresh_label("power"), b.fresh_label("powered")

@@ -1,4 +1,4 @@
-"""Recipes (`raido.algo.recipes`) as LLVM instructions, line by line, with branches for what is rare."""
+"""Recipes (`raido.algo.recipes`) as LLVM instructions, line by line, with branches for rare cases."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ WriteOperation: TypeAlias = Callable[..., Value]
 class _RecipeBuilder:
     """`raido.algo.recipes.builder.Builder` over LLVM text; a `rare` value is computed behind a branch.
 
-    There stands `whole`, a call of the same function written without branches, if it is given: code that hardly ever runs is then
-    compiled once, and its constants take no registers from the loop.
+    If `whole` is given, the branch calls it: the same function, out of line and branch-free. Rarely executed code is then compiled once,
+    and its constants take no registers from the loop.
     """
 
     def __init__(self, b: TextBuilder, like: Value, whole: Callable[[], Value] | None, write: WriteOperation) -> None:
@@ -47,7 +47,7 @@ class _RecipeBuilder:
 
 
 def write_recipe(b: TextBuilder, name: str, dtype: DType, operands: Sequence[Value], write: WriteOperation) -> Value:
-    """Primitive `name`, from its recipe; `write` writes the operations of it."""
+    """Primitive `name` from its recipe; `write` writes the recipe's operations."""
     from raido.algo.recipes import build_recipe
 
     call = b.call_apart
@@ -58,7 +58,7 @@ def write_recipe(b: TextBuilder, name: str, dtype: DType, operands: Sequence[Val
 def recipe_values(
     b: TextBuilder, operands: Sequence[Value], write: WriteOperation, whole: Callable[[], Value] | None = None
 ) -> list[RecipeValue]:
-    """Operands as recipes take them."""
+    """Operands wrapped as a recipe's values."""
     builder = _RecipeBuilder(b, operands[0], whole, write)
     return [RecipeValue(builder, x.dtype, x, _number(x)) for x in operands]
 

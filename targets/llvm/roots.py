@@ -1,9 +1,9 @@
-"""Square roots without the divider (`raido.targets.emit.divider` says where).
+"""Square roots computed without the divider (`raido.targets.emit.divider` chooses them).
 
-An estimate of 14 bits, a step of Goldschmidt's, which squares its error, and Markstein's correction: the exact rest x − g² times
-1 / 2√x gives the root rounded to nearest, the bits of the instruction. P. Markstein, "Software division and square root using
-Goldschmidt's algorithms", RNC6, 2004. Where some lane is not of the usual size (a rest below the smallest number, infinity, a negative
-number, NaN) the instruction is used after all.
+A 14-bit estimate, a Goldschmidt iteration, which squares its error, and Markstein's correction: the exact residual x − g² times 1 / 2√x
+gives the root rounded to nearest, with the bits of the instruction. P. Markstein, "Software division and square root using Goldschmidt's
+algorithms", RNC6, 2004. Where some lane is out of range (a residual that underflows, infinity, a negative number, NaN) the instruction is
+used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _USUAL = (0x0D800000, 0x7F800000)  # from 2**-100 to infinity
 
 
 def write_root(b: TextBuilder, x: Value) -> Value:
-    """√x in sixteen lanes, rounded to nearest."""
+    """Writes √x for sixteen lanes of f32, rounded to nearest."""
     estimate = b.call("llvm.x86.avx512.rsqrt14.ps.512", f32, LANES, x, f"{x.type} zeroinitializer", "i16 -1")
     exponents = b.convert("bitcast", estimate, i32)
     half = b.convert("bitcast", b.binary("sub", exponents, b.constant(exponents, 1 << 23)), f32)

@@ -1,4 +1,4 @@
-"""Helper functions around the loops: memory from the runtime, faults, threads and their order, calls that stay calls."""
+"""Helper functions for effects: runtime memory, faults, threads and their order, calls that must not be inlined."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FAULT = "declare i32 @rd_fault(ptr, i32, i32, i64, i64, i64, i64)"
 
 
 class RuntimeHelpers:
-    """Each method gives the symbol of a function that does something besides computing values."""
+    """Symbols of functions with effects other than computing values."""
 
     def __init__(self, texts: HelperTexts) -> None:
         self._texts = texts
 
     def times(self) -> str:
-        """(size, extent) -> size · extent, an extent below 0 counting as 0; `LARGEST` where that is more."""
+        """(size, extent) -> size · max(extent, 0), saturated at `LARGEST`."""
 
         def body(b: TextBuilder, size: Value, extent: Value) -> str:
             return _saturated(b, "smul", size, b.intrinsic("smax", extent, b.constant(extent, 0))).text
@@ -31,7 +31,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.times", "i64", [(i64, 1), (i64, 1)], body)
 
     def reach(self) -> str:
-        """(elements, extent, stride) -> elements + (extent − 1) · stride, as far as a dimension reaches; `LARGEST` where that is more."""
+        """(elements, extent, stride) -> elements + (extent − 1) · stride, the extent of a strided dimension; saturated at `LARGEST`."""
 
         def body(b: TextBuilder, elements: Value, extent: Value, stride: Value) -> str:
             last = b.binary("sub", b.intrinsic("smax", extent, b.constant(extent, 1)), b.constant(extent, 1))
@@ -40,7 +40,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.reach", "i64", [(i64, 1)] * 3, body)
 
     def take(self, site: int) -> str:
-        """(bytes, fault) -> memory from the runtime; null, and a fault at that site on record, when there is none."""
+        """(bytes, fault) -> memory allocated by the runtime; null when it runs out, with a fault at that site recorded."""
 
         def body(b: TextBuilder, size: Value, fault: str) -> str:
             b.declarations |= {"declare ptr @rd_alloc(i64)", _FAULT}
@@ -57,7 +57,7 @@ class RuntimeHelpers:
         return self._texts.write(f"rd.take.{site}", "ptr", [(i64, 1), "ptr"], body)
 
     def give(self) -> str:
-        """(memory) -> 0: back to the runtime."""
+        """(memory) -> 0: frees memory of the runtime."""
 
         def body(b: TextBuilder, block: str) -> str:
             b.declarations.add("declare void @rd_free(ptr)")
@@ -67,7 +67,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.give", "i32", ["ptr"], body)
 
     def threads(self) -> str:
-        """() -> threads that a launch from here would use, as i64."""
+        """() -> the number of threads that a launch from here would use, as i64."""
 
         def body(b: TextBuilder) -> str:
             b.declarations.add("declare i32 @rd_get_threads()")
@@ -78,7 +78,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.threads", "i64", (), body)
 
     def failed(self) -> str:
-        """(fault) -> whether something is on record."""
+        """(fault) -> whether a fault is recorded."""
 
         def body(b: TextBuilder, fault: str) -> str:
             b.line(f"%kind = load volatile i32, ptr {fault}, align 4")
@@ -87,9 +87,9 @@ class RuntimeHelpers:
         return self._texts.write("rd.failed", "i1", ["ptr"], body)
 
     def fault(self, lanes: int, kind: str, site: int, values: Sequence[Shape]) -> str:
-        """(fault, bad lanes, values…) -> 0: records the first bad lane, unless something is on record.
+        """(fault, bad lanes, values…) -> 0: records a fault for the first bad lane, unless one is recorded.
 
-        What `rd_fault` does, without a call: one inside a hot loop would cost every iteration the registers that calls destroy.
+        Inlined equivalent of `rd_fault`: a call inside a hot loop would cost every iteration the registers that calls clobber.
         """
         shapes: list[Shape | str] = ["ptr", (bool_, lanes), *values]
 
@@ -124,7 +124,7 @@ class RuntimeHelpers:
         return self._texts.write(symbol, "i32", shapes, body)
 
     def call_apart(self, symbol: str, types: Sequence[str]) -> str:
-        """A call of function `symbol` of this module that is never inlined: its pointers' promises hold inside it only."""
+        """A call of function `symbol` of this module that is never inlined: its pointers are `noalias` inside it only."""
 
         def body(b: TextBuilder, *names: str) -> str:
             b.declarations.add(f"declare i32 @{symbol}({', '.join(types)})")
@@ -135,7 +135,7 @@ class RuntimeHelpers:
         return self._texts.write(f"rd.apart.{symbol}", "i32", list(types), body)
 
     def ticket(self) -> str:
-        """(counter) -> the next number."""
+        """(counter) -> the counter's value before an atomic increment."""
 
         def body(b: TextBuilder, counter: str) -> str:
             return b.result(i64, 1, f"atomicrmw add ptr {counter}, i64 1 monotonic").text
@@ -143,7 +143,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.ticket", "i64", ["ptr"], body)
 
     def turn_of(self, place: int) -> str:
-        """(counter of tickets) -> where it says whose turn it is, `place` numbers further on."""
+        """(counter of tickets) -> address of the ordered section's turn, `place` i64 after the counter."""
 
         def body(b: TextBuilder, counter: str) -> str:
             b.line(f"%turn = getelementptr i64, ptr {counter}, i64 {place}")
@@ -180,7 +180,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.has_turn_passed", "i1", ["ptr", (i64, 1)], body)
 
     def expose(self) -> str:
-        """(pointer) -> 0: what it points to may have changed, and others may read it, though nothing else says so here."""
+        """(pointer) -> 0: a compiler barrier for the memory behind the pointer; other threads may have changed it, and may read it."""
 
         def body(b: TextBuilder, pointer: str) -> str:
             b.line(f'call void asm sideeffect "", "r,~{{memory}}"(ptr {pointer})')
@@ -189,7 +189,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.expose", "i32", ["ptr"], body)
 
     def load_pointer(self) -> str:
-        """(slot) -> the pointer in it."""
+        """(slot) -> the pointer stored in it."""
 
         def body(b: TextBuilder, slot: str) -> str:
             b.line(f"%held = load ptr, ptr {slot}, align 8")
@@ -209,7 +209,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.aligned", "ptr", ["ptr"], body)
 
     def store_pointer(self) -> str:
-        """(slot, pointer) -> 0."""
+        """(slot, pointer) -> 0: stores the pointer."""
 
         def body(b: TextBuilder, slot: str, held: str) -> str:
             b.line(f"store ptr {held}, ptr {slot}, align 8")
@@ -218,7 +218,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.hold", "i32", ["ptr", "ptr"], body)
 
     def drain(self) -> str:
-        """() -> 0: streamed stores are visible to others before what follows."""
+        """() -> 0: a store fence after non-temporal stores."""
 
         def body(b: TextBuilder) -> str:
             b.declarations.add("declare void @llvm.x86.sse.sfence()")
@@ -228,7 +228,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.drain", "i32", (), body)
 
     def once(self) -> str:
-        """() -> 0: an empty instruction that keeps LLVM from making copies of the loop around it."""
+        """() -> 0: an empty `noduplicate` instruction, which keeps LLVM from unrolling the loop around it."""
 
         def body(b: TextBuilder) -> str:
             b.line('call void asm sideeffect "", ""() noduplicate nounwind memory(inaccessiblemem: readwrite)')
@@ -246,7 +246,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.opaque", "i64", [(i64, 1)], body)
 
     def copy(self, by_threads: bool) -> str:
-        """(destination, source, bytes) -> 0; the two do not overlap. by_threads: the runtime may share a large one out among threads."""
+        """(destination, source, bytes) -> 0: copies disjoint memory. by_threads: the runtime may share a large copy among threads."""
 
         def body(b: TextBuilder, destination: str, source: str, size: Value) -> str:
             if by_threads:
@@ -262,7 +262,7 @@ class RuntimeHelpers:
 
 
 def _saturated(b: TextBuilder, name: str, a: Value, other: Value) -> Value:
-    """`a` plus or times `other`, neither below 0; `LARGEST` where that overflows."""
+    """The sum ("sadd") or product ("smul") of two non-negative numbers, saturated at `LARGEST`."""
     b.declarations.add(f"declare {{ i64, i1 }} @llvm.{name}.with.overflow.i64(i64, i64)")
     pair = b.name()
     b.line(f"{pair} = call {{ i64, i1 }} @llvm.{name}.with.overflow.i64({a.typed}, {other.typed})")

@@ -1,10 +1,10 @@
-"""Quotients and remainders of vectors of integers by one divisor that all lanes share: by products, without a division in any lane.
+"""Integer quotients and remainders of vectors by a divisor that all lanes share: by multiplication, without a division in any lane.
 
-With 2**(l − 1) < d <= 2**l and m = ⌊2**N (2**l − d) / d⌋ + 1, ⌊n / d⌋ of a number n of N bits is (n + ⌊m n / 2**N⌋) >> l, the sum
-taken without overflow (T. Granlund & P. Montgomery, "Division by invariant integers using multiplication", PLDI 1994, figure 4.1).
-Signed numbers are divided by their size, which is at most 2**(N − 1), so that the sum has N bits: ⌊x / d⌋ is ~⌊~x / d⌋ for negative x, and
-that of a negative divisor ~⌊(x − 1) / −d⌋. m and l depend on the divisor alone: LLVM computes them before the loop, by operations that
-it may run there whatever the loop does, so without an integer division. Of a divisor that is a literal they are literals.
+With 2**(l − 1) < d <= 2**l and m = ⌊2**N (2**l − d) / d⌋ + 1, ⌊n / d⌋ of a number n of N bits is (n + ⌊m n / 2**N⌋) >> l, the sum taken
+without overflow (T. Granlund & P. Montgomery, "Division by invariant integers using multiplication", PLDI 1994, figure 4.1). Signed numbers
+are divided by magnitude, which is at most 2**(N − 1), so that the sum has N bits: ⌊x / d⌋ is ~⌊~x / d⌋ for negative x, and that of a
+negative divisor ~⌊(x − 1) / −d⌋. m and l depend on the divisor alone: LLVM hoists them out of the loop, since their operations can be
+executed speculatively (there is no integer division among them). For a literal divisor they are literals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRUNCATED = ("truncdiv", "truncrem")
 
 
 def write_by_shared(b: TextBuilder, name: str, dtype: DType, x: Value, y: Value) -> Value | None:
-    """A quotient or a remainder, floored or truncated, of integers in lanes; 0 by 0. None where something else serves as well."""
+    """Writes a floored or truncated quotient or remainder of integer vectors; 0 for a divisor of 0. None where another way is as good."""
     scalar = y.shared if y.literal is None else Value(y.dtype, 1, literal(y.dtype, y.literal), y.literal)
     if dtype.is_float or x.lanes == 1 or scalar is None:
         return None
@@ -34,14 +34,14 @@ def write_by_shared(b: TextBuilder, name: str, dtype: DType, x: Value, y: Value)
 
 
 def _is_simple(dtype: DType, divisor: int) -> bool:
-    """Whether LLVM or the recipe divides by a literal as well: by a power of two, and numbers without a sign of up to 32 bits."""
+    """Whether LLVM or the recipe divides by a literal as well: by powers of two, and unsigned numbers of up to 32 bits."""
     return (divisor >= 0 and divisor.bit_count() <= 1) or (dtype.kind == "u" and dtype.bits < 64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Divisor:
-    """All of a divisor that lanes use, scalars of its type: the factor m, the shift l; -1 where it is negative, and where it is not 0 (None of
-    a literal that is not negative, or that is not 0)."""
+    """Scalars derived from a divisor: the factor m, the shift l, and masks, -1 where it is negative, and where it is not 0 (each None for a
+    literal that is non-negative, or non-zero)."""
 
     factor: Value
     shift: Value
@@ -71,7 +71,7 @@ def _divisor(b: TextBuilder, y: Value) -> _Divisor:
 
 
 def _reciprocal(b: TextBuilder, size: Value, shift: Value) -> Value:
-    """⌊2**N (2**shift − size) / size⌋ of scalars: digits of at most 32 bits by floats, which are off by one at most."""
+    """⌊2**N (2**shift − size) / size⌋ of scalars, by digits of at most 32 bits: float quotients, at most one off, and corrected."""
     bits = size.dtype.bits
     one, last = b.constant(size, 1), b.constant(size, bits)
     power = b.binary("shl", one, b.binary("and", shift, b.constant(size, bits - 1)))
@@ -85,7 +85,7 @@ def _reciprocal(b: TextBuilder, size: Value, shift: Value) -> Value:
 
 
 def _digit(b: TextBuilder, rest: Value, divisor: Value, bits: int) -> tuple[Value, Value]:
-    """⌊2**bits rest / divisor⌋ and what remains, for rest < divisor: an estimate, corrected by its exact remainder in 128 bits."""
+    """Digit ⌊2**bits rest / divisor⌋ and its remainder, for rest < divisor: a float estimate, corrected by its exact remainder in 128 bits."""
     ratio = b.binary("fdiv", b.convert("uitofp", rest, f64), b.convert("uitofp", divisor, f64))
     estimate = b.convert("fptoui", b.binary("fmul", ratio, b.constant(ratio, 2.0**bits)), u64)
     wide = {}
@@ -111,7 +111,7 @@ def _digit(b: TextBuilder, rest: Value, divisor: Value, bits: int) -> tuple[Valu
 
 
 def _spread(b: TextBuilder, scalar: Value, like: Value) -> Value:
-    """A scalar in as many lanes as `like` has, as a number of its type."""
+    """A scalar broadcast to the lanes of `like`, and of its type."""
     if scalar.literal is not None:
         return b.constant(like, scalar.literal)
     spread = b.spread(scalar, like.lanes)
@@ -135,7 +135,7 @@ def _quotient_of_signed(b: TextBuilder, x: Value, by: _Divisor, truncated: bool)
 
 
 def _quotient(b: TextBuilder, x: Value, by: _Divisor) -> Value:
-    """⌊x / d⌋ of numbers without a sign: half of the sum, which may have a bit more than they, then the rest of the shift."""
+    """⌊x / d⌋ of unsigned numbers: the sum, which may need N + 1 bits, is halved first, then shifted by l − 1."""
     upper = _upper_half(b, x, by.factor)
     if by.shift.literal is not None:
         once = b.constant(by.shift, min(by.shift.literal, 1))
@@ -148,7 +148,7 @@ def _quotient(b: TextBuilder, x: Value, by: _Divisor) -> Value:
 
 
 def _upper_half(b: TextBuilder, x: Value, factor: Value) -> Value:
-    """⌊factor · x / 2**N⌋ of numbers of N bits, taken as without a sign."""
+    """⌊factor · x / 2**N⌋ of N-bit numbers, taken as unsigned."""
     bits = x.dtype.bits
     if bits == 64:
         return _upper_half_of_64(b, x, factor)
@@ -161,7 +161,8 @@ def _upper_half(b: TextBuilder, x: Value, factor: Value) -> Value:
 
 
 def _upper_half_of_32(b: TextBuilder, x: Value, factor: Value) -> Value:
-    """Products of every other lane: what multiplies 32 bits to 64 takes those."""
+    """Upper halves of 32-bit products, of even and odd lanes separately: the instruction that multiplies 32 bits to 64 takes every other
+    lane."""
     pairs = x.lanes // 2
     both = b.result(u64, pairs, f"bitcast {x.typed} to <{pairs} x i64>")
     by = _spread(b, _widened(b, factor, u64), both)
@@ -174,7 +175,7 @@ def _upper_half_of_32(b: TextBuilder, x: Value, factor: Value) -> Value:
 
 
 def _upper_half_of_64(b: TextBuilder, x: Value, factor: Value) -> Value:
-    """By four products of halves."""
+    """Upper halves of 64-bit products, by four products of 32-bit halves."""
     mask, half = b.constant(x, 0xFFFFFFFF), b.constant(x, 32)
     if factor.literal is not None:
         parts = [b.constant(x, factor.literal & 0xFFFFFFFF), b.constant(x, factor.literal >> 32)]

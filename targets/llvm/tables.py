@@ -1,6 +1,5 @@
-"""Permutations of registers by lanes that are known only when they run: look-ups in small constant tables, which registers hold, where a
-gather would read memory lane by lane; and vectors that begin anywhere in a pair of them.
-"""
+"""Register permutations by run-time indices: look-ups in small constant tables held in registers, instead of gathers from memory, and
+vectors that begin at any lane of a pair of registers."""
 
 from __future__ import annotations
 
@@ -22,13 +21,13 @@ _MOST = {512: 4, 256: 2}  # registers
 
 
 def is_small_table(entries: int, memory: DType, lanes: int, vector_bits: int) -> bool:
-    """Whether so few registers hold a table that permuting them is faster than a gather: 64 entries of 32 bits, say."""
+    """Whether a table fits so few registers that permuting them is faster than a gather: 64 entries of 32 bits with 512-bit registers, say."""
     bits = lanes * memory.bits
     return bits <= vector_bits and (bits, memory.bits) in _PERMUTE and 0 < entries <= _MOST[bits] * lanes
 
 
 def look_up(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memory: DType, entries: int) -> Value:
-    """The elements at the offsets, which are inside the table in lanes that are on; the table is padded to whole registers."""
+    """The elements at the offsets, which are inside the table in active lanes; the table is padded to whole registers."""
     lanes, place = offsets.lanes, signed(memory.bits)
     index = b.convert("trunc", offsets, place) if place is not i64 else offsets
     kind, bits = llvm_type(place, lanes), lanes * place.bits
@@ -55,9 +54,9 @@ def look_up(b: TextBuilder, base: str, offsets: Value, mask: Value | None, memor
 
 
 def shifted(b: TextBuilder, before: Value, value: Value, short: Value) -> Value:
-    """A vector of 512 bits that begins at lane `short` of two, end to end.
+    """The 512-bit vector that begins at lane `short` of two registers, end to end.
 
-    Bytes are permuted in pairs where nothing permutes them one by one: those that begin at an odd one are put together of two such vectors.
+    Without a byte permutation, bytes are permuted in pairs: a vector that begins at an odd byte is combined of two such vectors.
     """
     lanes, place = value.lanes, signed(value.dtype.bits)
     if place.bits == 8 and not b.can.byte_permutes:

@@ -1,8 +1,8 @@
 """Functions written as LLVM assembly: types, literals, and a builder that appends instructions.
 
-TIR says what it can say exactly; everything else (masked memory, saturating casts, wrapping arithmetic, shuffles, whole math
-functions) is a small helper function in LLVM assembly, linked into the module and inlined. A `Value` is a type and the text of an
-operand. Booleans are `i1`; in memory they are bytes, and whoever loads or stores them converts. bf16 is an `i16` (`narrow` says why).
+TIR expresses only what it can express exactly; everything else (masked memory, saturating casts, wrapping arithmetic, shuffles, whole math
+functions) is a small helper function in LLVM assembly, linked into the module and inlined. A `Value` is a type and the text of an operand.
+Booleans are `i1` in registers and bytes in memory; loads and stores convert. bf16 is an `i16` (see `narrow`).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def llvm_type(dtype: DType, lanes: int = 1) -> str:
 
 
 def mangled(dtype: DType, lanes: int = 1) -> str:
-    """The suffix by which LLVM's intrinsics name a type, `v16f32`."""
+    """The suffix of a type in names of overloaded intrinsics, `v16f32`."""
     return ("" if lanes == 1 else f"v{lanes}") + (dtype.name if dtype in _FLOATS else f"i{dtype.bits}")
 
 
 def memory_dtype(dtype: DType) -> DType:
-    """How elements of that type lie in memory."""
+    """The dtype of elements in memory: u8 for bool, else the dtype itself."""
     return u8 if dtype is bool_ else dtype
 
 
 def literal(dtype: DType, value: Any) -> str:
-    """A constant of that type; floats by their bits, so that nothing is rounded."""
+    """A constant's text; floats by their bits, so that nothing is rounded."""
     if dtype is bf16:
         return str(const(bf16, value).bits)
     if dtype.is_float:
@@ -55,7 +55,7 @@ def literal(dtype: DType, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An operand: its element type, its lanes and its text; of a constant, its value; of what all lanes share, the scalar."""
+    """An operand: element type, lanes and text; for constants the value, for broadcast scalars the scalar."""
 
     dtype: DType
     lanes: int
@@ -73,7 +73,7 @@ class Value:
 
 
 class TextBuilder:
-    """Appends instructions to one function, for a processor that `can` do so much."""
+    """Appends instructions to one function, for a processor with capabilities `can`."""
 
     def __init__(self, can: Capabilities) -> None:
         self.lines: list[str] = []
@@ -87,7 +87,7 @@ class TextBuilder:
         self._count = 0
 
     def name(self) -> str:
-        """A fresh register."""
+        """A fresh register name."""
         self._count += 1
         return f"%t{self._count}"
 
@@ -101,18 +101,18 @@ class TextBuilder:
         self.label = label
 
     def fresh_label(self, stem: str) -> str:
-        """A label not used before."""
+        """A fresh label."""
         self._count += 1
         return f"{stem}{self._count}"
 
     def constant(self, like: Value, value: Any, dtype: DType | None = None) -> Value:
-        """A literal with as many lanes as `like`, of its type unless said otherwise."""
+        """A literal with as many lanes as `like`, of its type unless `dtype` is given."""
         dtype = dtype or like.dtype
         text = literal(dtype, value)
         return Value(dtype, like.lanes, text if like.lanes == 1 else f"splat ({scalar_type(dtype)} {text})", value)
 
     def result(self, dtype: DType, lanes: int, instruction: str) -> Value:
-        """Appends an instruction with a result."""
+        """Appends an instruction that has a result."""
         name = self.name()
         self.line(f"{name} = {instruction}")
         return Value(dtype, lanes, name)
@@ -135,7 +135,7 @@ class TextBuilder:
         return self.result(a.dtype, a.lanes, f"select {mask.typed}, {a.typed}, {b.typed}")
 
     def convert(self, opcode: str, a: Value, dtype: DType) -> Value:
-        """A conversion by an LLVM cast instruction; nothing where the types are one."""
+        """A conversion by an LLVM cast instruction; none where the LLVM types are equal."""
         if llvm_type(a.dtype) == llvm_type(dtype):
             return Value(dtype, a.lanes, a.text)
         return self.result(dtype, a.lanes, f"{opcode} {a.typed} to {llvm_type(dtype, a.lanes)}")
@@ -154,7 +154,7 @@ class TextBuilder:
         return self.call(f"llvm.{name}.{mangled(a.dtype, a.lanes)}", a.dtype, a.lanes, a, *more)
 
     def fence(self, a: Value) -> Value:
-        """`a`, never contracted with what follows."""
+        """`a` behind an arithmetic fence: never contracted with later operations."""
         return self.intrinsic("arithmetic.fence", a)
 
     def any(self, mask: Value) -> Value:
@@ -164,7 +164,7 @@ class TextBuilder:
         return self.call(f"llvm.vector.reduce.or.{mangled(bool_, mask.lanes)}", bool_, 1, mask)
 
     def spread(self, a: Value, lanes: int) -> Value:
-        """A scalar in every lane."""
+        """A scalar broadcast to all lanes."""
         if lanes == 1:
             return a
         first = self.result(a.dtype, lanes, f"insertelement {llvm_type(a.dtype, lanes)} poison, {a.typed}, i64 0")
@@ -173,12 +173,12 @@ class TextBuilder:
         return replace(spread, shared=a)
 
     def shuffle(self, a: Value, b: Value, lanes: list[int]) -> Value:
-        """The lanes of `a` and, from `a.lanes` on, of `b`, picked by number."""
+        """Lanes picked by index from `a` and, from index `a.lanes` on, `b`."""
         picked = ", ".join(f"i32 {lane}" for lane in lanes)
         out = self.result(a.dtype, len(lanes), f"shufflevector {a.typed}, {b.typed}, <{len(lanes)} x i32> <{picked}>")
         return out
 
     def function(self, symbol: str, result: str, parameters: str, attributes: str = "alwaysinline nounwind") -> str:
-        """The whole function; the declarations it needs are kept apart in `declarations`."""
+        """Text of the whole function; the declarations it needs are in `declarations`."""
         body = "\n".join(self.lines)
         return f"define internal {result} @{symbol}({parameters}) {attributes} {{\nentry:\n{body}\n}}"

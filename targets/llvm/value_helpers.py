@@ -1,4 +1,4 @@
-"""Helper functions of values: primitives at any number of lanes, masks, and what moves between lanes."""
+"""Helper functions on values: primitives at any number of lanes, masks, and permutations of lanes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from raido.targets.llvm.text import TextBuilder, Value, llvm_type, mangled, scal
 
 
 class ValueHelpers:
-    """Each method gives the symbol of a function from values to a value.
+    """Symbols of functions from values to a value.
 
-    `math_functions` are those that helpers call, by symbol (they begin with `prefix`): whoever makes the module defines them by
-    `whole`. They run where some lane needs a value that hardly any does.
+    `math_functions` are the out-of-line functions that helpers call, by symbol (`prefix` in front); the module's emitter defines them by
+    `whole`. They run where some lane takes a rare case.
     """
 
     def __init__(self, texts: HelperTexts, prefix: str) -> None:
@@ -30,8 +30,8 @@ class ValueHelpers:
     def operation(
         self, name: str, dtype: DType, operands: Sequence[Shape], literals: dict[int, Const] | None = None
     ) -> str:
-        """Primitive `name`; operands in `literals` (by position) are those constants, and are ignored when passed; scalars among
-        vectors stand for all lanes."""
+        """Primitive `name`. Operands in `literals` (by index) are these constants, and ignored when passed; scalars among vectors are
+        broadcast."""
         literals = literals or {}
         marks = "".join(f".{position}is{known.bits}".replace("-", "m") for position, known in literals.items())
         symbol = f"rd.{name}.{dtype.name}." + ".".join(f"{d.name}x{n}" for d, n in operands) + marks
@@ -46,7 +46,7 @@ class ValueHelpers:
         return self._texts.write(symbol, llvm_type(dtype, lanes), operands, body)
 
     def _call_apart(self, b: TextBuilder, name: str, args: Sequence[Value]) -> Value:
-        """A call of a math function that is not inlined."""
+        """A call of an out-of-line math function."""
         like = args[0]
         symbol = f"{self._prefix}.{name}.{like.dtype.name}x{like.lanes}"
         self.math_functions[symbol] = (name, tuple((a.dtype, a.lanes) for a in args))
@@ -58,20 +58,20 @@ class ValueHelpers:
         return b.result(like.dtype, like.lanes, f"load {like.type}, ptr {slot}, align 64")
 
     def whole(self, name: str, operands: Sequence[Shape]) -> str:
-        """A math function that takes both sides of its branches in place."""
+        """A math function that evaluates both sides of its branches."""
         dtype, lanes = operands[0]
         body = lambda b, *args: write_operation(b, name, dtype, *args).text
         return self._texts.write(f"rd.whole.{name}.{dtype.name}x{lanes}", llvm_type(dtype, lanes), operands, body)
 
     def root_by_products(self) -> str:
-        """The square roots of sixteen f32 without the divider."""
+        """Square roots of sixteen f32 without the divider."""
         shape = (f32, ROOT_LANES)
         return self._texts.write("rd.root", llvm_type(*shape), [shape], lambda b, x: write_root(b, x).text)
 
     def choice(self, name: str, dtype: DType) -> str:
-        """ "select", "minimum" or "maximum" of single integers by an instruction.
+        """ "select", "minimum" or "maximum" of scalar integers as a conditional move.
 
-        What an extreme compares is hidden from LLVM, which knows no extreme that is not foreseen.
+        An operand of an extreme is hidden from LLVM, which would recognise the extreme and may branch.
         """
 
         def body(b: TextBuilder, *args: Value) -> str:
@@ -86,9 +86,9 @@ class ValueHelpers:
         return self._texts.write(f"rd.choice.{name}.{dtype.name}", llvm_type(dtype, 1), shapes, body)
 
     def step_where(self, dtype: DType, lanes: int) -> str:
-        """(mask, x, step, y) -> x + step in the lanes that are on, else y: one masked addition, if LLVM does not know the step.
+        """(mask, x, step, y) -> x + step in active lanes, else y: one masked addition.
 
-        What fills a register is hidden from it there.
+        A step that fills a register is hidden from LLVM, which would otherwise fold it into other instructions.
         """
         one_register = lanes * dtype.bits in (128, 256, 512) and lanes * dtype.bits <= self._texts.can.vector_bits
 
@@ -101,7 +101,7 @@ class ValueHelpers:
         return self._texts.write(f"rd.step.{dtype.name}x{lanes}", llvm_type(dtype, lanes), shapes, body)
 
     def literal(self, dtype: DType, bits: int) -> str:
-        """A constant by its bits, for what TIR's literals cannot hold."""
+        """A constant by its bits, for values that TIR's literals cannot represent."""
         whole = f"i{dtype.itemsize * 8}"
 
         def body(b: TextBuilder) -> str:
@@ -115,17 +115,17 @@ class ValueHelpers:
         return self._texts.write(f"rd.pack.x{lanes}", llvm_type(u8, lanes), [(bool_, lanes)], body)
 
     def unpack_mask(self, lanes: int) -> str:
-        """The inverse of `pack_mask`; any byte that is not 0 is true only by its lowest bit."""
+        """The inverse of `pack_mask`; only the lowest bit of each byte counts."""
         body = lambda b, packed: b.convert("trunc", packed, bool_).text
         return self._texts.write(f"rd.unpack.x{lanes}", llvm_type(bool_, lanes), [(u8, lanes)], body)
 
     def ramp(self, stride: int, lanes: int) -> str:
-        """(base) -> base, base + stride, …"""
+        """(base) -> base, base + stride, …: a vector of `lanes`."""
         body = lambda b, base: ramp(b, base, stride, lanes).text
         return self._texts.write(f"rd.ramp{stride}.x{lanes}".replace("-", "m"), llvm_type(i64, lanes), [(i64, 1)], body)
 
     def below(self, lanes: int) -> str:
-        """(base, high) -> which of base, base + 1, … are below `high`: one comparison in lanes as narrow as fill a register."""
+        """(base, high) -> mask of base, base + 1, … < `high`: one comparison in lanes as narrow as fill a register."""
         narrow = signed(min(64, max(8 if lanes < 256 else 16, self._texts.can.vector_bits // lanes)))
 
         def body(b: TextBuilder, base: Value, high: Value) -> str:
@@ -138,18 +138,18 @@ class ValueHelpers:
         return self._texts.write(f"rd.below.x{lanes}", llvm_type(bool_, lanes), [(i64, 1), (i64, 1)], body)
 
     def inside(self) -> str:
-        """(index, size) -> whether the index is from 0 up and below the size: one comparison without signs. TVM's analysis refuses a cast of
-        what may be negative to u64."""
+        """(index, size) -> whether 0 <= index < size, by one unsigned comparison. TVM's analysis refuses a cast of a possibly negative
+        value to u64."""
         body = lambda b, index, size: b.compare("ult", index, size).text
         return self._texts.write("rd.inside", llvm_type(bool_, 1), [(i64, 1), (i64, 1)], body)
 
     def extract(self, dtype: DType, lanes: int, lane: int) -> str:
-        """One lane."""
+        """(vector) -> one lane."""
         body = lambda b, v: b.result(dtype, 1, f"extractelement {v.typed}, i64 {lane}").text
         return self._texts.write(f"rd.extract{lane}.{dtype.name}x{lanes}", scalar_type(dtype), [(dtype, lanes)], body)
 
     def half(self, dtype: DType, lanes: int, upper: bool) -> str:
-        """The lower or upper half of the lanes."""
+        """(vector) -> the lower or upper half of its lanes."""
         count = lanes // 2
         picked = list(range(count, lanes) if upper else range(count))
 
@@ -163,7 +163,7 @@ class ValueHelpers:
         )
 
     def shift(self, dtype: DType, lanes: int, distance: int, fill: int) -> str:
-        """Every lane moved up by `distance`; the constant with the bits `fill` comes in."""
+        """(vector) -> every lane moved up by `distance`; lanes that become free get the constant with bits `fill`."""
         picked = [lanes] * distance + list(range(lanes - distance))
 
         def body(b: TextBuilder, v: Value) -> str:
@@ -173,13 +173,13 @@ class ValueHelpers:
         return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)], body)
 
     def shuffle(self, dtype: DType, places: bytes) -> str:
-        """(first, second) -> the lanes at `places` of both, one after the other."""
+        """(first, second) -> the lanes at `places` of both, end to end."""
         body = lambda b, first, second: b.shuffle(first, second, list(places)).text
         lanes, symbol = len(places), f"rd.shuffle{'.'.join(map(str, places))}.{dtype.name}"
         return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)] * 2, body)
 
     def compress(self, dtype: DType, lanes: int) -> str:
-        """(value, mask) -> the lanes that are on, at the front; zeros behind them."""
+        """(value, mask) -> active lanes first, then zeros."""
 
         def body(b: TextBuilder, value: Value, mask: Value) -> str:
             wide = b.convert("zext", value, u8) if dtype is bool_ else value
@@ -190,7 +190,7 @@ class ValueHelpers:
         return self._texts.write(f"rd.compress.{dtype.name}x{lanes}", llvm_type(dtype, lanes), shapes, body)
 
     def count(self, lanes: int) -> str:
-        """(mask) -> how many lanes are on."""
+        """(mask) -> the number of active lanes."""
 
         def body(b: TextBuilder, mask: Value) -> str:
             bits = b.result(i32, 1, f"bitcast {mask.typed} to i{lanes}").text
@@ -200,7 +200,7 @@ class ValueHelpers:
         return self._texts.write(f"rd.count.x{lanes}", "i64", [(bool_, lanes)], body)
 
     def reduce(self, name: str, dtype: DType, lanes: int) -> str:
-        """All lanes by an exact operation LLVM reduces: or, and, xor, add, mul, smin, ..."""
+        """(vector) -> its lanes reduced by an exact operation of LLVM's: or, and, xor, add, mul, smin, …"""
 
         def body(b: TextBuilder, v: Value) -> str:
             return b.call(f"llvm.vector.reduce.{name}.{mangled(dtype, lanes)}", dtype, 1, v).text

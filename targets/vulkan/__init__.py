@@ -1,1 +1,1 @@
-"""Vulkan: kernels in SPIR-V, and the devices that run them."""
+"""Vulkan back end: kernels in SPIR-V, and the devices that run them."""

@@ -1,4 +1,4 @@
-"""Programs for Vulkan: kernels as SPIR-V, for the device of the target."""
+"""Compilation for Vulkan: kernels as SPIR-V, for the target's device."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from raido.targets.vulkan.spirv.generate import generate_kernel
 
 
 class VulkanCompilation(DeviceCompilation):
-    """One program on its way to SPIR-V."""
+    """One program being compiled to SPIR-V."""
 
     code_kind = "spirv"
 
     @property
     def described_target(self) -> str:
-        """The device and its driver: what it can do, and how its kernels compute, follows from them."""
+        """Text of everything about the target that code depends on, with the device and its driver, which determine capabilities and
+        arithmetic."""
         device = self.target.vulkan_device
         return f"{super().described_target} {device.name} {device.identity} {device.driver}"
 
     @functools.cached_property
     def device(self) -> Device:
-        """The device as code generation sees it: examined where it is, else as it is known."""
+        """The device as code generation sees it: probed if it is present, else as documented."""
         from raido.targets.vulkan.opened import open_device
 
         described = self.target.vulkan_device
@@ -37,7 +38,7 @@ class VulkanCompilation(DeviceCompilation):
 
     @property
     def _which(self) -> int | str:
-        """The device of the target, as devices of this machine are found."""
+        """The target's device as an argument of `open_device`: an index, or a part of a name."""
         return int(self.target.device) if self.target.device.isdigit() else self.target.device
 
     @property

@@ -1,7 +1,7 @@
-"""A Vulkan device as code generation sees it: its limits, and the capabilities of SPIR-V that it offers.
+"""A Vulkan device's properties, as code generation sees them: its limits, and the SPIR-V capabilities that it offers.
 
-Every limit is the device's own answer; nothing is assumed of a vendor. Code is generated for a description, so it can be generated, and
-tested, where there is no device.
+Every limit is reported by the device; nothing is assumed about vendors. Code is generated for a description, so it can be generated, and
+tested, without the device.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ ITERATIONS = 65_535  # of llvmpipe, lavapipe's compiler (LP_MAX_TGSI_LOOP_ITERAT
 
 @dataclass(frozen=True, slots=True)
 class FloatMode:
-    """A float control: the widths that a device offers it for, and the groups of widths that must agree on it."""
+    """A float control: the float widths for which a device offers it, and the groups of widths that must agree on it."""
 
     widths: frozenset[int] = frozenset()
     groups: tuple[frozenset[int], ...] = tuple(frozenset({width}) for width in FLOAT_WIDTHS)
 
     def request(self, used: set[int]) -> list[int]:
-        """The widths to ask it for, in order, so that it holds for as many of the used ones as possible."""
+        """The widths to request, ascending, so that the control holds for as many of the used widths as possible."""
         asked: set[int] = set()
         for group in self.groups:
             if group & used and group <= self.widths:
@@ -34,14 +34,13 @@ class FloatMode:
 class Device:
     """A device, by its index among the devices of this machine.
 
-    Sizes are in bytes. `addresses`: kernels may be given addresses of buffers. `grid` and `block` bound blocks and threads along x, y
-    and z, `threads` bounds the threads of a block, `shared` its shared memory, `arguments` what a launch carries itself. Of the
-    capabilities that atomic updates need, `buffer_atomics` hold in device memory and `shared_atomics` in shared memory.
-    `allocation` bounds one array, `binding` one array that is bound as a descriptor, and `bindings` their number in a kernel.
-    `fused`: the widths of floats whose multiply-add the device rounds once; none is taken for granted, and `probe.py` finds out.
-    `iterations`: after so many, of all its loops together, a thread's loops end by themselves (lavapipe's do), and results are wrong
-    without a word; 0 where loops run to their end, or are taken to: those of a CPU are not, until `probe.py` has found out. `unified`:
-    the CPU writes the device's memory directly.
+    Sizes are in bytes. `addresses`: kernels can take addresses of buffers. `grid` and `block` bound blocks and threads along x, y and z,
+    `threads` bounds the threads of a block, `shared` its shared memory, `arguments` the arguments in a launch itself (push constants).
+    Capabilities for atomic updates: `buffer_atomics` hold in device memory, `shared_atomics` in shared memory. `allocation` bounds one
+    array, `binding` one array bound as a descriptor, and `bindings` their number in a kernel. `fused`: the float widths whose multiply-add
+    the device rounds once; empty until `probe.py` has tested it. `iterations`: the number of iterations, over all its loops, after which a
+    thread's loops end silently (lavapipe's do), with wrong results; 0 where loops run to their end, as is assumed of all but CPU devices
+    until `probe.py` has tested it. `unified`: the CPU writes the device's memory directly.
     """
 
     name: str
@@ -72,16 +71,16 @@ class Device:
 
     @property
     def takes_addresses(self) -> bool:
-        """Whether kernels reach arrays by 64-bit addresses; else each array is a descriptor."""
+        """Whether kernels access arrays by 64-bit addresses; otherwise each array is a descriptor."""
         return self.addresses and {Capability.Int64, Capability.PhysicalStorageBufferAddresses} <= self.capabilities
 
     @property
     def exchange(self) -> int:
-        """How many threads, those of a subgroup, can hand each other values; 0 where they cannot."""
+        """The number of threads, those of a subgroup, that can shuffle values; 0 where none can."""
         return self.subgroup if Capability.GroupNonUniformShuffleRelative in self.capabilities else 0
 
     def describe(self) -> str:
-        """A line for people: the limits that schedules meet, and the number types that are missing."""
+        """One line of text with the limits that matter to schedules, and the number types that are missing."""
         optional = {"f64": "Float64", "f16": "Float16", "i64": "Int64", "i16": "Int16", "i8": "Int8"}
         lacking = [name for name, capability in optional.items() if Capability[capability] not in self.capabilities]
         without = f"; without {', '.join(lacking)}" if lacking else ""

@@ -1,4 +1,4 @@
-"""The needs of an exported library's kernels on a Vulkan device, as a table in C: raido_vulkan_program.c compares it with what there is."""
+"""Requirements of an exported library's kernels on a Vulkan device, as a table in C, which raido_vulkan_program.c checks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _FIELDS = (*("features", "threads", "block", "shared", "arguments", "bindings", 
 
 @dataclass
 class _Needs:
-    """`RdVulkanNeeds` of raido_vulkan_program.h; and whether kernels take addresses, at which widths they
-    fuse multiply-adds, and whether they have loops that must run to their end."""
+    """`RdVulkanNeeds` of raido_vulkan_program.h; also whether kernels take addresses, the float widths at which they use the device's
+    multiply-add, and whether they have loops that must run to their end."""
 
     features: int = 0
     threads: int = 0
@@ -46,7 +46,7 @@ class _Needs:
 
 
 def write_needs(programs: Iterable[DeviceCode]) -> str:
-    """The C file with the needs of all kernels together."""
+    """The C file with the joint requirements of all kernels."""
     needs = _Needs()
     for code in programs:
         for kernel in code.kernels.values():
@@ -60,7 +60,7 @@ def write_needs(programs: Iterable[DeviceCode]) -> str:
 
 
 def _write_probes(needs: _Needs) -> list[str]:
-    """The tables of probes: of multiply-adds that the kernels leave to the device, and of loops."""
+    """C tables of probe kernels: for multiply-adds that the kernels leave to the device, and for loops."""
     rows, parts = [], []
     asked = Device("a probe", "other", frozenset(Capability), addresses=needs.addresses)
     probes = {
@@ -80,7 +80,7 @@ def _write_probes(needs: _Needs) -> list[str]:
 
 
 def _add_kernel(needs: _Needs, kernel: Kernel) -> None:
-    """Raises the needs to what a kernel has and its code declares."""
+    """Raises the requirements to a kernel's resources and its code's declarations."""
     x, y, z = kernel.block
     needs.threads = max(needs.threads, x * y * z)
     needs.block = [max(pair) for pair in zip(needs.block, kernel.block, strict=True)]
@@ -108,7 +108,7 @@ def _add_kernel(needs: _Needs, kernel: Kernel) -> None:
 
 
 def _fused_widths(instructions: Iterable[tuple[Op, list[int]]]) -> set[int]:
-    """The widths of floats for which the device's own multiply-add is used."""
+    """Float widths for which the code uses the device's own multiply-add."""
     widths: dict[int, int] = {}  # by type
     found = set()
     for op, operands in instructions:
@@ -122,7 +122,7 @@ def _fused_widths(instructions: Iterable[tuple[Op, list[int]]]) -> set[int]:
 
 
 def _updates_shared_memory(instructions: Iterable[tuple[Op, list[int]]]) -> bool:
-    """Whether an atomic update is of an element in shared memory."""
+    """Whether the code has an atomic access to shared memory."""
     pointers: set[int] = set()  # types of pointers there, and what has such a type
     for op, operands in instructions:
         if op is Op.TypePointer and operands[1] == Storage.Workgroup:

@@ -1,4 +1,4 @@
-"""Devices that schedules and kernels are made for where they are not: by name, with the limits that are documented for them."""
+"""Documented properties of Vulkan devices, by name, for compiling schedules and kernels on machines without them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ KNOWN = {
 
 
 def device_for(which: str) -> Device:
-    """A device of this machine by its index or a part of its name ("": the one of most use), else a known one by its name.
+    """A device of this machine by its index or a part of its name ("": the most useful one), else a known one by its name.
 
-    Where "" finds no device, kernels are made for what every device has.
+    Where "" finds no device, kernels are compiled for the limits that every device meets.
     """
     try:
         return find_device(int(which) if which.isdigit() else which)
@@ -53,5 +53,5 @@ def device_for(which: str) -> Device:
 
 
 def is_here(device: Device) -> bool:
-    """Whether a device is one of this machine's, and not only known."""
+    """Whether a description is of one of this machine's devices, rather than a documented one."""
     return all(device is not known for known in KNOWN.values())

@@ -1,4 +1,4 @@
-"""The C runtime for Vulkan: what it adds to that of any device, the loaded library, and the devices of this machine.
+"""The C runtime for Vulkan: its functions beyond those of any device, the loaded library, and the devices of this machine.
 
 Nothing here looks for a driver before it is asked to.
 """
@@ -66,15 +66,16 @@ _FUNCTIONS = {
 
 @functools.cache
 def runtime() -> DeviceLibrary:
-    """The loaded runtime, whether there is a driver or not; TargetError when this installation lacks it."""
+    """The loaded runtime, which needs no driver; raises `TargetError` when this installation lacks it."""
     return DeviceLibrary("Vulkan", "_vulkan", _FUNCTIONS)
 
 
 @functools.cache
 def open_vulkan(validate: bool = False) -> c_void_p:
-    """The library with its devices, for the life of the process; with the validation layer, which notes every misuse.
+    """The Vulkan instance with its devices, for the life of the process; `validate` enables the validation layer, which reports every
+    misuse.
 
-    TargetError when there is no Vulkan, no driver, or no validation layer.
+    Raises `TargetError` when there is no Vulkan, no driver, or no validation layer.
     """
     handle = c_void_p()
     runtime().check(runtime().call.rd_vulkan_open(int(validate), ctypes.byref(handle)))
@@ -82,14 +83,14 @@ def open_vulkan(validate: bool = False) -> c_void_p:
 
 
 def validation_messages() -> tuple[int, str]:
-    """How many messages the validation layer has sent in this process, and the first of them."""
+    """The number of messages of the validation layer in this process, and the first of them."""
     text = ctypes.create_string_buffer(8192)
     count = runtime().call.rd_vulkan_messages(open_vulkan(True), text, len(text))
     return count, text.value.decode(errors="replace")
 
 
 def list_devices(validate: bool = False) -> tuple[Device, ...]:
-    """The devices that can run kernels, in the driver's order; TargetError when there is no Vulkan."""
+    """The devices that can run kernels, in the driver's order; raises `TargetError` when there is no Vulkan."""
     vulkan, found = open_vulkan(validate), []
     for index in range(runtime().call.rd_vulkan_count(vulkan)):
         info = Info()
@@ -102,7 +103,7 @@ def list_devices(validate: bool = False) -> tuple[Device, ...]:
 def find_device(which: int | str = "", validate: bool = False) -> Device:
     """A device by its index, or by a part of its name in any case; "" is the first discrete one, else integrated, else any.
 
-    TargetError, listing the devices, when there is none such.
+    Raises `TargetError`, which lists the devices, when none matches.
     """
     devices = list_devices(validate)
     if not devices:
@@ -121,7 +122,7 @@ def find_device(which: int | str = "", validate: bool = False) -> Device:
 
 
 def _describe(index: int, info: Info) -> Device:
-    """The description that code generation reads."""
+    """The `Device` that code generation uses, from the runtime's description."""
     features = info.features
     capabilities = {Capability.Shader}
     capabilities |= {capability for k, capability in enumerate(FEATURES) if features >> k & 1}
@@ -169,7 +170,7 @@ def _describe(index: int, info: Info) -> Device:
 
 
 def _float_mode(mask: int, together: int) -> FloatMode:
-    """A float control from the runtime's mask of widths, and which of them must agree."""
+    """A float control from the runtime's mask of widths; `together` encodes which widths must agree."""
     widths = frozenset(width for k, width in enumerate(FLOAT_WIDTHS) if mask >> k & 1)
     groups = (
         tuple(frozenset({width}) for width in FLOAT_WIDTHS),

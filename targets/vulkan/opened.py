@@ -1,6 +1,6 @@
-"""The devices that this process has open: each is opened once, at its first use, and examined; all that runs on it shares it.
+"""Vulkan devices that this process has open: each is opened and probed once, at its first use, and shared.
 
-A process that was forked from this one opens devices of its own: the arrays and kernels of its parent are not there.
+A process that was forked from this one opens devices of its own: its parent's arrays and kernels are not available there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _lock = threading.Lock()
 
 
 def open_device(which: int | str = "", validate: bool | None = None) -> VulkanDevice:
-    """The open device with an index or a part of a name ("": see `find_device`), whose compiled pipelines are kept in the user's cache.
+    """The open device with an index or a part of a name ("": see `find_device`); its compiled pipelines are kept in the user's cache.
 
-    validate: under Vulkan's validation layer; None is whether the environment variable RAIDO_VULKAN_VALIDATE is "1". A device that
-    was closed, or lost, is opened anew. TargetError when there is none such.
+    validate: use Vulkan's validation layer; None: if the environment variable RAIDO_VULKAN_VALIDATE is "1". A closed or lost device is
+    opened again. Raises `TargetError` when none matches.
     """
     if validate is None:
         validate = os.environ.get("RAIDO_VULKAN_VALIDATE") == "1"
@@ -41,14 +41,14 @@ def open_device(which: int | str = "", validate: bool | None = None) -> VulkanDe
 
 
 def _keep_pipelines() -> None:
-    """At the end of the process: what the driver has compiled goes to the cache."""
+    """Writes pipelines that the driver has compiled to the cache, at the end of the process."""
     for device in _open.values():
         if device.is_open:
             device.keep_pipelines()
 
 
 def _examined(device: Device, validate: bool) -> Device:
-    """The device as `examine` finds it, from the user's cache where that knows the driver: kernels of its own need TVM."""
+    """The device with the results of `examine`, from the user's cache where that knows the driver: the probe kernels need TVM."""
     key = key_of("facts about a vulkan device", device.identity, device.name, device.driver)
     entry = _cache().get(key)
     if entry is None:
@@ -64,7 +64,7 @@ def _cache() -> Cache:
 
 
 def _forget() -> None:
-    """In a forked process: the parent's devices are abandoned, since none of their threads is here."""
+    """Abandons the parent's devices in a forked process, which has none of their threads."""
     global _lock
     for device in _open.values():
         device.abandon()

@@ -1,7 +1,7 @@
-"""Questions about a device that no driver answers: kernels that find out.
+"""Device properties that no driver reports, found by running kernels.
 
-Vulkan lets a device compute fma(a, b, c) as a product and a sum, and some do: `examine` runs one such case of each width. And Mesa's
-llvmpipe, lavapipe's compiler, ends the loops of a thread after 65,535 iterations (LP_MAX_TGSI_LOOP_ITERATIONS): `examine` runs more.
+Vulkan lets a device compute fma(a, b, c) as a product and a sum, and some do: `examine` tests one case of each width. Mesa's llvmpipe,
+lavapipe's compiler, ends the loops of a thread after 65,535 iterations (LP_MAX_TGSI_LOOP_ITERATIONS): `examine` runs more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from raido.targets.vulkan.spirv.grammar import Capability
 
 @functools.cache
 def examine(device: Device, validate: bool = False) -> Device:
-    """The device with `fused` and `iterations` as they are, found out by running kernels; once in a process."""
+    """The device with `fused` and `iterations` as measured by running kernels, once in a process."""
     widths = (f32, f64) if Capability.Float64 in device.capabilities else (f32,)
     with VulkanDevice(device, validate=validate) as opened:
         probes = {dtype.bits: fusing_probe(device, dtype) for dtype in widths}
@@ -33,15 +33,15 @@ def examine(device: Device, validate: bool = False) -> Device:
 
 
 MANY = 100_000
-"""Iterations: more than the limit of any device that is known to have one."""
+"""Iterations of the probing loop: more than the limit of any device that is known to have one."""
 
 
 Probe: TypeAlias = "tuple[Kernel, np.ndarray, np.ndarray]"
-"""A kernel of one thread over two arrays: what it is given, and what it leaves on a device that has what is asked for."""
+"""A kernel of one thread over two arrays, its input, and its output on a device with the property that is probed."""
 
 
 def fusing_probe(device: Device, dtype: DType) -> Probe:
-    """Whether the device rounds (1 + e)² - (1 + 2 e) = e² once, where e² is half a unit in the last place of the product."""
+    """Probe: whether the device rounds (1 + e)² - (1 + 2 e) = e² once, where e² is half a unit in the last place of the product."""
     e = 2.0 ** -{32: 12, 64: 27}[dtype.bits]
     native = replace(device, fused=frozenset({32, 64}))
     given = np.array([1 + e, 1 + e, -(1 + 2 * e)], dtype.numpy)
@@ -49,13 +49,13 @@ def fusing_probe(device: Device, dtype: DType) -> Probe:
 
 
 def loop_probe(device: Device) -> Probe:
-    """Whether a loop runs to its end, however many iterations that are."""
+    """Probe: whether a loop of `MANY` iterations runs to its end."""
     many = np.array([MANY], np.int32)
     return generate_kernel(_count(), device), many, many
 
 
 def _left(opened: VulkanDevice, probe: Probe) -> np.ndarray:
-    """The result of a probe's kernel on a device."""
+    """The output of a probe's kernel on a device."""
     kernel, given, expected = probe
     first, second = Memory(opened, given.nbytes), Memory(opened, expected.nbytes)
     first.write(given)

@@ -12,9 +12,9 @@ from raido.targets.vulkan.library import Options, open_vulkan, runtime
 
 
 class VulkanDevice(OpenDevice):
-    """A Vulkan device, opened. `checked`: for kernels with descriptors, whose accesses beyond an array do no harm. `staging`: copies go
-    through staging memory though the CPU could write directly. `memory`: bytes to take at most. `cache`: keeps compiled pipelines
-    between processes."""
+    """An open Vulkan device. `checked`: robust access, for kernels with descriptors, whose accesses beyond an array do no harm. `staging`:
+    copies use staging memory even if the CPU could write directly. `memory`: the maximal number of bytes to allocate. `cache`: keeps
+    compiled pipelines between processes."""
 
     def __init__(
         self,

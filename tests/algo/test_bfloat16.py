@@ -1,4 +1,4 @@
-"""bf16: its names and its promotion, and every one of its numbers, against `ml_dtypes`, NumPy's f32 and exact fractions."""
+"""bf16: its names, its promotion, and all of its numbers, against `ml_dtypes`, NumPy's f32 and exact fractions."""
 
 from __future__ import annotations
 

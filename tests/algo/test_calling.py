@@ -1,4 +1,4 @@
-"""Functions given to combinators in another form than they are called in: the message says which form that is."""
+"""Functions passed to combinators with another signature than the one called: the message names the expected form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a loop's state changes its type, the error names the line in which the other type arose."""
+"""A loop whose state changes its type: the error names the line in which the other type arises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's cycle collector while nodes are made, and the answers that are kept meanwhile."""
+"""Python's cycle collector during compilation, and the lifetime of memoised results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complex numbers are an element type: what every public function makes of them is what NumPy does, or is refused in one line."""
+"""Complex numbers as an element type: every public function gives NumPy's result for them, or refuses them in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of complex numbers against NumPy's: special values exactly, others within a few units in the last place of their size."""
+"""Functions of complex numbers against NumPy's: special values exactly, others within a few units in the last place of their magnitude."""
 
 from __future__ import annotations
 

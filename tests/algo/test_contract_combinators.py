@@ -1,4 +1,4 @@
-"""The contract's table of combinators, the rest of its rows: making, moving, reducing, looping; interpreted and compiled."""
+"""The contract's table of combinators, remaining rows: making, moving, reducing, looping; interpreted and compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rows as values: loops whose state is a row inside mapped functions, operators that mix the elements of rows, branches that hold arrays."""
+"""Rows as values: loops whose state is a row inside mapped functions, operators that mix the elements of rows, branches that return
+arrays."""
 
 from __future__ import annotations
 

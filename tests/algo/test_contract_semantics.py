@@ -1,4 +1,4 @@
-"""What has to be exactly right: empty arrays, faults in any lane, integers that wrap, NaN, infinities, signed zeros, denormals."""
+"""Edge cases of semantics: empty arrays, faults in any lane, integers that wrap, NaN, infinities, signed zeros, denormals."""
 
 from __future__ import annotations
 

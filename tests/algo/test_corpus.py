@@ -1,4 +1,4 @@
-"""The interpreter gives what NumPy gives."""
+"""The interpreter on the corpus gives NumPy's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents are read strictly, and whatever is wrong with one is `Unreadable`, in a few printable words."""
+"""Documents are read strictly, and any defect is `Unreadable`, in a few printable words."""
 
 from __future__ import annotations
 

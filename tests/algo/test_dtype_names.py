@@ -1,4 +1,4 @@
-"""NumPy's element types, their names and Python's number classes stand wherever a dtype does."""
+"""NumPy's dtypes, their names and Python's number classes are accepted wherever a dtype is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What facts prove holds for all numbers that they allow, whatever was asked before, and of fewer or more facts."""
+"""Proofs from assumptions on indices hold for all numbers that the assumptions allow, whatever was proved before, with more or fewer of
+them."""
 
 import random
 from itertools import product

@@ -1,4 +1,4 @@
-"""The interpreter on programs built by hand from nodes: every form, masks, faults, empty arrays, depth."""
+"""The interpreter on programs built from nodes by hand: every form, masks, faults, empty arrays, deep nesting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loop without iterations would have computed is not computed, wherever it is made: nothing in it can fail."""
+"""Loops of zero iterations: nothing of their bodies is computed, wherever it would be placed, so nothing in them can fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rd.einsum` against NumPy, over random subscripts; what it makes of two operands, and of more."""
+"""`rd.einsum` against NumPy, over random subscripts; the stages for two operands, and for more."""
 
 from __future__ import annotations
 

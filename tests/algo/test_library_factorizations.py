@@ -1,4 +1,4 @@
-"""Factorisations of matrices: what defines them, over shapes, ranks, equal values and stacks; and NumPy's values and errors."""
+"""Factorisations of matrices: their defining properties, over shapes, ranks, equal values and stacks; and NumPy's values and errors."""
 
 from __future__ import annotations
 

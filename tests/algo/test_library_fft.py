@@ -1,4 +1,4 @@
-"""`rd.fft` is NumPy's: interpreted over all small sizes, compiled for a few, to within a few ulp of the size of the numbers."""
+"""`rd.fft` against NumPy's: interpreted over all small sizes, compiled for a few, within a few ulp of the magnitude of the numbers."""
 
 from __future__ import annotations
 

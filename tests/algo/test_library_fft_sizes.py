@@ -1,4 +1,4 @@
-"""`rd.fft` along several axes, of real numbers in half the work, and of sizes known only when the program runs."""
+"""`rd.fft` along several axes, of real numbers with half the work, and of sizes known only when the program runs."""
 
 from __future__ import annotations
 

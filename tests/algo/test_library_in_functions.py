@@ -1,4 +1,4 @@
-"""Library functions inside functions of elements: of every row what they are of the row alone."""
+"""Library functions inside functions of elements: the result for every row is that of the function of the row alone."""
 
 from __future__ import annotations
 

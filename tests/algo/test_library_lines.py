@@ -1,4 +1,4 @@
-"""Windows, polynomials, integrals, questions about kinds of numbers, and packed bits give what NumPy gives."""
+"""Windows, polynomials, integrals, predicates and packed bits give NumPy's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's names for arrays made of sizes and scalars give what NumPy gives, to the bit."""
+"""NumPy's arrays made of sizes and scalars give NumPy's results, to the bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays put together, chosen from, changed, made of rules, and taken as sets give what NumPy gives."""
+"""Arrays joined, chosen from, changed, made by rules, and taken as sets give NumPy's results."""
 
 from __future__ import annotations
 

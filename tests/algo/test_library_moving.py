@@ -1,4 +1,4 @@
-"""NumPy's names for moving, joining and splitting arrays give what NumPy gives, to the bit."""
+"""NumPy's functions that move, join and split arrays give NumPy's results, to the bit."""
 
 from __future__ import annotations
 

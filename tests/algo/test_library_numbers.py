@@ -1,4 +1,4 @@
-"""The functions of single numbers that are compositions, against NumPy: exact ones to the bit."""
+"""The composed functions of single numbers, against NumPy: exact ones to the bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rd.random`: the generators are those of the paper, the numbers are where and how they should be, the same bits whatever runs them."""
+"""`rd.random`: the generators are those of the papers, the distributions are right, and the bits are the same on every target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's names for sums, products and differences along an axis give what NumPy gives."""
+"""NumPy's running sums, products and differences along an axis give NumPy's results."""
 
 from __future__ import annotations
 

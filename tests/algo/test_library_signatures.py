@@ -1,4 +1,4 @@
-"""The parameters of NumPy's names: NumPy's in NumPy's places; each difference has a row in the guide's table "differs from NumPy"."""
+"""The parameters of NumPy's functions: NumPy's, in NumPy's order; each difference has a row in the guide's table "differs from NumPy"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's statistics without NaN, covariances and histograms give what NumPy gives."""
+"""NumPy's statistics without NaN, covariances and histograms give NumPy's results."""
 
 from __future__ import annotations
 

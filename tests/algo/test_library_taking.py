@@ -1,4 +1,4 @@
-"""NumPy's names for choosing elements and finding them, for diagonals and grids give what NumPy gives."""
+"""NumPy's functions that choose and find elements, and those of diagonals and grids, give NumPy's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that mix the elements of a row, in bins and in segments: small rows as scalars, larger ones one after the other."""
+"""Operators that mix the elements of a row, in bins and in segments: small rows as scalars, larger ones in order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every primitive at every type by native operations alone: a back end that has those has them all.
+"""Every primitive at every dtype by native operations alone: a back end that has those has every primitive.
 
-`NativeOnly` is such a back end. It refuses what is not in the table, and operands for which hardware promises nothing.
+`NativeOnly` is such a back end. It refuses operations outside of the table, and operands for which hardware promises nothing.
 """
 
 from __future__ import annotations

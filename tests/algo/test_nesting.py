@@ -1,4 +1,4 @@
-"""Combinators inside functions of other combinators: interpreted and compiled they give what NumPy gives, row by row."""
+"""Combinators inside functions of other combinators: interpreted and compiled they give NumPy's results, row by row."""
 
 from __future__ import annotations
 

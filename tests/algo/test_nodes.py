@@ -1,4 +1,4 @@
-"""Interning: equal nodes are one, whoever makes them, for as long as something refers to them."""
+"""Interning: equal nodes are one object, whoever makes them, for as long as it is referenced."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""NumPy's names of parameters, where raido's functions of the name had fewer: `unique`, `bincount`, `repeat`, `size`; `where=`, `out=`."""
+"""NumPy's parameter names in functions with fewer parameters at first: `unique`, `bincount`, `repeat`, `size`; `where=`, `out=`."""
 
 from __future__ import annotations
 

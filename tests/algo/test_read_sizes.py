@@ -1,4 +1,4 @@
-"""Sizes in messages and representations: as a person writes them, without the bounds that keep them from being negative."""
+"""Sizes in messages and representations: in a person's notation, without the bounds that keep them from being negative."""
 
 from __future__ import annotations
 

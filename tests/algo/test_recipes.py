@@ -1,4 +1,4 @@
-"""The recipes' promised accuracy, NumPy's special values, and that every builder makes the same thing of them."""
+"""The recipes' promised accuracy, NumPy's special values, and equal results through every builder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements that rows of few scalars are made of, read from arrays: such an array is made once, whatever the number of elements."""
+"""Elements of small rows read from arrays: such an array is computed once, whatever the number of elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions may start from any value, which takes part once however they are run."""
+"""Reductions from any initial value, which takes part exactly once under every schedule."""
 
 from __future__ import annotations
 

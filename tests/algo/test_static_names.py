@@ -1,4 +1,4 @@
-"""Static parameters and the options of calls share keywords: a parameter that has the name of an option is refused where it is declared."""
+"""Static parameters and the options of calls share keywords: a parameter with the name of an option is refused at its declaration."""
 
 from __future__ import annotations
 

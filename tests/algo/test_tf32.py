@@ -1,4 +1,4 @@
-"""Rounding to tf32: the nearest of 11 significant bits, ties to even, on whatever runs it."""
+"""Rounding to tf32: the nearest of 11 significant bits, ties to even, on every target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One test for every refusal while tracing and for every bad argument: its class, and what its text says."""
+"""One test for every refusal while tracing and for every bad argument: the error's class and text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tracing: signatures, promotion, names, sharing, contraction, inlining; and that a traced program means what NumPy means."""
+"""Tracing: signatures, promotion, names, sharing, contraction, inlining; and a traced program has NumPy's meaning."""
 
 from __future__ import annotations
 

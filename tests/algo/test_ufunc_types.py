@@ -1,4 +1,5 @@
-"""The type of every ufunc's result, for every pair of types and for literals beside them, is NumPy's, but for the exceptions named here."""
+"""The dtype of every ufunc's result, for every pair of dtypes and for literals beside them, is NumPy's, but for the exceptions listed
+here."""
 
 from __future__ import annotations
 

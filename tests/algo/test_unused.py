@@ -1,4 +1,4 @@
-"""Results that nobody reads are not computed, nor is what they could find wrong."""
+"""Unused results are not computed, and faults in them are not raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is computed from sizes, literals and counters alone is weak: it takes the type that it meets, and is f64 or i64 by itself."""
+"""Values computed from sizes, literals and counters alone are weak: they take the dtype they meet, and are f64 or i64 by themselves."""
 
 from __future__ import annotations
 

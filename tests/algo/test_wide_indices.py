@@ -1,4 +1,4 @@
-"""Indices, sizes and counts at the limits of every integer type mean the number that they are, u64 of 2**63 and more included."""
+"""Indices, sizes and counts at the limits of every integer dtype keep their value, u64 of 2**63 and more included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input of every kind: each is one clear error that says what was wrong, where, and what would be right; the rest just works."""
+"""Bad input of every kind: each gives one clear error that says what was wrong, where, and what would be right; good input just works."""
 
 from __future__ import annotations
 

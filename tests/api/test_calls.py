@@ -1,4 +1,4 @@
-"""Ways to call: by keyword, with whatever is an array without guessing; results in dicts; lambdas with a name."""
+"""Forms of calls: arguments by keyword, any array-like object without guessing, results in dicts, lambdas with a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: files in, files out, one line for each failure."""
+"""The command line from a user's view: files in, files out, one line for each failure."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_show_prints_code_for_a_gpu(program: str, capsys: pytest.CaptureFixture[
         assert run("show", program, "--as", kind, "--target", "vulkan:any") == 0
         assert word in capsys.readouterr().out
     assert run("show", program, "--as", "asm", "--target", "vulkan:any") == 1
-    assert "there is schedule, nest, kernels, tir, spirv" in capsys.readouterr().err
+    assert "the forms are schedule, nest, kernels, tir, spirv" in capsys.readouterr().err
 
 
 def test_show_writes_a_page(program: str, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_long_work_shows_a_bar_on_a_terminal(
         (["show", "{program}", "--set", "by"], "NAME=VALUE"),
         (["show", "{program}", "--set", "bye=3"], "no static parameter 'bye'"),
         (["show", "{program}", "--set", "by='x'"], "str in an expression"),
-        (["show", "{program}", "--as", "ptx"], "there is schedule, nest, gang, tir"),
+        (["show", "{program}", "--as", "ptx"], "the forms are schedule, nest, gang, tir"),
         (["show", "{program}", "--target", "metal"], 'unknown target "metal"'),
         (["show", "{program}", "--html", "{folder}/none/a.html"], "No such file or directory"),
         (["show", "{folder}/broken.py:f"], "SyntaxError"),
@@ -246,7 +246,7 @@ def test_libraries_for_cuda_have_code_for_the_architectures_that_are_named(progr
     ("target", "names", "said"),
     [
         ("cuda:sm_90", "sm_8", "architectures= has 'sm_8'"),
-        ("llvm", "sm_80", 'for programs for CUDA, and this one is for "llvm": say --target cuda:sm_90'),
+        ("llvm", "sm_80", 'for programs for CUDA, and this one is for "llvm": give --target cuda:sm_90'),
     ],
 )
 def test_architectures_that_there_are_not(

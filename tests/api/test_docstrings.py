@@ -1,4 +1,4 @@
-"""The examples in public docstrings run as written, and whatever a user calls by name has one."""
+"""The examples in public docstrings run as written, and every public function has one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import doctest
 import importlib
 import inspect
 import operator
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,39 @@ MODULES = sorted(
     {inspect.unwrap(public(name)).__module__ for name in FUNCTIONS}
     | {f"raido.algo.{m}" for m in ("trace.algorithm", "trace.value", "errors")}
 )
+
+
+FOLDERS = ("algo", "schedule", "targets", "autotune")
+ROOT = Path(__file__).parents[2]
+ELSEWHERE = ("raido.schedule.directives", "raido.schedule.schedule", "raido.schedule.holes")  # test_directive_docs.py
+
+
+def with_examples() -> list[str]:
+    """The modules of the package whose text has examples, without those that other tests run."""
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if ">>> " in path.read_text()]
+    parts = [path.relative_to(ROOT).with_suffix("").parts for path in files]
+    names = {".".join(("raido", *part)).removesuffix(".__init__") for part in parts}
+    return sorted(name for name in names if name not in MODULES and not name.startswith(ELSEWHERE))
+
+
+@rd.algorithm
+def blur(img: rd.f32["h", "w"]):
+    """The program that examples of schedules are about."""
+    rows = rd.stencil(lambda p: (p[0, -1] + p[0, 0] + p[0, 1]) / 3, img, boundary="clamp", name="rows")
+    return rd.stencil(lambda p: (p[-1, 0] + p[0, 0] + p[1, 0]) / 3, rows, boundary="clamp", name="cols")
+
+
+@pytest.mark.parametrize("name", with_examples())
+def test_examples_in_modules_run(name: str) -> None:
+    importlib.import_module(name)
+    names = {"np": np, "rd": rd, "blur": blur}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in doctest.DocTestFinder().find(
+        sys.modules[name], name, extraglobs=names
+    ):  # `raido.targets` is a function, too
+        runner.run(test)
+    done = runner.summarize(verbose=False)
+    assert done.attempted and not done.failed
 
 
 def examples(thing: Any) -> int:

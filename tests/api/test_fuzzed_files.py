@@ -1,6 +1,6 @@
 """Every kind of file that raido reads, damaged in a thousand ways: each is one clear error of the right class, or is read.
 
-`python tests/api/test_fuzzed_files.py --cases 20000 [DOOR…]` is the long run; it prints the seed of every file that was answered otherwise.
+`python tests/api/test_fuzzed_files.py --cases 20000 [DOOR…]` is the long run; it prints the seed of every file with another outcome.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One matcher of arguments: whatever a call takes, `interpret`, executables, timing and the tuner take, and they refuse the same."""
+"""The common matcher of arguments: calls, `interpret`, executables, timing and the tuner accept and refuse the same arguments."""
 
 from __future__ import annotations
 

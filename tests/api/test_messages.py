@@ -1,4 +1,4 @@
-"""Mistakes that a newcomer makes: each is answered by one message of raido's, whose remedy exists and runs."""
+"""Common mistakes of newcomers: each is answered by one message of raido's, whose remedy exists and runs."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ SAID: dict[str, tuple[Callable[[], Any], str, str]] = {
     "a product without its sign": (of(lambda x: x, x="f64[2n]"), r"a product is written 'f64\[2\*n\]'", ""),
     "a product in a size": (lambda: rd.f64["n", "2m + 1"], r"a product is written '2\*m \+ 1'", ""),
     "a directive without an axis": (lambda: cols().parallel(), 'cannot parallelize stage "cols"', "takes +"),
-    "a strategy without a name": (lambda: cols().strategy(), r"cannot say \.strategy\(…\) of stage", "takes +"),
+    "a strategy without a name": (lambda: cols().strategy(), r"cannot apply \.strategy\(…\) to stage", "takes +"),
     "an array outside": (lambda: np.asarray(rd.array([1.0])), "outside of an algorithm", r"np\.array\(values\)"),
     "a number outside": (lambda: float(rd.f32(3)), "outside of an algorithm", r"np\.float32\(x\)"),
     "arithmetic outside": (lambda: rd.array([1.0]) + 1, "inside an algorithm", "NumPy itself outside"),

@@ -1,4 +1,4 @@
-"""Dicts of results: their names where executables show themselves, and `out=` in one, which comes back itself."""
+"""Dicts of results: their names in representations of executables, and `out=` as a dict, which is returned itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Misspelt attributes and arguments, and forms of other languages, are answered with what was meant."""
+"""Misspelt attributes and arguments, and forms of other languages, are answered with the intended name."""
 
 from __future__ import annotations
 

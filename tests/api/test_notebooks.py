@@ -1,4 +1,4 @@
-"""Algorithms, schedules, executables, timings and tunings show themselves in a notebook, which is executed, and at a prompt."""
+"""Representations of algorithms, schedules, executables, timings and tunings in a notebook, which is executed, and at a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to another process arrives there as the same thing: by pickle, by cloudpickle, and by what is built on them."""
+"""Objects sent to another process arrive there equal: by pickle, by cloudpickle, and by libraries built on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A remedy is printed only if it exists, and names that do not exist are answered with those near to them."""
+"""Remedies in messages exist, and unknown names are answered with similar ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `inspect.signature` says of public functions: NumPy's parameters where NumPy has the name, never `*values`."""
+"""Signatures of public functions from `inspect.signature`: NumPy's parameters where NumPy has the name, never `*values`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules of algorithms with static parameters, which a schedule brings along: as Python, as JSON, in `compile`, and of other values."""
+"""Schedules of algorithms with static parameters, which a schedule brings along: as Python, as JSON, in `compile`, and for other values."""
 
 from __future__ import annotations
 

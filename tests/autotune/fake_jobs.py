@@ -1,4 +1,4 @@
-"""Jobs whose searches and times are made up: what a job does with them is the real thing."""
+"""Tuning jobs with fake searches and times; the job's own code is the real one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`python tests/autotune/kill_jobs.py`: `raido tune`, with real processes and times, killed -9 at twenty random moments, then left to end.
+"""`raido tune`, with real processes and times, killed -9 at twenty random moments, then left to end: `python tests/autotune/kill_jobs.py`.
 
-The long form of the test in test_jobs.py. It prints what the database held before and after each kill, and fails when a measurement is
+The long form of the test in test_jobs.py. It prints the content of the database before and after each kill, and fails when a measurement is
 lost or made twice, or a process stays behind.
 """
 

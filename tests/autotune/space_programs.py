@@ -1,4 +1,4 @@
-"""Programs whose spaces are looked at, with the sizes they are tuned for: between them every directive has its use."""
+"""Programs for tests of spaces, with the sizes they are tuned for: together they use every directive."""
 
 from __future__ import annotations
 

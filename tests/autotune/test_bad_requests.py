@@ -1,4 +1,4 @@
-"""What is wrong with a request to tune is one clear error, found before anything is compiled or measured."""
+"""Bad requests to tune: each is one clear error, raised before anything is compiled or measured."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def untyped(a, b):
 
 
 REQUESTS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
-    "no algorithm": (3, SIZES, {}, "what is tuned is an algorithm, made by @rd.algorithm, not 3"),
+    "no algorithm": (3, SIZES, {}, "rd.autotune takes an algorithm, made by @rd.algorithm, not 3"),
     "no types": (untyped, SIZES, {}, "the type of 'a' is not declared"),
     "a size too few": (blur, {"h": 4}, {}, "blur needs the size 'w'; its sizes: h, w"),
     "a size too many": (blur, {**SIZES, "z": 3}, {}, "blur has no size 'z'; its sizes: h, w"),
@@ -52,7 +52,7 @@ REQUESTS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "builders below 0": (blur, SIZES, {"builders": -2}, "builders must be at least 0, a whole number, not -2"),
     "workers as a number": (blur, SIZES, {"workers": 4}, "the address of a dask scheduler"),
     "limits that are a number": (blur, SIZES, {"limits": 9}, 'limits is a table, such as {"compile": 1}, not 9'),
-    "a limit that is none": (blur, SIZES, {"limits": {"ram": 9}}, "limits: there is no 'ram'; there is compile, run"),
+    "a limit that is none": (blur, SIZES, {"limits": {"ram": 9}}, "limits has no key 'ram'; its keys are compile, run"),
     "a limit as a text": (
         blur,
         SIZES,
@@ -60,7 +60,7 @@ REQUESTS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         "protocol: runs must be at least 0, a whole number",
     ),
     "like as a number": (blur, SIZES, {"like": 9}, "like is a sequence of arguments, as for compile, not 9"),
-    "another search": (blur, SIZES, {"search": "luck"}, "search='luck': there is model"),
+    "another search": (blur, SIZES, {"search": "luck"}, "search='luck' is unknown; the searches are model"),
     "another target": (blur, SIZES, {"target": "abacus"}, 'unknown target "abacus"'),
     "a device that is not here": (blur, SIZES, {"target": "vulkan:any"}, "cannot run code for vulkan:any"),
     "a range of nothing": (blur, SIZES, {"ranges": {"z": (0, 1)}}, "blur has no array 'z'; it has img"),
@@ -76,7 +76,7 @@ REQUESTS: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
         blur,
         (IMAGE,),
         {"ranges": {"img": (0, 1)}},
-        "these are given: leave it out, or give sizes",
+        "the arrays are given: leave `ranges` out",
     ),
     "a database that is a number": (blur, SIZES, {"db": 3}, "the database is a path, not 3"),
     "a database that is a folder": (blur, SIZES, {"db": "."}, ". cannot be used as a database"),

@@ -1,4 +1,4 @@
-"""`compile(db=…)`: the best schedule that is known, and a sentence that says which and why."""
+"""`compile(db=…)`: the best known schedule, and a sentence that says which and why."""
 
 from __future__ import annotations
 

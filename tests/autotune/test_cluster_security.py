@@ -1,4 +1,4 @@
-"""A cluster that only those with a certificate of its own may join; and what is said when its scheduler goes."""
+"""A cluster that requires a TLS certificate of its own; and the error when its scheduler ends."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_certificates_are_looked_at_before_any_work(
     cases = [
         ({"ca": "a", "cert": "b"}, "tls://h:1", "tls is a table of three files"),
         ({**files, "key": tmp_path / "none.pem"}, "tls://h:1", r"'key'.*none\.pem.* cannot be used: No such file"),
-        ({**files, "key": tmp_path / "empty.pem"}, "tls://h:1", "no -----BEGIN in it"),
+        ({**files, "key": tmp_path / "empty.pem"}, "tls://h:1", "no -----BEGIN line"),
         ({**files, "key": 5}, "tls://h:1", "'key'.*cannot be used"),
         (files, "tcp://h:1", "the address of the workers begins with tls://, unlike 'tcp://h:1'"),
         (files, None, "the address of the workers begins with tls://, unlike None"),
@@ -132,7 +132,7 @@ def test_a_scheduler_that_goes_is_one_clear_error(tmp_path: Path) -> None:
         with closing(ClusterMeasurer(task(), cluster.address)) as measurer:
             cluster.processes[0].kill()
             cluster.processes[0].wait()
-            with pytest.raises(rd.TuningError, match=r"the dask scheduler at tcp://.* is gone[\s\S]*it goes on"):
+            with pytest.raises(rd.TuningError, match=r"the dask scheduler at tcp://.* is gone[\s\S]*the job continues"):
                 list(measurer.measure([Request("a", completed(double.schedule()))]))
             with pytest.raises(rd.TuningError, match=r"the dask scheduler at tcp://.* is gone"):
                 measurer._send_task()

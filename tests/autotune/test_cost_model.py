@@ -1,4 +1,4 @@
-"""The cost model: what it must tell apart, that training is deterministic, and that the shipped one can be made again."""
+"""The cost model: the schedules it must tell apart, deterministic training, and the reproducibility of the shipped model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database: what is written stays, whatever happens next; and the best of it is found and explained."""
+"""The database: written measurements stay, whatever happens next; the best of them is found and explained."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_turns_against_the_default_decide_before_single_trials() -> None:
         == "110 ms against 200 ms of the default, in turns, measured as compiled for these sizes (h=480,w=640)"
     )
     stay = best_record([finals[0], record(kind="final", key="worse", seconds=(0.3,), at=5.0)], "here", BASE.sizes)
-    assert stay is not None and stay.record.key == "default" and "nothing measured was better" in stay.why
+    assert stay is not None and stay.record.key == "default" and "no measured schedule was faster" in stay.why
     alone = best_record([finals[0]], "here", BASE.sizes)
     assert alone is not None and alone.why.startswith("the default schedule: no other was measured")
 

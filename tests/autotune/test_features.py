@@ -1,4 +1,4 @@
-"""Features of nests, against what one counts by hand."""
+"""Features of nests, against counts by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of loops whose ends are read from memory, against what one counts by hand."""
+"""Features of loops whose bounds are read from memory, against counts by hand."""
 
 from __future__ import annotations
 

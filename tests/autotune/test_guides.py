@@ -1,4 +1,4 @@
-"""The searches that a job may follow, by name: each proposes, the model says what it thinks, features are kept."""
+"""The searches that a job may follow, by name: each proposes candidates, the model's predictions are recorded, and features are kept."""
 
 from __future__ import annotations
 

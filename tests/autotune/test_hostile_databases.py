@@ -1,4 +1,4 @@
-"""Databases that somebody made to do harm: reading one ends, runs nothing, deletes nothing, and prints no control characters."""
+"""Malicious databases: reading one ends, runs nothing, deletes nothing, and prints no control characters."""
 
 from __future__ import annotations
 

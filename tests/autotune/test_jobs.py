@@ -1,4 +1,4 @@
-"""Jobs: what is measured and in which order, budgets, and that nothing measured is ever lost or measured twice."""
+"""Jobs: the order of measurements, budgets, and no measurement is ever lost or made twice."""
 
 from __future__ import annotations
 

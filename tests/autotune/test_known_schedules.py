@@ -1,4 +1,4 @@
-"""Schedules that were written by hand lie in the automatic space: those of the design, and those of every row of the benchmarks."""
+"""Handwritten schedules are in the automatic space: those of the design, and those of every row of the benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks lie where only this user can write; without such a place all go on, and it is said once."""
+"""Lock files are created where only this user can write; without such a place all go on unlocked, with one warning."""
 
 from __future__ import annotations
 

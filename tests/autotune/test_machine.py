@@ -1,4 +1,4 @@
-"""Measurements belong to the machine that they were made on, whatever the target is called."""
+"""Measurements belong to the machine on which they were made, whatever the target's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring: what is measured is what was asked, and whatever a candidate does is its own failure and nobody else's."""
+"""Measuring: the requested candidate is measured, and a candidate's failure affects no other."""
 
 from __future__ import annotations
 

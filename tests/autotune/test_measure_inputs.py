@@ -1,4 +1,4 @@
-"""What candidates are run on, what is compared afterwards, and programs that travel."""
+"""The inputs of candidates, the comparison of their results, and programs sent to other processes."""
 
 from __future__ import annotations
 

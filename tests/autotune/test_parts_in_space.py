@@ -1,4 +1,4 @@
-"""Parts of strategies in spaces: their loops are asked for as those of stages are, found again, told apart, and seen by the cost model."""
+"""Parts of strategies in spaces: their loops are choices like those of stages, are recognised, told apart, and seen by the cost model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request to tune means: which are the same job, and what is said of arrays that are made up."""
+"""Requests to tune: which of them are the same job, and the notice about made-up arrays."""
 
 from __future__ import annotations
 

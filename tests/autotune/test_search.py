@@ -1,4 +1,4 @@
-"""Searches: each candidate once, the same for a seed, and that what is learnt is of use."""
+"""Searches: each candidate once, the same candidates for a seed, and learning improves the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spaces of schedules: what is in them, that all of it is legal and keeps the meaning, and that equal candidates are one."""
+"""Spaces of schedules: their content, all of it legal and equivalent, and equal candidates are one."""
 
 from __future__ import annotations
 

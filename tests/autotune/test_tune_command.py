@@ -1,4 +1,4 @@
-"""`raido tune` and `raido db` as a user meets them: jobs from options and files, reports, plots, one line for each failure."""
+"""`raido tune` and `raido db` from a user's view: jobs from options and files, reports, plots, one line for each failure."""
 
 from __future__ import annotations
 
@@ -178,10 +178,13 @@ def test_json_says_the_same_as_toml(folder: Path) -> None:
         (("{}", "--sizes", "h=3,w=4", "--limit", "run"), "--limit 'run': write NAME=NUMBER"),
         (
             ("{}", "--sizes", "h=3,w=4", "--limit", "jump=3"),
-            "limits: there is no 'jump'; there is compile, run, slower",
+            "limits has no key 'jump'; its keys are compile, run, slower",
         ),
         (("{}", "--sizes", "h=3,w=4", "--tolerance", "-1"), "tolerance must be a number from 0 on"),
-        (("{}", "--sizes", "h=3,w=4", "--search", "magic"), "search='magic': there is model, random, grid"),
+        (
+            ("{}", "--sizes", "h=3,w=4", "--search", "magic"),
+            "search='magic' is unknown; the searches are model, random, grid",
+        ),
         (("{}", "--sizes", "h=3,w=4", "--db", "no/such.db"), "there is no folder no"),
         (("{}", "--sizes", "h=3,w=4", "--minutes", "0"), "minutes must be more than 0"),
         (("{}", "--sizes", "h=3,w=4", "--html", "no/page.html"), "no such folder: no"),
@@ -191,7 +194,7 @@ def test_json_says_the_same_as_toml(folder: Path) -> None:
         (("{}", "--sizes", "h=3,w=4", "--space", "no.json"), "cannot read the schedule no.json"),
         (("jobs.toml",), "cannot read jobs.toml"),
         (("bad.toml",), "bad.toml: job 1: there is no `trails`; there is program, sizes"),
-        (("bad.toml", "--sizes", "h=3"), "stand in bad.toml"),
+        (("bad.toml", "--sizes", "h=3"), "are given in bad.toml"),
         (("empty.json",), "there is no [[job]]"),
         (("broken.toml",), "broken.toml: "),
     ],
@@ -290,7 +293,7 @@ def test_ctrl_c_says_how_to_go_on(folder: Path) -> None:
     os.killpg(job.pid, signal.SIGINT)
     _, said = job.communicate(timeout=60)
     assert job.returncode == 130
-    assert "trials, which are kept in tuning.db; the same command goes on" in said and "Traceback" not in said
+    assert "trials, which are kept in tuning.db; the same command continues the job" in said and "Traceback" not in said
     assert not [place for place in Path("/proc").glob("[0-9]*") if _group(place) == job.pid]
 
 

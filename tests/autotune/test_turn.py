@@ -1,4 +1,4 @@
-"""Identical jobs at once: one measures, the others wait for it and answer from what it has kept."""
+"""Identical jobs at once: one measures, the others wait for it and answer from the measurements it has kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small programs for tests of tuning, what is measured of them, and objects in C that do what no compiled program should."""
+"""Small programs for tests of tuning, with made-up measurements, and objects in C that misbehave as no compiled program should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels made by hand and operands of operations are shared with the tests beside."""
+"""Handmade kernels and operands of operations, shared with the tests beside."""
 
 import sys
 from pathlib import Path

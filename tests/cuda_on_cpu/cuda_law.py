@@ -1,4 +1,4 @@
-"""The law on CUDA: a random program under a random schedule gives what the graph interpreter gives, over the driver without a GPU.
+"""Differential test of CUDA: a random program under a random schedule gives the graph interpreter's results, over the driver without a GPU.
 
 Programs are compiled together, some dozens to a library. Every fourth runs under the default schedule instead.
 

@@ -1,6 +1,8 @@
-"""The twin of a text of kernels: the same CUDA C compiled for the CPU, a shared library that launches them block by block, thread by thread.
+"""The CPU version of a text of kernels: the same CUDA C compiled for the CPU, a shared library that launches them block by block, thread by
+thread.
 
-A twin has for each kernel a function `twin_<name>(arguments, grid, block, seed, workers)`, whose arguments are the block of bytes of a launch.
+The library has for each kernel a function `twin_<name>(arguments, grid, block, seed, workers)`, whose arguments are the block of bytes of a
+launch.
 """
 
 from __future__ import annotations

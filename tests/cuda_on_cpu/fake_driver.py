@@ -1,4 +1,4 @@
-"""The driver without a GPU, loaded in place of libcuda.so.1: whoever asks for that name in this process finds it."""
+"""The driver without a GPU, loaded in place of libcuda.so.1 in this process."""
 
 from __future__ import annotations
 

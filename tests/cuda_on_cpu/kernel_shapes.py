@@ -1,7 +1,7 @@
-"""The machine code of programs under their default schedules: no spills, shared bytes as planned, and local memory only for arrays of a thread
-that are reached at indices which vary.
+"""The machine code of programs under their default schedules: no spills, shared bytes as planned, and local memory only for arrays of a
+thread with varying indices.
 
-Every kernel of the corpus is compiled by NVRTC for every architecture; its registers are listed. Where `nvdisasm` is at hand
+Every kernel of the corpus is compiled by NVRTC for every architecture; its registers are listed. Where `nvdisasm` is installed
 (`pip install nvidia-cuda-nvdisasm`, or its path), instructions are counted too: 16-byte accesses, fused multiply-adds, barriers.
 
     python tests/cuda_on_cpu/kernel_shapes.py [PROGRAM …] [--architecture sm_90] [--nvdisasm PATH]

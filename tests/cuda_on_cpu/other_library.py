@@ -1,4 +1,5 @@
-"""Another library with arrays on CUDA devices, over the driver without a GPU: memory of its own, a stream of its own, and both protocols."""
+"""A stand-in for another library with arrays on CUDA devices, over the driver without a GPU: its own memory and stream, and both
+protocols."""
 
 from __future__ import annotations
 

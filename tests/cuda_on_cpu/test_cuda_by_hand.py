@@ -1,4 +1,4 @@
-"""The kernels of the benchmarks that are written by hand in CUDA C give NumPy's answers; and how instructions are counted."""
+"""The handwritten CUDA C kernels of the benchmarks give NumPy's results; and the counting of instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads of a warp hand each other the parts of folds, on CUDA: shuffles of a whole warp, by default, for every width of value."""
+"""Reductions across the threads of a warp on CUDA: shuffles of a whole warp, by default, for every width of value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains on CUDA: blocks in flight together look back, and give the bits of blocks one after the other, whoever comes first."""
+"""Chains on CUDA: concurrent blocks use decoupled look-back, and give the bits of sequential blocks, in any order of arrival."""
 
 from __future__ import annotations
 

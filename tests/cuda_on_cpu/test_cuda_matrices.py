@@ -1,4 +1,4 @@
-"""Products of matrices by matrix units: tiles of a subgroup, held against the interpreter on the CPU, thread by thread."""
+"""Products of matrices by matrix units: tiles of a subgroup, compared with the interpreter on the CPU, thread by thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels for CUDA have two codes: both give the same, and small launches take the one whose indices have 32 bits."""
+"""Kernels for CUDA have two codes: both give the same results, and small launches use the one with 32-bit indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs under random schedules on CUDA, over the driver without a GPU, give what the interpreter gives."""
+"""Random programs under random schedules on CUDA, over the driver without a GPU, give the interpreter's results."""
 
 from __future__ import annotations
 

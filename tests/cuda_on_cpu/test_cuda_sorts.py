@@ -1,4 +1,4 @@
-"""Sorts on CUDA: blocks in flight together hand on how many elements they have of each digit, and give what the program says."""
+"""Sorts on CUDA: concurrent blocks pass on their counts of each digit (onesweep), and give the interpreter's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA C means what its kernels say: run thread by thread on the CPU, in shuffled order, it has NumPy's bits and the interpreter's."""
+"""CUDA C of kernels run thread by thread on the CPU, in shuffled order: it has NumPy's bits and the interpreter's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices by warpgroups (`wgmma`): 128 threads together, of factors in shared memory that descriptors describe."""
+"""Products of matrices by warpgroups (`wgmma`): 128 threads together, of factors in shared memory given by descriptors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command for machines with a GPU, at tiny sizes over the driver without one: every part, its results and its table."""
+"""The benchmark command for machines with a GPU, at tiny sizes over the driver without one: every part, its results and its table."""
 
 from __future__ import annotations
 

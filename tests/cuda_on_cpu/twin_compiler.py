@@ -1,7 +1,7 @@
 """A compiler of CUDA C in place of NVRTC whose machine code the driver without a GPU runs: many texts in one library.
 
-Machine code is a key. What the keys stand for is compiled together when `build` is called, before any of it is loaded: a compiler of C++
-takes seconds to begin, and a program's kernels some hundredths of that.
+Machine code is a key. The texts behind the keys are compiled together when `build` is called, before any of them is loaded: a C++ compiler
+takes seconds to start, and a program's kernels some hundredths of that.
 """
 
 from __future__ import annotations

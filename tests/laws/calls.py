@@ -1,6 +1,6 @@
-"""Other ways to call and to compile a random program, none of which changes its answer.
+"""Other ways to call and to compile a random program, none of which changes its result.
 
-Arguments of other sizes than the program was drawn for, arguments that are not contiguous, results written into arrays that are given,
+Arguments of other sizes than the program was drawn for, arguments that are not contiguous, results written into given arrays,
 among them arguments; the program for the sizes of its arguments only, the program without checks, and the library that it is exported
 to.
 """

@@ -1,4 +1,4 @@
-"""The law for one program under what is said of its schedule: what programs and schedules that once broke it are held by."""
+"""The differential test for one program under a given schedule, by which former counter-examples are checked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The law on devices: a random program under a random schedule gives on a device what the graph interpreter gives.
+"""Differential test of devices: a random program under a random schedule gives on a device the graph interpreter's results.
 
-Every fourth program runs under the default schedule too, under that for a machine whose tasks are so small that chunks, blocks and the
-branches for long arrays are taken by short ones, and with arguments of other sizes. Faults must be of the same kind. Where a
-device ends the loops of a thread (lavapipe), a schedule that leaves a long one to a thread may be answered by the error that says so.
+Every fourth program runs under the default schedule too, under that for a machine whose tasks are so small that short arrays take the
+chunks, blocks and branches meant for long ones, and with arguments of other sizes. Faults must be of the same kind. Where a
+device ends the loops of a thread (lavapipe), a schedule that leaves a long loop to a thread may be answered by the error that says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Filters and partitions, and what is made of their results: other filters, scans, histograms, whole rows, records of several arrays."""
+"""Filters and partitions, and uses of their results: other filters, scans, histograms, whole rows, records of several arrays."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The long run of a law: `python tests/laws/fuzz.py --programs 50000 --first 1000000`; `--against numpy` for the law against NumPy,
-`--against vulkan` for the law on devices, under Vulkan's validation layer.
+"""The long run of a differential test: `python tests/laws/fuzz.py --programs 50000 --first 1000000`; `--against numpy` for the test against
+NumPy, `--against vulkan` for the test of devices, under Vulkan's validation layer.
 
-Slices of seeds are checked one after the other, each in a process of its own, and written down in `done.txt` of the output folder: a
-run that is interrupted, or that goes on after a fault has been mended, takes up where it stopped. Counter-examples are narrowed by
-dropping statements and schedule steps, and written to a file each.
+Ranges of seeds are checked in order, each in a process of its own, and recorded in `done.txt` of the output folder, so that an interrupted
+run, or one after a fix, resumes where it stopped. Counter-examples are reduced by
+dropping statements and directives, and written to a file each.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Programs with sizes near 2³¹, 2³², 2⁵³, 2⁶⁰ … 2⁶³ wherever a size can stand: each gives the right answer, or one clear error.
 
 `python tests/laws/huge_sizes.py --calls 5000` is the long run. A program is drawn from its number, and called several times with
-numbers of its own as sizes, as data that becomes sizes, and as shapes of arrays without elements. It runs in a child process whose
-address space is limited, so that memory that cannot be had is refused whatever the machine has, and that an alarm ends when a call
-takes too long. An answer must be the interpreter's; an error must be one of raido's or a `MemoryError`; the child must live.
+its own numbers as sizes, as data that becomes sizes, and as shapes of arrays without elements. It runs in a child process with a limited
+address space, so that impossible allocations are refused whatever the machine's memory, and an alarm ends calls that
+take too long. An answer must be the interpreter's; an error must be one of raido's or a `MemoryError`; the child must survive.
 """
 
 from __future__ import annotations

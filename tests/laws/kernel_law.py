@@ -1,4 +1,4 @@
-"""The law of kernels: a program cut into kernels and a host plan gives what its nest gives, bit for bit."""
+"""Differential test of kernels: a program cut into kernels and a host plan gives its nest's results, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The law: however a program is run, it gives the same answer.
+"""The differential test: every way to run a program gives the same result.
 
-`check(seed)` draws a random program and holds against the graph interpreter: the scalar nest, the gang nest (both well formed) and the
+`check(seed)` draws a random program and compares with the graph interpreter: the scalar nest, the gang nest (both well formed) and the
 compiled code on one, two and eight threads, under a random legal schedule, for one instruction set or another (a program that drew
 one which this machine lacks is compiled for the widest that it has: `HERE`); of one program in
 `DEFAULTS` under its default schedule too, and of one in `OTHERS` in another way: for the sizes of its arguments only, without checks,
 or exported to a library. One of the calls has strided views as arguments, one is given memory for its results, and one has arguments
 of other sizes.
 
-Answers are equal bit for bit, except float results whose reductions may be grouped (`RandomProgram.exact` says which), where they are
+Results are equal bit for bit, except float results whose reductions may be grouped (`RandomProgram.exact` says which), where they are
 close, and the same on any number of threads. A program that faults must raise the same kind of fault everywhere. `hold` does the same
 for one program under one schedule.
 """

@@ -1,7 +1,8 @@
-"""Random programs with nested arrays, for the law of work: rows made, folded, scanned, filtered, sorted and updated inside maps and loops.
+"""Random programs with nested arrays, for the test of asymptotic work: rows made, folded, scanned, filtered, sorted and updated in maps and
+loops.
 
-A program is a function of a matrix `a` of n rows of m, a row `b`, and a column `c`. Rows and numbers are drawn as expressions over what
-is in scope, to a given depth; float sums are of values of moderate size, so results are compared with a tolerance.
+A program is a function of a matrix `a` of n rows of m, a row `b`, and a column `c`. Rows and numbers are drawn as expressions over the
+variables in scope, to a given depth; float sums are of values of moderate size, so results are compared with a tolerance.
 """
 
 from __future__ import annotations

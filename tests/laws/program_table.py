@@ -1,4 +1,4 @@
-"""Tables of programs for the law of strategies: each an algorithm under its name, with a function that draws its inputs."""
+"""Tables of programs for the differential tests of strategies: each an algorithm under its name, with a function that draws its inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans of many kinds, and inputs for them: operators that commute and that do not, tuples, every axis, producers and consumers."""
+"""Scans of many kinds, and inputs for them: commutative and other operators, tuples, every axis, producers and consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segmented reductions, and inputs for them: empty segments, long ones, values in none, and offsets in no order."""
+"""Segmented reductions, and inputs for them: empty segments, long ones, values outside of all segments, and unordered offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments, repeats and slices, whose lengths data decides; and programs that fault because of them."""
+"""Segments, repeats and slices, whose lengths data decides; and programs that fault because of these lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorts along every axis, by keys of every kind, with ties and special values; and what is made of them."""
+"""Sorts along every axis, by keys of every kind, with ties and special values; and uses of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One program whose stages have strategies, under random schedules, in every way that it runs: the law of strategies."""
+"""Differential test of strategies: one program whose stages have strategies, under random schedules, in every way that it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law for arrays that change in loops: whoever takes over whose memory, and under whatever schedule, the results are the same."""
+"""Differential tests of arrays that change in loops: results do not depend on the reuse of memory or on the schedule."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Programs and schedules that once broke the law, as small as they could be made; each says what was wrong. Beside: those of empty arrays, of
-sizes that data decides, and of folds whose order counts."""
+"""Programs and schedules that once gave wrong results, as small as they could be made; each says what was wrong. Also: those of empty
+arrays, of sizes that data decides, and of reductions whose order matters.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs under random schedules on a Vulkan device give what the interpreter gives, and the validation layer has nothing to say."""
+"""Random programs under random schedules on a Vulkan device give the interpreter's results, without a message of the validation layer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the laws draw is worth holding: schedules that say something, of every directive, programs that mostly do not fault, every strategy.
+"""The random generators cover the language: schedules with directives of every kind, programs that mostly do not fault, every strategy.
 
-A law whose draws were refused, or whose programs all ended in faults, would hold without a word.
+A differential test whose draws were refused, or whose programs all faulted, would pass silently.
 """
 
 from __future__ import annotations

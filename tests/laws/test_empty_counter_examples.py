@@ -1,4 +1,4 @@
-"""Programs of empty arrays that once broke the law, as small as they could be made; each says what was wrong."""
+"""Programs of empty arrays that once gave wrong results, as small as they could be made; each says what was wrong."""
 
 from __future__ import annotations
 

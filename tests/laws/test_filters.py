@@ -1,4 +1,4 @@
-"""The law for filters and partitions, and for what has the sizes that they decide: every strategy, under random schedules."""
+"""Differential tests of filters and partitions, and of stages of the sizes that they decide: every strategy, under random schedules."""
 
 from __future__ import annotations
 

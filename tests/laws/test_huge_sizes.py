@@ -1,4 +1,4 @@
-"""A few hundred calls of programs with enormous sizes: right answers or one clear error; `huge_sizes.py` says what is drawn."""
+"""A few hundred calls of programs with enormous sizes: right answers or one clear error (the draws are described in `huge_sizes.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs under random schedules give in kernels what their nests give."""
+"""Random programs under random schedules give in kernels the results of their nests."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whatever `legal()` and `strategies()` list is accepted, lowers, and leaves the result as it is.
+"""Every directive that `legal()` and `strategies()` list is accepted, lowers, and leaves the result unchanged.
 
-Every program of the corpus: a sample of the listed steps of each stage, each alone and in random sequences, through the nest interpreter.
-`python tests/laws/test_listed_steps.py` tries all of them.
+Every program of the corpus: a sample of the listed directives of each stage, each alone and in random sequences, through the nest
+interpreter. `python tests/laws/test_listed_steps.py` tries all of them.
 """
 
 from __future__ import annotations

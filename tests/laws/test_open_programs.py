@@ -1,6 +1,6 @@
-"""Programs of which nothing is known beforehand (`random_open`): raido refuses them in its own words, or every way to run them agrees.
+"""Programs drawn without regard to sizes (`random_open`): raido refuses them in its own words, or every way to run them agrees.
 
-Arrays of sizes that data decide, empty ones and those of rank 3 to 5 go through everything that the language has, under default schedules
+Arrays of sizes that data decides, empty ones and those of rank 3 to 5 go through every operation of the language, under default schedules
 and random ones; one program in `COMPILED` is compiled as well.
 """
 

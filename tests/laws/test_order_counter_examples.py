@@ -1,4 +1,4 @@
-"""Schedules of folds whose order counts that once broke the law, as small as they could be made; each says what was wrong."""
+"""Schedules of reductions whose order matters that once gave wrong results, as small as they could be made; each says what was wrong."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Random placements of random programs, scans, updates, filters and what they read among them: none changes a result.
+"""Random placements of random programs, scans, updates, filters and their producers among them: none changes a result.
 
-Some are said under a test on sizes. What a schedule says, written as JSON, is read back as the same.
+Some are under a test on sizes. Every schedule is also written as JSON and read back as the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The law for rows as values: loops of rows, operators that mix them and guarded branches, under random legal schedules."""
+"""Differential tests of rows as values: loops of rows, operators that mix them and guarded branches, under random legal schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law for scans: every strategy, under random schedules, gives what the graph interpreter gives, threads and lanes aside."""
+"""Differential tests of scans: every strategy, under random schedules, gives the graph interpreter's results, on any threads and lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law for segmented reductions: segments one by one, or in blocks that are even, under random schedules."""
+"""Differential tests of segmented reductions: segment by segment, or in equal blocks, under random schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of sizes that data decides that once broke the law, as small as they could be made; each says what was wrong."""
+"""Programs of sizes that data decides that once gave wrong results, as small as they could be made; each says what was wrong."""
 
 from __future__ import annotations
 

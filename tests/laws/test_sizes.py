@@ -1,4 +1,4 @@
-"""The law for segments, repeats and slices: sizes that data decides, and the faults that they make."""
+"""Differential tests of segments, repeats and slices: sizes that data decides, and the faults that they cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law for sorts: every type and axis, equal keys and special values, in digits of any size and any number of chunks."""
+"""Differential tests of sorts: every dtype and axis, equal keys and special values, with digits of any size and any number of chunks."""
 
 from __future__ import annotations
 

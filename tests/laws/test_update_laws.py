@@ -1,4 +1,4 @@
-"""The law for updates: histograms, scatters and `.at`, by every strategy and under random schedules."""
+"""Differential tests of updates: histograms, scatters and `.at`, by every strategy and under random schedules."""
 
 from __future__ import annotations
 

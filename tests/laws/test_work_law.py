@@ -1,4 +1,4 @@
-"""The law of work on a sample of random programs, and on the causes that broke it. `work_law.py` runs any number of them."""
+"""The test of asymptotic work on a sample of random programs, and on former counter-examples. `work_law.py` runs any number of them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The law of work: no default schedule does asymptotically more than the program says.
+"""The test of asymptotic work ("law of work"): no default schedule does asymptotically more work than the program specifies.
 
 A counting interpreter runs the scalar nests of a program's default schedule and of its baseline (`schedule/oracles/baseline.py`), under a small
 machine whose blocks and strips are of sizes that an interpreter can run, for arguments of size n and 4n. The work (operations and
 accesses) of the default is at most `MOST_WORK` times the baseline's; where the ratio grows from n to 4n, at 16n as well (stages that go
 over blocks twice, as scans and filters do, reach twice the baseline's work gradually). Its temporary memory grows at most `MOST_MEMORY`
-times as fast as the baseline's, the arguments and the results: what a block or a worker needs does not grow. What it brings from beyond the
-last cache is at most `MOST_BYTES` times what the baseline brings, and what a second-level cache holds.
+times as fast as that of the baseline, the arguments and the results: the memory of a block or a worker does not grow. Its bytes from beyond
+the last cache are at most `MOST_BYTES` times those of the baseline, plus the size of a second-level cache.
 
-    python tests/laws/work_law.py --first 0 --programs 1000      prints the programs that break it
+    python tests/laws/work_law.py --first 0 --programs 1000      prints the programs that exceed these limits
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The law against NumPy: random programs in NumPy's language, run by raido, against NumPy itself (`law.check`)."""
+"""The differential test against NumPy: random programs in NumPy's language, run by raido, against NumPy itself (`law.check`)."""

@@ -1,4 +1,4 @@
-"""Arguments for the law against NumPy: every dtype, its extremes, and memory in every arrangement."""
+"""Arguments for the test against NumPy: every dtype, its extremes, and memory in every layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All productions of the law against NumPy, with weights."""
+"""All productions of the test against NumPy, with weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexing as NumPy has it, gathers with a boundary, and updates of what an index selects."""
+"""NumPy's indexing, gathers with a boundary, and updates of the selected elements."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The law against NumPy: what a random program in NumPy's language gives is what NumPy gives.
+"""The differential test against NumPy: a random program in NumPy's language gives NumPy's results.
 
-`check(seed)` draws a program, runs it interpreted and, where asked, compiled under its default schedule, and holds every statement's
-result against NumPy's, computed of raido's own results of the statements before it: errors do not add up, and the statement that is
-wrong is known. Values, dtypes, shapes, signs of zeros and NaN-ness are equal, but for the bounds of `near`; where the contract differs
+`check(seed)` draws a program, runs it interpreted and, where asked, compiled under its default schedule, and compares every statement's
+result with NumPy's, computed from raido's own results of the statements before it: errors do not add up, and the statement that is
+wrong is known. Values, dtypes, shapes, signs of zeros and NaN are equal, but for the bounds of `near`; where the contract differs
 from NumPy, `oracle` says so.
 """
 

@@ -1,4 +1,4 @@
-"""Moves of indices, joins, borders, and orders: sorting and distinct elements."""
+"""Index moves, joins, borders, and orders: sorting and distinct elements."""
 
 from __future__ import annotations
 

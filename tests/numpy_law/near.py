@@ -1,6 +1,6 @@
-"""Expected values that are not exact: NumPy's in longdouble, with an absolute bound of the error of each element.
+"""Expected values that are not exact: NumPy's in longdouble, with an absolute error bound for each element.
 
-Functions of mathematics have the units in the last place that docs/math.md promises; sums and products have the bound that follows
+Mathematical functions have the units in the last place that docs/math.md promises; sums and products have the bound that follows
 from the number of terms under any grouping, γₙ = n·u / (1 − n·u) with u half a unit in the last place (Higham, *Accuracy and
 Stability of Numerical Algorithms*, 2nd ed., sections 3.1 and 4.2).
 """

@@ -1,4 +1,4 @@
-"""What stencils must give: NumPy's borders and slices for any of them, `scipy.ndimage` for weighted sums and extremes."""
+"""Expected results of stencils: NumPy's borders and slices for any of them, `scipy.ndimage` for weighted sums and extremes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where the contract differs from NumPy: one function for each difference, with the contract's sentence beside it.
+"""The differences between the contract and NumPy: one function for each, with the contract's sentence beside it.
 
-All else in a program's expected values is NumPy itself. `Raises` stands for the error that a call must end in.
+All other expected values of a program are NumPy's own. `Raises` stands for the error that a call must end in.
 """
 
 from __future__ import annotations

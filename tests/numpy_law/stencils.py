@@ -1,4 +1,4 @@
-"""Stencils, against scipy.ndimage where it has the form, and against borders of `np.pad` and slices where it has not."""
+"""Stencils, against `scipy.ndimage` where it has the form, else against borders of `np.pad` and slices."""
 
 from __future__ import annotations
 

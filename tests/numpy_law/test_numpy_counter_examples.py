@@ -1,4 +1,4 @@
-"""What the law against NumPy found, each as a small program of its own."""
+"""Former counter-examples of the test against NumPy, each as a small program of its own."""
 
 from __future__ import annotations
 

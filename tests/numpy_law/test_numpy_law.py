@@ -1,4 +1,4 @@
-"""Eight hundred random programs in NumPy's language give what NumPy gives; one in eight of them compiled too."""
+"""Eight hundred random programs in NumPy's language give NumPy's results; one in eight of them compiled too."""
 
 from __future__ import annotations
 

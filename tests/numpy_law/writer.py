@@ -1,6 +1,6 @@
-"""Drawing a program statement by statement: what raido is told, beside what NumPy says that it must give.
+"""Drawing a program statement by statement: raido's source, beside the results expected from NumPy.
 
-NumPy's side is evaluated while drawing, so that every shape is known and what NumPy refuses is not drawn, or ends the program. A
+NumPy's side is evaluated while drawing, so that every shape is known; a statement that NumPy refuses is not drawn, or ends the program. A
 program is source (`Drawn.source`), runs by itself, and is a function of its seed.
 """
 

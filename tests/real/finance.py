@@ -1,4 +1,4 @@
-"""Prices by formula, by trees and by chance; random numbers come from counters, so that every one stands by itself."""
+"""Prices by formula, by trees and by Monte Carlo; random numbers come from counters, so that each is independent of the others."""
 
 from __future__ import annotations
 

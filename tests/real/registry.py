@@ -1,4 +1,4 @@
-"""Programs people write, each with an oracle in NumPy or plain Python and arguments of several sizes."""
+"""Real programs, each with an oracle in NumPy or plain Python and arguments of several sizes."""
 
 from __future__ import annotations
 

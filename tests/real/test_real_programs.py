@@ -1,4 +1,4 @@
-"""Real programs give what NumPy gives: interpreted, and as machine code."""
+"""Real programs give NumPy's results: interpreted, and as machine code."""
 
 from __future__ import annotations
 

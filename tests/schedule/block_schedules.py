@@ -1,4 +1,4 @@
-"""Schedules with loops bound to blocks and threads, lowered, and the law for their nests: threads in any order give the same."""
+"""Lowered schedules with loops bound to blocks and threads, and the check that threads in any order give the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines, and what defaults say on them, for the tests of default schedules."""
+"""Machines for the tests of default schedules, and the default schedules for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that tests expect, kept in a file: blocks that begin with `## name`."""
+"""Golden texts kept in a file: blocks that begin with `## name`."""
 
 from __future__ import annotations
 

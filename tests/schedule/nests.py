@@ -1,4 +1,4 @@
-"""Small nests by hand, and the law that every test here holds: the gang nest computes what the scalar nest computes, bit for bit."""
+"""Small handwritten nests, and the check that the gang nest computes the scalar nest's results, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small programs for tests of schedules and lowering, built by hand from graph nodes (no tracer needed)."""
+"""Small programs for tests of schedules and lowering, built from graph nodes by hand (without the tracer)."""
 
 from __future__ import annotations
 

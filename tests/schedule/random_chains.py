@@ -1,7 +1,7 @@
-"""Random chains of stages that read each other near by, and random placements of them: what random programs have too little of.
+"""Random chains of stages with local dependences, and random placements of them, which random programs rarely have.
 
-`random_chain(chance)` writes a program of stencils, elementwise stages, folds and moves over integers, each stage named and most of them
-read by a later one. `random_placement(schedule, chance)` prefers the directives that say where a stage stands and what it shares.
+`random_chain(chance)` writes a program of stencils, elementwise stages, reductions and moves over integers, each stage named and most of
+them read by a later one. `random_placement(schedule, chance)` prefers placement directives and those that share loops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels of random schedules for GPUs, held against their nests: blocks and threads in random order, races looked for, limits small.
+"""Kernels of random schedules for GPUs, compared with their nests: blocks and threads in random order, races checked, limits small.
 
 `python tests/schedule/random_kernels.py --programs 1000` is the long run; it prints the seed of every counter-example.
 """

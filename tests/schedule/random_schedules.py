@@ -1,4 +1,4 @@
-"""Random legal schedules, and what must hold of every one: both levels of the nest give the graph interpreter's results."""
+"""Random legal schedules, and the property of every one: both levels of the nest give the graph interpreter's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stage graphs built by hand, so that tests of schedules need neither the tracer nor the forming of stages."""
+"""Handmade stage graphs, so that tests of schedules need neither the tracer nor the forming of stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a schedule says of array loops: rows by themselves, in pieces, in lanes, or whole; results are the interpreter's."""
+"""Directives on array loops: rows one by one, in chunks, in lanes, or whole; results are the interpreter's."""
 
 from __future__ import annotations
 
@@ -111,25 +111,25 @@ def test_rows_that_end_by_themselves() -> None:
 def test_iterations_that_do_not_keep_to_rows_are_refused_where_the_program_is_lowered() -> None:
     schedule = neighbours.schedule()
     by_rows(schedule)
-    with pytest.raises(ScheduleError, match=r'iterations of "loop_1" do not keep to rows(.|\n)*strategy\("whole"\)'):
+    with pytest.raises(ScheduleError, match=r'iterations of "loop_1" depend on other rows(.|\n)*strategy\("whole"\)'):
         neighbours.compile(schedule=schedule)
     assert "strategy" not in str(neighbours.schedule().complete())
 
 
 REFUSED: dict[str, tuple[Callable[[Any], object], str]] = {
     "no strategy of it": (lambda loop: loop.strategy("lines"), "strategies +whole, rows"),
-    "no number of it": (lambda loop: loop.strategy("rows", block=3), '"rows" has no number "block"'),
-    "twice": (lambda loop: loop.strategy("rows").strategy("whole"), "has been said"),
+    "no number of it": (lambda loop: loop.strategy("rows", block=3), '"rows" has no parameter "block"'),
+    "twice": (lambda loop: loop.strategy("rows").strategy("whole"), "already names a strategy"),
     "loops before": (lambda loop: loop.split("t", 4), r'strategy\("rows"\) first'),
     "loops of whole rows": (
         lambda loop: loop.strategy("whole").split("t", 4),
-        "loops belong to the stages of its body",
+        "runs whole stages and has no axes",
     ),
-    "iterations in pieces": (lambda loop: loop.strategy("rows").split("t", 4), "follow one another as a whole"),
-    "iterations outside": (lambda loop: loop.strategy("rows").reorder("t", "row"), "are row, t"),
+    "iterations in pieces": (lambda loop: loop.strategy("rows").split("t", 4), "in one loop that cannot be split"),
+    "iterations outside": (lambda loop: loop.strategy("rows").reorder("t", "row"), "in the order row, t"),
     "threads inside": (lambda loop: loop.strategy("rows").split("row", 4).parallel("rowi"), r'parallel\("rowo"\)'),
-    "pieces of several": (lambda loop: loop.strategy("rows", depth=2).split("row1", 4), "cut into pieces, once"),
-    "lanes": (lambda loop: loop.strategy("rows").vectorize("row"), "loops belong to the stages of its body"),
+    "pieces of several": (lambda loop: loop.strategy("rows", depth=2).split("row1", 4), "allows a single split"),
+    "lanes": (lambda loop: loop.strategy("rows").vectorize("row"), "runs whole stages and has no axes"),
 }
 
 

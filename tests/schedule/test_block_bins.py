@@ -1,4 +1,4 @@
-"""Updates whose steps are dealt out to the threads of a block, which share bins: programs of the laws' table."""
+"""Updates whose iterations are distributed to the threads of a block, which share bins: programs of the tables in tests/laws."""
 
 from __future__ import annotations
 

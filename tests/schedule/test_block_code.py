@@ -1,4 +1,4 @@
-"""What the threads of a block do together: places, memory of each thread's own, shared memory and barriers."""
+"""Cooperation of the threads of a block: indices, private memory, shared memory and barriers."""
 
 from __future__ import annotations
 

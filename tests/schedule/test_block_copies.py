@@ -1,4 +1,4 @@
-"""Stages and copies that the threads of a block make together, in shared memory."""
+"""Stages and cached copies that the threads of a block compute together, in shared memory."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_threads_that_copy_a_tile_divide_by_its_constant_width() -> None:
 
 def test_shared_memory_belongs_to_a_block() -> None:
     steps: Steps = [("rows", "compute_at", {"stage": "cols", "axis": "y"}), ("rows", "store", {"scope": "shared"})]
-    with pytest.raises(ScheduleError, match="no loop around it is bound to blocks"):
+    with pytest.raises(ScheduleError, match="no loop around the stage is bound to blocks"):
         bound(PROGRAMS["blur"](), steps, {})
 
 
@@ -113,7 +113,7 @@ def test_local_memory_belongs_to_a_thread() -> None:
     nest = bound(program, steps, {"cols": {"y": "block.y", "xo": "block.x", "xi": "thread.x"}})
     assert allocated(nest, "stack") == ["rows ['3', '1']"]
     hold(nest, program, 0)
-    with pytest.raises(ScheduleError, match="no loop around it is bound to threads"):
+    with pytest.raises(ScheduleError, match="no loop around the stage is bound to threads"):
         bound(program, steps, {"cols": {"y": "block.y"}})
 
 

@@ -1,4 +1,4 @@
-"""Golden nests: what the threads of a block do together. `python tests/schedule/test_block_nests.py` writes the file anew."""
+"""Golden nests: cooperation of the threads of a block. `python tests/schedule/test_block_nests.py` writes the file anew."""
 
 from __future__ import annotations
 

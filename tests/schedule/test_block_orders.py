@@ -1,4 +1,4 @@
-"""Orders of the blocks of a launch, in the words of schedules: tiles in groups, whose blocks read what others beside them have read."""
+"""Orders of the blocks of a launch, as directives: tiles in groups, whose blocks reuse the reads of their neighbours."""
 
 from __future__ import annotations
 

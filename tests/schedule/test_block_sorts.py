@@ -1,4 +1,4 @@
-"""Sorts by blocks of a GPU: of every type and number of elements they have the results of the interpreter, whoever comes first."""
+"""Sorts by blocks of a GPU: for every dtype and number of elements they give the interpreter's results, in any order of arrival."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def nest_of(algorithm: Any, arguments: Any, strategy: str, **numbers: Any) -> Ne
             try:
                 schedule[stage].strategy(strategy, **chosen)
             except ScheduleError as error:
-                assert "would have some each" in str(error)
+                assert "would run several sorts at once" in str(error)
     complete = schedule.complete()
     assert complete.complete().steps == complete.steps
     return check_nest(lower(complete.graph, complete.variants(), MACHINE), "scalar")
@@ -185,17 +185,19 @@ def test_blocks_that_no_device_has_are_refused() -> None:
     cpu, gpu, small = (
         Schedule(form_stages(a.trace()), (), m) for a, m in ((tens, Machine()), (rows, MACHINE), (tens, MACHINE))
     )
-    with pytest.raises(ScheduleError, match="its blocks are those of a GPU"):
+    with pytest.raises(ScheduleError, match="sorts in the blocks of a GPU"):
         cpu["s"].strategy("chain")
-    with pytest.raises(ScheduleError, match='iterations of "y" would have some each'):
+    with pytest.raises(ScheduleError, match='iterations of "y" would run several sorts at once'):
         gpu["s"].strategy("three_phase", threads=4).parallel("y")
     chained = Schedule(form_stages(rows.trace()), (), MACHINE)["s"].bind("y", "block.x")
-    with pytest.raises(ScheduleError, match=r'iterations of "y" would have some each[\s\S]*strategy\("three_phase"\)'):
+    with pytest.raises(
+        ScheduleError, match=r'iterations of "y" would run several sorts at once[\s\S]*strategy\("three_phase"\)'
+    ):
         chained.strategy("chain", threads=4)
-    with pytest.raises(ScheduleError, match="would have 16 threads, and it may have 8"):
+    with pytest.raises(ScheduleError, match="would have 16 threads, and the device allows 8"):
         small["s"].strategy("three_phase", threads=16)
     unordered = Schedule(form_stages(tens.trace()), (), Machine(gpu=Gpu()))
-    with pytest.raises(ScheduleError, match="blocks wait for one another"):
+    with pytest.raises(ScheduleError, match="each block of a chain waits"):
         unordered["s"].strategy("chain")
 
 

@@ -1,4 +1,4 @@
-"""Which stages default schedules make in strips of another's rows: those whose rows go along with them, at whatever pace."""
+"""Producers that default schedules compute within row tiles of a consumer: those whose rows advance with the consumer's, at any rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that change where they are: rows, slices, several updates in a row, loops in loops and in maps; and who still gets a copy."""
+"""Arrays updated in place: rows, slices, successive updates, loops in loops and in maps; and the cases that still copy."""
 
 from __future__ import annotations
 
@@ -469,8 +469,8 @@ def table_changed_in_rounds(x: rd.i64["h", "w"]):
 COPIED = [
     (kept_as_well, "s[0]", "the old contents are a result as well; take what is needed of "),
     (read_afterwards, "m", "reads the old contents later, in line "),
-    (the_same_twice, "loop_1/update_1", "it becomes several states"),
-    (table_changed_in_rounds, "x", "it is not this loop's own"),
+    (the_same_twice, "loop_1/update_1", "the array becomes several states of the loop"),
+    (table_changed_in_rounds, "x", "the array does not belong to this loop"),
 ]
 
 
@@ -511,5 +511,5 @@ def test_steps_at_an_axis_and_a_number_from_data_may_meet(name):
 
     x, k = np.arange(100) + 1, np.arange(100)[::-1].copy()
     assert (moved(x, k) == moved.interpret(x, k)).all()
-    with pytest.raises(rd.ScheduleError, match="may meet one element"):
+    with pytest.raises(rd.ScheduleError, match="may update the same element"):
         moved.schedule()["update_1"].parallel("r")

@@ -1,4 +1,4 @@
-"""Folds whose threads hand their parts from one to another: the bits of the tree in shared memory, and fewer barriers."""
+"""Reductions by exchange between threads: the bits of the tree in shared memory, and fewer barriers."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_parts_are_combined_in_the_order_of_the_tree(case: str, subgroup: int) -
     ("arguments", "why"),
     [
         ({"axis": "ri", "subgroup": 3}, "a power of two, not 3"),
-        ({"axis": "ri", "subgroup": 8}, "at most 4 threads hand each other values"),
-        ({"axis": "x", "subgroup": 4}, '"x" is no loop of a reduction'),
+        ({"axis": "ri", "subgroup": 8}, "at most 4 threads can exchange values"),
+        ({"axis": "x", "subgroup": 4}, '"x" is not a loop of a reduction'),
         ({"axis": "ri", "subgroup": 4, "place": "thread.y"}, 'neighbours along "thread.x", not "thread.y"'),
     ],
 )

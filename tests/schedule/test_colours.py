@@ -1,4 +1,4 @@
-"""One colour of a chessboard changed at a time: in place, in lanes, from the other colours, against NumPy."""
+"""Multicolour (red–black) updates of a grid, one colour at a time: in place, in lanes, from the other colours, against NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Columns that are read along the last axis of a form once for each index along another are made rows of first."""
+"""Columns read along the last axis of a form, once for each index along another, are first transposed to rows."""
 
 from __future__ import annotations
 

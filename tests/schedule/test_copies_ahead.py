@@ -1,4 +1,4 @@
-"""Copies to shared memory that run ahead of the loop that reads them: they arrive before they are read, and nothing else changes."""
+"""Copies to shared memory ahead of the loop that reads them: they arrive before they are read, and results stay the same."""
 
 from __future__ import annotations
 

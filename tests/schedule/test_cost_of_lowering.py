@@ -1,4 +1,5 @@
-"""Lowering asks for each fact once: calls of Python functions, which no other work on the machine changes, hold it to that."""
+"""The cost of lowering, as a count of calls of Python functions, which other work on the machine does not change: each fact is computed
+once."""
 
 import gc
 from functools import reduce

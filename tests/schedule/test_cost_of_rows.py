@@ -1,4 +1,4 @@
-"""The model's number of rows that a stencil makes side by side: the terms by hand, what is chosen, and that estimates do not jump."""
+"""The cost model's number of rows in a register tile of a stencil: the terms by hand, the choice, and estimates without jumps."""
 
 from __future__ import annotations
 

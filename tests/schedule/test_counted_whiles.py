@@ -1,4 +1,4 @@
-"""Loops that data ends and that a count of their own ends at the latest: nothing stops them on a device."""
+"""While loops with a counter that ends them at the latest: no device limit applies to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that are cut where boundaries begin and end to vanish, at numbers that sizes decide."""
+"""Loop peeling: loops are split at indices that sizes decide, where boundary conditions begin and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default schedule: what its rules give for programs of each kind, and that it only answers what was not asked."""
+"""The default schedule: the result of its rules for programs of each kind; choices made explicitly are kept."""
 
 from __future__ import annotations
 

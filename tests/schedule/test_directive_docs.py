@@ -1,4 +1,4 @@
-"""Every directive is documented with what it does to the loops, an example that runs, and when it refuses."""
+"""Every directive's docstring has its effect on the loops, an example that runs, and its refusals."""
 
 from __future__ import annotations
 

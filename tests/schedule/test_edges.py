@@ -1,4 +1,4 @@
-"""Tiles of accumulators that the edge of an array cuts off: in registers, some rows at a time, under masks along lanes."""
+"""Tiles of accumulators cut off by the edge of an array: in registers, some rows at a time, under masks along lanes."""
 
 from collections.abc import Callable
 

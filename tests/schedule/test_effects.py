@@ -1,4 +1,4 @@
-"""What statements are said to read, write and bind is what the interpreter's source of them reads, writes and binds."""
+"""The computed read, write and bind sets of statements are those of the interpreter's source for them."""
 
 from __future__ import annotations
 

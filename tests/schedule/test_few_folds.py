@@ -1,4 +1,4 @@
-"""A few long folds side by side are made in one pass over what they fold."""
+"""A few long reductions side by side are computed in one pass over their elements."""
 
 from __future__ import annotations
 

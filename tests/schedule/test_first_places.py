@@ -1,4 +1,4 @@
-"""Arg folds down columns: places that come in order are not compared, and are kept as narrow as elements, whatever the loops."""
+"""Arg reductions down columns: indices in increasing order are not compared, and are stored as narrow as elements, whatever the loops."""
 
 from __future__ import annotations
 

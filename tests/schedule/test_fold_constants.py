@@ -1,4 +1,4 @@
-"""Literals are folded as the primitives say, before any code generator can."""
+"""Constant folding of literals by the primitives' meanings, before any code generator's."""
 
 import numpy as np
 from nests import at, f, hold, loop, n, name, nest, op, parameter, put, scalar_register

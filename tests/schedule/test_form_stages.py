@@ -1,4 +1,4 @@
-"""Which expressions become stages, what their axes are, and what they are called."""
+"""The forming of stages: which expressions become stages, their axes, and their names."""
 
 from __future__ import annotations
 

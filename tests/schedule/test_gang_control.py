@@ -1,4 +1,4 @@
-"""The vectoriser under divergent control: branches, loops and faults that only some lanes meet."""
+"""The vectoriser under divergent control flow: branches, loops and faults in some lanes only."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Reductions over a vectorised axis: partials per lane and gang, and where they live."""
+"""Reductions over a vectorised axis: partial results per lane and gang, and their storage."""
 
 import numpy as np
 import pytest

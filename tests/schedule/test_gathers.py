@@ -86,9 +86,9 @@ def test_loops_over_steps_keep_them():
 @pytest.mark.parametrize(
     ("say", "why"),
     [
-        (lambda s: s["loop_1/update_1"].parallel("ry").strategy("gather"), "say the strategy before them"),
+        (lambda s: s["loop_1/update_1"].parallel("ry").strategy("gather"), "then directives for the new loops"),
         (lambda s: s["loop_1/update_1"].strategy("gather").strategy("gather"), "strategies none"),
-        (lambda s: s["loop_1/update_1"].when("h > 9").strategy("gather"), "both branches are of one stage"),
+        (lambda s: s["loop_1/update_1"].when("h > 9").strategy("gather"), "differ only in their loops"),
     ],
 )
 def test_a_gather_is_refused_with_a_reason(say, why):

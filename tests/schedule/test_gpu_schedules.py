@@ -1,4 +1,4 @@
-"""Schedules for GPUs: no bound loop changes a result, drawn or by default, and what default schedules make of ten programs."""
+"""Schedules for GPUs: no bound loop changes a result, random or by default, and the default schedules of ten programs."""
 
 from __future__ import annotations
 

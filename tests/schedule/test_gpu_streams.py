@@ -1,4 +1,4 @@
-"""Elements that a thread of a GPU takes by default: as many as move at once where a stage does nothing but stream them."""
+"""Elements per GPU thread by default: as many as one access moves where a stage does nothing but stream them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates of a loop's state, and maps of its elements: changed where it is when nobody needs the old contents, else copied or made anew."""
+"""Updates of a loop's state, and maps of its elements: in place when the old contents are not needed, else copied or computed anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nest interpreter as an oracle: it refuses what a nest must not do."""
+"""The nest interpreter as an oracle: it refuses ill-formed nests."""
 
 import numpy as np
 import pytest

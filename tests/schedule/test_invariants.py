@@ -1,4 +1,4 @@
-"""Scalars that no iteration of an array loop changes, and that read what the loop begins as, are read before it: nothing is copied."""
+"""Loop-invariant scalars of an array loop that read its initial state are read before the loop: nothing is copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules that were written by earlier versions (`kept_schedules.json`, of commit c246df8) are read and mean what they meant."""
+"""Schedules written by earlier versions (`kept_schedules.json`, of commit c246df8) are read with their old meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels and host plans: a program cut into them gives what its nest gives, and they hold what they say they hold."""
+"""Kernels and host plans: a program cut into them gives its nest's results, and they satisfy their own declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of a line in chunks: nothing is left to check inside them, and sums of their elements do not wait for each other."""
+"""Windows of a line in chunks: no checks remain inside them, and sums of their elements are independent of each other."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Lanes over folds whose operator is not commutative: contiguous blocks, combined in order, also where other loops stand inside."""
+"""Lanes over reductions whose operator is not commutative: contiguous blocks, combined in order, also around inner loops."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Results that are streamed where they are large. Rows of unknown length have loops without streams for small ones, whose last gang is moved
-back."""
+"""Non-temporal stores of large results. Rows of unknown length have loops without them for small results, whose last gang is moved back."""
 
 import re
 

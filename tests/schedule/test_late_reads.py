@@ -1,4 +1,5 @@
-"""Stages that read an array while an update changes it: who finds nothing changed, by places or by the order of loops, and who does not."""
+"""Stages that read an array while an update changes it: those that observe no change, by indices or by the order of loops, and the
+others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While loops whose lanes leave at different times: what is kept for those that left, and what is decided once for all."""
+"""While loops whose lanes end at different times: the values kept for ended lanes, and the decisions common to all lanes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Chains on GPUs whose blocks may wait for one another: they look back, and give the bits of one block after the other."""
+"""Chains on GPUs whose blocks may wait for one another: they use decoupled look-back, and give the bits of sequential blocks."""
 
 from __future__ import annotations
 
@@ -298,8 +298,8 @@ def test_blocks_look_further_back_than_one_look_reaches() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "stage", "why"),
     [
-        (rows, "s", 'elements are rows along "x", and blocks of a GPU hand single values on'),
-        (branching, "s", 'the operator of "s" branches, loops, reads or may fail'),
+        (rows, "s", 'elements are rows along "x", and blocks of a GPU pass only single values'),
+        (branching, "s", 'the operator of "s" branches, loops, reads arrays or may fault'),
     ],
 )
 def test_what_blocks_cannot_hand_on_is_refused(algorithm: Any, stage: str, why: str) -> None:

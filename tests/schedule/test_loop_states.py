@@ -1,4 +1,4 @@
-"""Bounds of the integers that loops carry: indices that they bound are not checked, all others are."""
+"""Bounds of the integers that loops carry: indices within these bounds are not checked, all others are."""
 
 from __future__ import annotations
 

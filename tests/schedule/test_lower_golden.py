@@ -1,4 +1,4 @@
-"""Golden nests: what schedules look like once lowered. `python tests/schedule/test_lower_golden.py` writes the file anew."""
+"""Golden nests of lowered schedules. `python tests/schedule/test_lower_golden.py` writes the file anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules that users write, lowered: the results, and the structure that makes them fast."""
+"""User-written schedules, lowered: their results, and the structure that makes them fast."""
 
 from __future__ import annotations
 

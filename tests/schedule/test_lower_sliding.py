@@ -1,4 +1,4 @@
-"""Producers placed and kept at random loops of their consumers: windows slide, start anew and fold where they may, and only there."""
+"""Producers computed and stored at random loops of their consumers: windows slide, restart and fold where that is legal, and only there."""
 
 from __future__ import annotations
 

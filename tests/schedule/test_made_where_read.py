@@ -1,4 +1,4 @@
-"""What default schedules make where it is read: what a reader makes again costs less than writing it down and reading it."""
+"""Producers that default schedules inline: recomputation at the reader costs less than a store and a load."""
 
 from __future__ import annotations
 

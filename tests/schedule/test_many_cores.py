@@ -1,7 +1,7 @@
 """Default schedules for 64 cores have work for all of them, where sizes are large.
 
-A nest is walked with its sizes known: what runs inside a parallel loop of at least 64 iterations is shared, and everything else is
-counted as if it ran alone. Sizes that data decide are taken for 32, branches that data decide for the longer one.
+A nest is walked with its sizes known: statements inside a parallel loop of at least 64 iterations count as shared, all others as
+running alone. Sizes that data decides are taken for 32, branches that data decides for the longer one.
 
     python tests/schedule/test_many_cores.py
 

@@ -1,4 +1,4 @@
-"""Regions of what is read at mirrored indices: the rows next to a strip, turned back at the borders, and no others."""
+"""Regions read at mirrored indices: the rows next to a row tile, reflected at the borders, and no others."""
 
 from __future__ import annotations
 

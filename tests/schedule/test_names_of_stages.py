@@ -1,4 +1,4 @@
-"""Any name that a stage may have is printed so that the schedule can be rebuilt; any other is refused when it is given."""
+"""Every legal name of a stage is printed so that the schedule can be rebuilt; any other is refused when it is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in the bodies of register tiles stand where they are needed, and never behind a write to what they read."""
+"""Bindings in the bodies of register tiles stand near their uses, and never behind a write to an array that they read."""
 
 import re
 

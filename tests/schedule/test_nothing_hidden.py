@@ -1,10 +1,10 @@
-"""The completed schedule says how everything runs: a nest has no threads, lanes, chunks, unrolled loops or fallbacks of its own.
+"""The completed schedule is explicit: a nest has no threads, lanes, chunks, unrolled loops or fallbacks of its own.
 
-`hidden` lists what the loops of a nest do that no directive states.
+`hidden` lists the properties of a nest's loops that no directive states.
 
     python tests/schedule/test_nothing_hidden.py --programs 1000
 
-prints the whole report: over the corpus, every program of the laws under every strategy, and so many random programs.
+prints the whole report: over the corpus, every program of the tables in tests/laws under every strategy, and so many random programs.
 """
 
 from __future__ import annotations

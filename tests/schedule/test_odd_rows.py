@@ -1,4 +1,4 @@
-"""Copies of rows that are no multiples of what moves at once: neighbouring threads take neighbouring elements."""
+"""Copies of rows whose length is not a multiple of one access: neighbouring threads take neighbouring elements."""
 
 from __future__ import annotations
 

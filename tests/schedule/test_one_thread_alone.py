@@ -1,4 +1,4 @@
-"""Chains where one thread alone goes through each block once, or part by part, and several total it first; results are the same."""
+"""Chains in which one thread goes through each block, whole or in parts, or several threads total it first; results are the same."""
 
 from __future__ import annotations
 

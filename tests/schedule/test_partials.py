@@ -1,4 +1,4 @@
-"""Reductions along loops over tasks, as two: the partial results of chunks, and their fold, in order."""
+"""Parallel reductions as two stages: the partial results of chunks, and their reduction, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules that once changed a result by where stages stand or what they share; each holds the law for one rule."""
+"""Placements and shared loops that once changed a result; each test checks one rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planes that no stage mixes: strips of rows are those of one plane, and threads share the strips of all of them."""
+"""Planes that no stage mixes: row tiles lie within one plane, and threads share the row tiles of all planes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops over small arrays in functions of elements: each element keeps its arrays to itself and changes them where they are."""
+"""Loops over small private arrays in functions of elements, which are updated in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default schedule of products and of other stages whose results share what they read."""
+"""The default schedule of products and of other stages with reuse between their results."""
 
 from __future__ import annotations
 

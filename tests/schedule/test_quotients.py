@@ -1,4 +1,4 @@
-"""Regrouped axes: quotients and remainders that cancel in memory leave vectors, where they do not, gathers; the values are the same."""
+"""Regrouped axes: quotients and remainders that cancel leave vector accesses, others gathers; the values are the same."""
 
 from __future__ import annotations
 

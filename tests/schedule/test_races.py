@@ -1,9 +1,9 @@
-"""Races between the iterations of parallel loops are found without running them, and iterations that write apart are let through.
+"""Races between the iterations of parallel loops are found without running them, and disjoint writes are accepted.
 
     python tests/schedule/test_races.py --programs 1000
 
-looks for races in the corpus, in the programs of the laws under every strategy, and in so many random programs under random schedules. What
-it prints is a race, or iterations that no interval tells apart: of random schedules, about one in a thousand.
+looks for races in the corpus, in the programs of tests/laws under every strategy, and in so many random programs under random schedules.
+Its output is races, or iterations that no interval separates: of random schedules, about one in a thousand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pointwise stages in the loops of a scan: its results are handed on in registers, and nothing is stored that nobody reads."""
+"""Pointwise stages in the loops of a scan: its results are forwarded in registers, and unread ones are not stored."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_strategy_hands_on_what_it_makes(strategy):
 def test_what_a_scan_hands_on_is_refused_elsewhere():
     s = drawdown.schedule()
     s["highest"].strategy("chain", block=64)
-    with pytest.raises(rd.ScheduleError, match="owns its loops"):
+    with pytest.raises(rd.ScheduleError, match="decides its loops"):
         s["out"].compute_with("highest", "xo")
 
     def before(a: rd.f32["n"]):
@@ -75,7 +75,7 @@ def test_what_a_scan_hands_on_is_refused_elsewhere():
         return rd.sum(rd.scan(rd.add, 0, a, name="sums"), name="out")
 
     u = rd.algorithm(total).schedule()
-    with pytest.raises(rd.ScheduleError, match="owns its loops"):
+    with pytest.raises(rd.ScheduleError, match="decides its loops"):
         u["out"].compute_with("sums", "x")
 
 

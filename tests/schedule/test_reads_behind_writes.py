@@ -1,4 +1,4 @@
-"""What is read of memory may not move out of a block, while it is open, in which that memory is written."""
+"""Reads of memory do not move out of an open block in which that memory is written."""
 
 from __future__ import annotations
 

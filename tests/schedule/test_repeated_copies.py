@@ -1,4 +1,4 @@
-"""Warnings of copies: the name that the loop's body gives a state, the lines, and remedies that work."""
+"""Warnings of copies: the name of a state in the loop's body, the lines, and remedies that work."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def turned_before(x: rd.i64["n"]):
             compared_where_it_changes,
         ),
         (without_each, "x", "rd.where(index == i, new, x) makes no array", without_each_by_choice),
-        (twice_the_same, "loop_1/update_1", "carry it as one state", one_state),
+        (twice_the_same, "loop_1/update_1", " as one state", one_state),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )

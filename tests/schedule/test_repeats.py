@@ -1,4 +1,4 @@
-"""`show()` says which stages a schedule computes more than twice over, and of default schedules nothing of the kind."""
+"""`show()` names the stages that a schedule computes more than twice over, and none for default schedules."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_rows_made_for_each_row_that_reads_them() -> None:
     schedule = blur.schedule()
     schedule["rows"].compute_at("cols", "y")
     assert times(schedule) == {"rows": 3.0}
-    assert '# "rows" is computed 3.0 times over' in schedule.nest_text()
+    assert '# "rows" is computed 3.0 times' in schedule.nest_text()
 
 
 def test_strips_and_kept_rows_are_no_repetition() -> None:

@@ -1,4 +1,4 @@
-"""Rows keep their numbers in registers while their iterations run."""
+"""Rows stay in registers while their iterations run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Array loops whose iterations keep to rows run row by row; others stay as they are; results are those of the interpreter."""
+"""Array loops whose iterations are independent by row run row by row; others are unchanged; results are those of the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Successive changes of an array share a loop over rows where no row needs another one, and only there; results are the interpreter's."""
+"""Successive updates of an array share a loop over rows where rows are independent, and only there; results are the interpreter's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schedule is a value: what it records, what plans follow, and that text and JSON rebuild it."""
+"""A schedule is a value: the directives it records, the plans that follow, and text and JSON that rebuild it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorts of which some places are read: which places are found, when sorts become selections, and what these leave alone."""
+"""Sorts of which only some elements are read: finding these, turning such sorts into selections, and the sorts left unchanged."""
 
 from __future__ import annotations
 
@@ -134,5 +134,5 @@ def test_no_copy_is_made_of_a_sort_of_which_some_places_are_read():
     smallest = rd.algorithm(a=rd.f32["n"])(lambda a: rd.sort(a)[:10] * 2)
     s = Schedule(form_stages(smallest.trace()))
     reader = next(name for name in s.stages if name != "sort_1")
-    with pytest.raises(rd.ScheduleError, match="only some places"):
+    with pytest.raises(rd.ScheduleError, match="only some indices"):
         s[reader].cache("sort_1", reader, None)

@@ -1,4 +1,4 @@
-"""Array loops that one thread runs are one kernel, whose scalar states are in registers: random recurrences against plain Python."""
+"""Array loops run by one thread are one kernel, whose scalar states are in registers: random recurrences against plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements where the answer to a test is known, by their print."""
+"""Simplification of statements where the outcome of a test is known, by their print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loop of scalars that several forms of one iteration evaluate runs once, and where not every iteration evaluates it, nothing changes."""
+"""A scalar loop that several forms of one iteration evaluate runs once; a loop that some iterations skip is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments that the threads of a block share: kernels give the nest's bits in any order of threads, and no thread has much to do alone."""
+"""Segments shared by the threads of a block: kernels give the nest's bits in any order of threads, and no thread has much work alone."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_defaults_share_where_threads_run_side_by_side() -> None:
 @pytest.mark.parametrize(
     ("say", "why"),
     [
-        (lambda p: p.bind("block", "thread.x"), "is for blocks of the GPU"),
-        (lambda p: p.split("value", 4).bind("valueo", "thread.x"), "is for blocks of the GPU"),
-        (lambda p: p.split("block", 4), "its loops are over blocks"),
+        (lambda p: p.bind("block", "thread.x"), "can be bound to blocks of the GPU only"),
+        (lambda p: p.split("value", 4).bind("valueo", "thread.x"), "can be bound to blocks of the GPU only"),
+        (lambda p: p.split("block", 4), "fixes the loops of this part"),
     ],
 )
 def test_refusals(say: Any, why: str) -> None:

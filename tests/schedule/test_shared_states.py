@@ -1,4 +1,4 @@
-"""Updates read the next states of their loop, rather than evaluate them again: random filters of series against plain Python."""
+"""Updates read the next states of their loop instead of evaluating them again: random filters of series against plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folds of a few elements become part of the one form that reads them, in stages as in results."""
+"""Reductions of a few elements become part of their only reader, in stages as in results."""
 
 from __future__ import annotations
 

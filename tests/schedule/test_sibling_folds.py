@@ -1,4 +1,4 @@
-"""Folds of the same elements share loops by default: each element is read once, and what several of them fold is made once."""
+"""Reductions of the same elements share loops by default: each element is read once, and common subexpressions are computed once."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""An array with no elements costs no time: loops around loops over nothing are not entered."""
+"""Empty arrays cost no time: loops around empty loops are not entered."""
 
 from __future__ import annotations
 

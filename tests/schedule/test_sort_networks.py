@@ -1,4 +1,4 @@
-"""Sorts of few elements side by side as networks: that they sort, stably, and which sorts become one."""
+"""Sorting networks for many sorts of few elements: they sort, stably; and the sorts that become networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Values and indices of updates' steps, made in lanes for a strip of steps at a time: same results, fewer operations one by one."""
+"""Values and indices of an update's iterations, computed in lanes for a block of iterations at a time: same results, fewer scalar
+operations."""
 
 from __future__ import annotations
 
@@ -119,13 +120,13 @@ def test_an_index_out_of_range_is_told_of_and_changes_nothing_else():
 
 
 def test_rows_lanes_and_other_stages_in_the_loop_are_refused():
-    with pytest.raises(rd.ScheduleError, match="are rows along"):
+    with pytest.raises(rd.ScheduleError, match="writes a row along"):
         in_strips(rows, "serial")
-    with pytest.raises(rd.ScheduleError, match="lanes of its part"):
+    with pytest.raises(rd.ScheduleError, match="lanes of part"):
         in_strips(exponentials, "serial")["sums"].vectorize("r")
-    with pytest.raises(rd.ScheduleError, match="made in order or in lanes"):
+    with pytest.raises(rd.ScheduleError, match="computed in order or in vector lanes"):
         exponentials.schedule()["sums"].strategy("serial").part("values").parallel("step")
-    with pytest.raises(rd.ScheduleError, match="one strip of steps at a time"):
+    with pytest.raises(rd.ScheduleError, match="one block of updates at a time"):
         exponentials.schedule()["sums"].strategy("serial").part("values").vectorize("step")
 
 

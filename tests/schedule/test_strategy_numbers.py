@@ -1,4 +1,4 @@
-"""Numbers of strategies that sizes decide: texts over sizes and axes, those that are left out, of parallel reductions too, older names."""
+"""Parameters of strategies that sizes decide: texts over sizes and axes, omitted ones, of parallel reductions too, older names."""
 
 from __future__ import annotations
 

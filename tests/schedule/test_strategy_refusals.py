@@ -1,4 +1,4 @@
-"""What schedules of scans, updates and filters refuse: the whole text, against `strategy_refusals.txt` (run this file to write it anew)."""
+"""Refusals in schedules of scans, updates and filters: the whole text, against `strategy_refusals.txt` (run this file to write it anew)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions whose result is a symmetric matrix: which are known to be, and their strategy, "triangle"."""
+"""Reductions whose result is a symmetric matrix: their recognition, and their strategy, "triangle"."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def test_products_side_by_side_have_triangles_of_their_own():
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (lambda s: s["c"].strategy("triangle").parallel("r"), "results of which the others are copies"),
-        (lambda s: s["c"].strategy("square"), 'there is no strategy "square"'),
+        (lambda s: s["c"].strategy("triangle").parallel("r"), "copies complete results"),
+        (lambda s: s["c"].strategy("square"), 'no strategy "square"'),
     ],
 )
 def test_refusals(said, why):

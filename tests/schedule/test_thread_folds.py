@@ -1,4 +1,4 @@
-"""Reductions along the threads of a block, and of blocks: parts in shared memory, and a tree."""
+"""Reductions along the threads of a block, and across blocks: partial results in shared memory, and a tree."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def test_a_thread_folds_what_blocks_have_of_an_element() -> None:
 
 def test_a_fold_in_the_loops_of_another_stage_is_not_dealt_out() -> None:
     steps: Steps = [("y", "split", {"axis": "x", "factor": 8}), ("sum", "compute_with", {"stage": "y", "axis": "xi"})]
-    with pytest.raises(ScheduleError, match='"sum" would fold in "xi" of "y", whose threads'):
+    with pytest.raises(ScheduleError, match='"sum" would be folded in "xi" of "y", whose threads'):
         bound(PROGRAMS["map_and_sum"](), steps, {"y": {"xo": "block.x", "xi": "thread.x"}})

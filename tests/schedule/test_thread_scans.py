@@ -1,4 +1,4 @@
-"""Scans and filters whose blocks are dealt out to threads, in pieces: operators that commute and that do not, from the laws' tables."""
+"""Scans and filters whose blocks are distributed to threads, in parts: commutative and other operators, from the tables in tests/laws."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_threads_scan_what_the_program_says(table: str, name: str) -> None:
 
 
 def test_rows_that_are_scanned_together_are_not_dealt_out() -> None:
-    with pytest.raises(ScheduleError, match="its elements are rows"):
+    with pytest.raises(ScheduleError, match="the elements of the scan are rows"):
         on_threads("scans", "every_column")
 
 

@@ -1,4 +1,4 @@
-"""Columns read side by side are made of rows: the same values, no gather where there are as many columns as lanes."""
+"""Columns read side by side are transposed from rows: the same values, no gather where there are as many columns as lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops over what they change: stores that say by choices that they keep the rest, in the nest and against NumPy."""
+"""Loops reduced to the elements that they change: stores whose selections keep the other elements, in the nest and against NumPy."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Rows of one array loop that go through different numbers of iterations: each of them ends by itself, and does no work afterwards."""
+"""Rows of one array loop with different trip counts: each ends by itself, and does no work afterwards."""
 
 from __future__ import annotations
 

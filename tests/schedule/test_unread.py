@@ -1,4 +1,4 @@
-"""Results that nobody asks for: what scans and filters make of them is neither stored nor given memory."""
+"""Unread results of scans and filters are neither stored nor given memory."""
 
 from __future__ import annotations
 

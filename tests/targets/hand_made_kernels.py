@@ -1,4 +1,4 @@
-"""Kernels in plain TIR, with arguments and what NumPy makes of them: every kind of statement, access and dtype that kernels have."""
+"""Kernels in plain TIR, with arguments and NumPy's results: every kind of statement, access and dtype in kernels."""
 
 from __future__ import annotations
 

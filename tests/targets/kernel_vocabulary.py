@@ -1,4 +1,4 @@
-"""Words in which tests write kernels in plain TIR: literals, accesses, axes of a launch, and kernels with what they are called with."""
+"""Helpers with which tests write kernels in plain TIR: literals, accesses, axes of a launch, and kernels with their arguments."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The machine code of the corpus, and of programs under each of their strategies, as hashes that leave names out.
+"""The machine code of the corpus, and of programs under each of their strategies, as hashes that ignore names.
 
     python tests/targets/machine_code.py --against FOLDER
 
 compiles every program twice, by this tree and by the one in FOLDER (another checkout of raido), and prints those whose code differs: none
 do if a change of the compiler is a pure refactoring. The processor is fixed (`--cpu`), and nothing is run. `--write FILE` keeps the
-hashes of this tree, and `--compare FILE` holds them against those kept before. `--kind tir` compares
-TIR, which takes a third of the time, and `--programs WORD …` only those whose names have one of the words in them.
+hashes of this tree, and `--compare FILE` compares them with kept ones. `--kind tir` compares
+TIR, which takes a third of the time, and `--programs WORD …` only programs with one of the words in their names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels that say the same are one function, called with the memory of each; whatever differs keeps them apart."""
+"""Identical kernels are one function, called with the memory of each; any difference keeps them apart."""
 
 import numpy as np
 import pytest

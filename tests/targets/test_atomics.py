@@ -1,4 +1,4 @@
-"""Indivisible updates in compiled and in exported code: one instruction where there is one, and no step is lost on any number of threads."""
+"""Atomic updates in compiled and in exported code: one instruction where there is one, and no update is lost on any number of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Borders along the axis in lanes: clamped neighbours without a gather, and short rows that are streamed line by line."""
+"""Borders along the vectorised axis: clamped neighbours without a gather, and short rows that are streamed line by line."""
 
 import numpy as np
 import pytest

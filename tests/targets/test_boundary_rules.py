@@ -1,4 +1,5 @@
-"""Indices that arithmetic, choices or branches bring into an array, and folds over boundaries: NumPy's results, and no loads lane by lane."""
+"""Indices brought within bounds by arithmetic, selections or branches, and reductions over boundaries: NumPy's results without scalar
+loads."""
 
 from __future__ import annotations
 

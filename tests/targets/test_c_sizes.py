@@ -1,4 +1,4 @@
-"""Sizes in C headers: C gives them the value that raido does, and nothing in them begins or ends a comment."""
+"""Sizes in C headers: C computes raido's values of them, and nothing in them begins or ends a comment."""
 
 from __future__ import annotations
 

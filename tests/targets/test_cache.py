@@ -1,4 +1,4 @@
-"""The compile cache: what is put is found, by everyone; damage and hostile places do no harm."""
+"""The compile cache: stored entries are found by every process; damage and hostile places do no harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices between integers in loops that run number by number: by an instruction where no load waits for them, else as LLVM likes."""
+"""Selections between integers in scalar loops: by an instruction where no load depends on them, else by LLVM's choice."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Reads that a choice takes only where their index lies in the array: under the choice's mask, without clamps, the same values."""
+"""Reads that a selection takes only where their index is within bounds: under the selection's mask, without clamps, the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The corpus, compiled: what NumPy gives, for every instruction set that this machine has."""
+"""The corpus, compiled, gives NumPy's results for every instruction set of this machine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Programs that put one combinator behind another run as the parts would: what stands before or behind changes no strategy.
+"""Compositions of combinators have the strategies of their parts: neither producer nor consumer changes one.
 
-Each program is held against NumPy at many sizes, and its nest against the structure that its default schedule is to have.
+Each program is compared with NumPy at many sizes, and its nest with the expected structure of its default schedule.
 """
 
 from __future__ import annotations

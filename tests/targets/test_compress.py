@@ -1,4 +1,4 @@
-"""Keeping the lanes that are on: one instruction, or a shuffle looked up by the mask, and nothing by way of memory."""
+"""Compression of active lanes: one instruction, or a shuffle looked up by the mask, and nothing through memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What emission looks up is looked up once: calls of Python functions hold it to that."""
+"""The cost of emission, as a count of calls of Python functions: each look-up is made once."""
 
 from counted_calls import calls_of
 

@@ -1,4 +1,4 @@
-"""Sorts of integers that lie close together are counted, whatever the type of their keys."""
+"""Sorts of integers in a narrow range are counting sorts, whatever the dtype of their keys."""
 
 from __future__ import annotations
 

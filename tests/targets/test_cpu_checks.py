@@ -1,4 +1,4 @@
-"""What code needs of a processor is checked before it runs: in this process, in exported libraries, and when they are loaded."""
+"""The processor features that code needs are checked before it runs: in this process, in exported libraries, and at loading."""
 
 from __future__ import annotations
 

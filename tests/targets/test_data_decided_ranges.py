@@ -1,4 +1,4 @@
-"""A range of an array whose start and end data decides is changed where it lies: the work is that of the range, not of the array."""
+"""A range of an array whose start and end data decides is updated in place: the work is that of the range, not of the array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays on a Vulkan device, under the validation layer: copies there and back, calls with them, their lives, their refusals."""
+"""Arrays on a Vulkan device, under the validation layer: copies in both directions, calls with them, lifetimes, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input of programs on devices: each is one clear error, before anything runs where that can be told."""
+"""Bad input of programs on devices: each is one clear error, before anything runs where that is possible."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Default schedules deal long work out, whatever the shape: lavapipe ends the loops of a thread after 65,535 iterations, and a GPU
-would take as long as its slowest thread."""
+"""Default schedules distribute long work to many threads, whatever the shape: lavapipe ends the loops of a thread after 65,535 iterations,
+and a GPU would take as long as its slowest thread.
+"""
 
 from __future__ import annotations
 

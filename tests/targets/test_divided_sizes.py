@@ -1,4 +1,4 @@
-"""Sizes that the user divides by are not 0, in extents and trip counts as in numbers: one error in every way of running a program."""
+"""Sizes that are divisors must not be 0, in extents and trip counts as in values: one error in every way of running a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine code of inner loops must look like: no calls, no gathers, nothing spilled, one instruction where one exists."""
+"""The machine code of inner loops: no calls, no gathers, no spills, one instruction where one exists."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every primitive operation, on every type, with and without lanes, gives the bits that `raido.algo.graph.primitives.evaluate` gives."""
+"""Every primitive operation, on every dtype, with and without lanes, gives the bits of `raido.algo.graph.primitives.evaluate`."""
 
 import itertools
 

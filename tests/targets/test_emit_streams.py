@@ -1,4 +1,4 @@
-"""Streamed stores: one test a row, none for each store; every element is written whatever the alignment; when rows are not streamed."""
+"""Non-temporal stores: one test per row, none per store; every element is written whatever the alignment; rows that are not streamed."""
 
 import itertools
 

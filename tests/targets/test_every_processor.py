@@ -1,4 +1,4 @@
-"""Every program compiles for every processor of the table, and for LLVM's others; nothing that LLVM does ends the process.
+"""Every program compiles for every processor of the table, and for LLVM's others; no failure of LLVM ends the process.
 
 Here a sample: every second program for x86-64, and the others for another processor each, under a random schedule. `python
 tests/targets/test_every_processor.py` compiles all of them for all, under the default schedule and a random one (about 20 minutes).

@@ -1,4 +1,4 @@
-"""Calling executables: every way to pass arrays gives the right numbers, everything wrong is one clear error, and calls are quick."""
+"""Calls of executables: every way to pass arrays gives the right numbers, every mistake is one clear error, and calls are fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any name and any text of a user's survives in C: headers compile as C and C++ after all others, messages say what was meant."""
+"""Any name and any text of a user's survives in C: headers compile as C and C++ after any other header, and messages keep their text."""
 
 from __future__ import annotations
 

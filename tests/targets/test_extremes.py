@@ -1,4 +1,4 @@
-"""Minimum and maximum of floats are IEEE 754-2019's: -0.0 lies below 0.0 and NaN wins, so no schedule shows which zero came first."""
+"""Minimum and maximum of floats are IEEE 754-2019's: −0.0 is below 0.0 and NaN propagates, so no schedule shows which zero came first."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Loops of few iterations: one of at most one is a branch, and those behind whole groups of gangs are not copied, nor folds of chunks.
-Loops around loops with large bodies hide their variable."""
+"""Loops of few iterations: a loop of at most one is a branch; loops behind whole groups of gangs, and folds of chunks, are not copied; loops
+around loops with large bodies hide their variable from LLVM.
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Stores between one another: results with a short last axis are shuffled and stored whole."""
+"""Interleaved stores: results with a short last axis are shuffled and stored as whole vectors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pipelines that exported libraries keep on disk: entries of the cache of code, under its rules, and never the reason of a failure."""
+"""Pipelines that exported libraries keep on disk: entries of the code cache, under its rules, and never the reason of a failure."""
 
 from __future__ import annotations
 

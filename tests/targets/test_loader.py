@@ -1,4 +1,4 @@
-"""The loader: relocations, stubs, data, open names, and one clear error for each thing that cannot be."""
+"""The loader: relocations, stubs, data, undefined symbols, and one clear error for each unsupported case."""
 
 from __future__ import annotations
 

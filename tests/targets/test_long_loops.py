@@ -1,4 +1,4 @@
-"""Loops that data ends, on a device that ends loops by itself: their limits, and which kernels look for ended ones."""
+"""Loops that data ends, on a device that ends loops by itself: their limits, and the kernels that check for ended ones."""
 
 from __future__ import annotations
 

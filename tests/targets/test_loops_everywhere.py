@@ -1,4 +1,4 @@
-"""Inner loops of whole programs on every instruction set: nothing is called or gathered, and each state has its register."""
+"""Inner loops of whole programs on every instruction set: no calls, no gathers, and each state in its register."""
 
 import re
 

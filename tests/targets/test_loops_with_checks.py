@@ -1,4 +1,4 @@
-"""Loops of one thread whose indices data decides: what their checks cost, and that they find what is wrong at the borders."""
+"""Loops of one thread whose indices data decides: the cost of their checks, and the faults at the borders."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is known of a machine's caches: by its maker, by Linux, and of a pickle that an earlier version wrote."""
+"""The known caches of a machine: by its maker, from Linux, and from a pickle of an earlier version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that cannot be had: refused as NumPy's is, in Python and in exported libraries, never granted and then the process's end."""
+"""Impossible allocations are refused as NumPy's are, in Python and in exported libraries, never granted and then fatal to the process."""
 
 from __future__ import annotations
 

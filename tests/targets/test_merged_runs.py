@@ -1,4 +1,4 @@
-"""Two runs in order, one behind the other, are merged: with the same results, and whatever moves with the keys."""
+"""Two concatenated sorted runs are merged: with the same results, also for arrays that move with the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that was moved or copied takes the code that is kept of it; what it reports names its own lines."""
+"""A program that was moved or copied uses its cached code; its reports name its own lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels have two codes: for small launches one whose indices have 32 bits. Both give the same, and bounds hold what they bound."""
+"""Kernels have two codes, one with 32-bit indices for small launches: both give the same results, and the bounds hold."""
 
 from __future__ import annotations
 

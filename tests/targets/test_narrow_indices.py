@@ -1,4 +1,4 @@
-"""Indices that are computed in narrow integers wrap on the way: what is computed inside loops is computed where they lead to."""
+"""Indices computed in narrow integers, which wrap: a producer computed at a loop of its reader covers the wrapped indices."""
 
 from __future__ import annotations
 

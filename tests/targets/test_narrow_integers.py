@@ -1,4 +1,4 @@
-"""Wide integers of which 16 bits are used are computed in 16 bits, and give what NumPy gives."""
+"""Wide integers of which only 16 bits are used are computed in 16 bits, and give NumPy's results."""
 
 import random
 from typing import Any

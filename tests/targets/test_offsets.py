@@ -1,4 +1,4 @@
-"""Offsets of segments that are wrong: one fault that names the line and the offsets, whoever runs the program and by whatever strategy."""
+"""Wrong offsets of segments: one fault that names the line and the offsets, on every target and by every strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that divide or look things up: what they find wrong is told of with the line and the values, by every strategy, and only that."""
+"""Operators that divide or index: their faults are reported with the line and the values, by every strategy, and no others are."""
 
 from __future__ import annotations
 

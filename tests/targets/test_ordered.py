@@ -1,4 +1,4 @@
-"""Loops over threads whose iterations have a section in order: the same result on any number of threads, none of them stuck."""
+"""Parallel loops whose iterations have a section in order: the same result on any number of threads, without deadlock."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Parts of keys alone go through networks in registers, and come out as the interpreter sorts them, bit by bit."""
+"""Blocks of keys without values are sorted by networks in registers, with the interpreter's results, bit by bit."""
 
 from __future__ import annotations
 

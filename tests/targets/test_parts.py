@@ -1,4 +1,4 @@
-"""The parts that strategies are made of: they take directives, which print, travel as JSON and show in the nest, and change no result."""
+"""The parts of strategies: they take directives, which are printed, kept in JSON and shown in the nest, and change no result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Phases: upsampling, interleaving and their like by strips of lanes, compiled by default schedules and by random ones, against NumPy."""
+"""Phases: upsampling, interleaving and similar programs by blocks of lanes, compiled by default schedules and by random ones, against
+NumPy."""
 
 from __future__ import annotations
 

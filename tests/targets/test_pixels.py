@@ -1,4 +1,4 @@
-"""Colours of pixels, pairs and points: the short last axis fused with the one outside by default, against NumPy."""
+"""Colours of pixels, pairs and points: the short last axis is fused with the next outer one by default, against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is run or waited for is this user's own: nothing that another user could have written is used, and nothing hangs."""
+"""Executed files and lock files belong to this user: no file that another user could have written is used, and nothing hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Square roots made by products where a loop keeps the divider busy: the bits of the instruction, for every number."""
+"""Square roots by multiplications where a loop saturates the divider: the bits of the instruction, for every number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scans whose results are runs of one number are made run by run: what is repeated, and rows of different lengths that are expanded."""
+"""Scans whose results are runs of equal numbers are computed run by run: repeats, and expanded rows of different lengths."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_marks_that_others_read_are_made():
         return rd.scan(rd.add, 0, marks, name="numbers"), marks
 
     schedule = both.schedule()
-    with pytest.raises(rd.ScheduleError, match="is read by others"):
+    with pytest.raises(rd.ScheduleError, match="which other stages read"):
         schedule["numbers"].strategy("runs")
     flags = np.random.default_rng(3).random(100) < 0.5
     numbers, marks = both(flags, 70)
@@ -129,7 +129,7 @@ def test_runs_have_no_loops_inside_but_lanes():
     program = rd.algorithm(a=rd.f32["n"], counts=rd.i64["n"])(repeats)
     schedule = program.schedule()
     schedule["scan_2"].strategy("runs", block=64)
-    with pytest.raises(rd.ScheduleError, match="data decides how long the runs"):
+    with pytest.raises(rd.ScheduleError, match="the lengths of the runs"):
         schedule["scan_2"].split("xi", 8)
 
 
@@ -142,7 +142,7 @@ def test_the_strategies_of_a_scan_of_runs_can_be_asked_for_again():
 
 def test_a_branch_of_the_scan_does_not_change_what_it_reads():
     schedule = rd.algorithm(a=rd.f32["n"], counts=rd.i64["n"])(repeats).schedule()
-    with pytest.raises(rd.ScheduleError, match="both branches are of one stage"):
+    with pytest.raises(rd.ScheduleError, match="differ only in their loops"):
         schedule["scan_2"].when("x > 100").strategy("runs", block=64)
         schedule.complete()
 

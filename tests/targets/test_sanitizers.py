@@ -1,7 +1,7 @@
-"""C under sanitizers: the runtime with its threads, memory, faults and forks, and a library that was exported.
+"""C under sanitizers: the runtime with its threads, memory, faults and forks, and an exported library.
 
 AddressSanitizer, with UndefinedBehaviorSanitizer and, at the end of a process, LeakSanitizer, sees the C that is compiled here; of the
-programs' own code, which LLVM made before, it sees what goes through the runtime. So arrays end where a page begins that nobody may touch.
+programs' own code, which LLVM has compiled before, it sees calls of the runtime only. So arrays end at an inaccessible page.
 """
 
 from __future__ import annotations

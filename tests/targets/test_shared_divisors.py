@@ -1,4 +1,5 @@
-"""Integers divided in lanes by what all lanes share: the interpreters' quotients and remainders, for every divisor, and no division."""
+"""Vector division of integers by a divisor common to all lanes: the interpreters' quotients and remainders, for every divisor, without
+division."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Recurrences over few elements, known in number or not, and loops of few iterations over rows inside functions: the interpreter's values."""
+"""Recurrences over few elements, with known trip count or not, and short loops over rows inside functions: the interpreter's values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes are checked arithmetic: what overflows is one error that names the sizes and the user's line; in C it is a code and a message."""
+"""Sizes are checked arithmetic: an overflow is one error that names the sizes and the user's line; in C, a code and a message."""
 
 from __future__ import annotations
 

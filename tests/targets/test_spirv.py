@@ -1,4 +1,4 @@
-"""Kernels as SPIR-V: valid, with the capabilities that they use and no others, and refused where the device lacks one."""
+"""Kernels as SPIR-V: valid, with exactly the capabilities that they use, and refused where the device lacks one."""
 
 from __future__ import annotations
 

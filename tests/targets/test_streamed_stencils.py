@@ -1,5 +1,5 @@
-"""Streamed stencils drawn at random are what the interpreter says: rows that are lines of the cache and rows that are not, short and long,
-of sizes that are known and that are not, with every boundary, read and written wherever memory begins, and not beyond.
+"""Random streamed stencils give the interpreter's results: rows that are cache lines and rows that are not, short and long,
+of known and unknown sizes, with every boundary and every alignment of memory, without accesses out of bounds.
 """
 
 import random

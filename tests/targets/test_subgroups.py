@@ -1,4 +1,4 @@
-"""Threads of a Vulkan device that hand each other values: every dtype, the bits of shared memory, devices without."""
+"""Exchanges between threads of a Vulkan device: every dtype, the bits of shared memory, devices without subgroups."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_device_without_exchange_takes_shared_memory_and_refuses_subgroups() -
     anywhere = Target("vulkan", device="any")
     assert "subgroup" not in str(row_sums.schedule(target=anywhere).complete())
     s = row_sums.schedule(target=anywhere)["s"].split("r", 32).reorder("x", "ri", "ro")
-    with pytest.raises(ScheduleError, match="on this device no threads hand each other values"):
+    with pytest.raises(ScheduleError, match="on this device no threads can exchange values"):
         s.bind("ri", "thread.x", subgroup=8)
 
 

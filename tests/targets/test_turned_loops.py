@@ -1,4 +1,4 @@
-"""Transpositions under their default schedule: every size, type and processor gives what NumPy gives."""
+"""Transpositions under their default schedule: every size, dtype and processor gives NumPy's results."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""What raido relies on in TVM, each behaviour alone: an upgrade of TVM fails here first.
+"""The behaviours of TVM on which raido relies, each alone: an upgrade of TVM fails here first.
 
-Some tests hold a limit ("cannot"): when one of those fails, TVM has become better and raido may become simpler.
+Some tests assert a limit ("cannot"): when one of those fails, TVM has become better and raido may become simpler.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Results whose size nothing bounds before the program runs: allocated by the program, handed to whoever called it."""
+"""Results whose size has no bound before the program runs: allocated by the program, and owned by its caller afterwards."""
 
 from __future__ import annotations
 

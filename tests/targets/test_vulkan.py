@@ -1,4 +1,4 @@
-"""Kernels on a Vulkan device, under the validation layer, which must have nothing to say: results of NumPy, bit for bit."""
+"""Kernels on a Vulkan device, without a message of the validation layer: NumPy's results, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A while loop inside a loop changes the loop's array where it lies, though its condition, or what follows, asks for an old element."""
+"""A while loop inside a loop updates the loop's array in place, though its condition, or a later statement, reads an old element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectorised loops inside threads: 16 bytes move at once where that is aligned, on devices of either kind."""
+"""Vectorised loops inside threads: 16-byte accesses where aligned, on devices of either kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strided reads that share the vectors they are shuffled out of, against NumPy, at every distance and stride."""
+"""Strided reads that share the vectors from which they are shuffled, against NumPy, at every distance and stride."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tests find a Vulkan device: with the validation layer on, or not at all, saying what is missing."""
+"""The Vulkan device for tests, with the validation layer on; without one, tests are skipped with the reason."""
 
 from __future__ import annotations
 

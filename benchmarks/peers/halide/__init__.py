@@ -1,4 +1,4 @@
-"""Halide's programs with the best schedules that we found, compiled in this process for exactly the row's arrays."""
+"""Halide's programs with the best schedules found for them, compiled in this process for exactly the row's arrays."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from peers.halide.program import Program, input_of, u, v, x, xi, xo, y, yi, yo
 
 
 def scan(arrays: Sequence[np.ndarray], schedule: str) -> Program:
-    """Rewritten by hand: sums of blocks, their running sum, and a scan of every block, `rows` blocks side by side."""
+    """A handwritten three-phase scan: sums of blocks, their prefix sums, and a scan of every block, `rows` blocks at once."""
     block, rows = map(int, (schedule or "4000_8").split("_"))
     blocks = arrays[0].size // block
     source, result = (a[: blocks * block].reshape(blocks, block) for a in arrays)
@@ -71,7 +71,7 @@ def histogram(arrays: Sequence[np.ndarray], schedule: str) -> Program:
 
 
 def mandelbrot(arrays: Sequence[np.ndarray], schedule: str) -> Program:
-    """All 256 rounds for every element, those that are outside standing still."""
+    """All 256 iterations for every element; escaped elements keep their values."""
     ci, cr = input_of(arrays[0], "ci"), input_of(arrays[1], "cr")
     z, out, r = hl.Func("z"), hl.Func("out"), hl.RDom([(0, 256)], "r")
     z[x, y] = hl.Tuple([hl.f32(0), hl.f32(0), hl.i32(0)])

@@ -1,4 +1,4 @@
-"""A pipeline in Halide with its parameters: compiled as it was scheduled by hand, or given to one of Halide's autoschedulers."""
+"""A pipeline in Halide with its parameters: compiled under its handwritten schedule, or under one of Halide's autoschedulers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reductions in Halide, in the manner of `stencils`: threads by `rfactor` over chunks, lanes by `rfactor` over lanes."""
+"""The reductions in Halide, built as in `stencils`: threads by `rfactor` over chunks, lanes by `rfactor` over lanes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The stencils and filters of images in Halide. Axes are Halide's: innermost first.
+"""The stencils and image filters in Halide. Axes are Halide's: innermost first.
 
 Each builder takes the arrays (inputs, then outputs) and the name of a schedule ("": none, for the autoschedulers). `STENCILS` lists the
-schedules that compete.
+competing schedules.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def sobel(arrays: Sequence[np.ndarray], schedule: str) -> Program:
 
 
 def gauss_direct(arrays: Sequence[np.ndarray], schedule: str) -> Program:
-    """81 taps at once; the edge is repeated into a buffer for each strip, so that the taps have no clamps."""
+    """81 taps at once; the input is padded by its edge into a buffer for each row tile, so that the taps have no clamps."""
     param, w = input_of(arrays[0]), gauss_weights(9, 2.0)
     b, f = hl.BoundaryConditions.repeat_edge(param), hl.Func("g")
     taps = [(dx, dy) for dy in range(9) for dx in range(9)]

@@ -1,1 +1,1 @@
-"""CUDA C from kernels in plain TIR."""
+"""Generates CUDA C from kernels in plain TIR."""

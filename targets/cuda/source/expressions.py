@@ -1,7 +1,7 @@
-"""Expressions of TIR as CUDA C: what the nodes say, and calls of operations (`raido_<name>`), native or of primitives.
+"""Expressions of TIR as CUDA C: TIR's nodes, and calls of operations (`raido_<name>`), native or primitives.
 
-A value is the text of a scalar; a vector of TIR is a tuple of them: vectors move data, and are computed with lane by lane. An
-expression becomes one of C++, but for vectors that are loaded, and for values that it mentions more than once: they are named before it.
+A value is the text of a scalar; a vector of TIR is a tuple of texts: vectors move data, and are computed with lane by lane. An expression
+of TIR becomes one of C++, except that vector loads and values used more than once are named in statements before it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PLAIN = re.compile(r"\w+(\.at\[\d+\])?|\d[\w.+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array in memory: its name, the dtype of its elements, and whether only its thread sees it."""
+    """An array in memory: its name, the dtype of its elements, and whether it is private to a thread."""
 
     name: str
     dtype: DType
@@ -63,8 +63,8 @@ class Array:
 
 
 class Expressions:
-    """Writes expressions. `variables` and `arrays` say what names of TIR mean here; `mentioned` are variables that are used; `narrow`, if not
-    None, writes arithmetic on i64 in 32 bits where that serves."""
+    """Writes expressions. `variables` and `arrays` map TIR's names to text; `mentioned` has the variables in use; `narrow`, if not None,
+    writes i64 arithmetic in 32 bits where possible."""
 
     def __init__(self, kernel: str, writer: Writer, functions: Functions, narrow: bool = False) -> None:
         self.kernel, self.writer, self.functions = kernel, writer, functions
@@ -74,41 +74,41 @@ class Expressions:
         self.narrow = Narrow(self) if narrow else None
 
     def one(self, node: Any) -> str:
-        """The value of a scalar."""
+        """The text of a scalar."""
         (value,) = self.lanes(node)
         return value
 
     def lanes(self, node: Any) -> Lanes:
-        """The values of an expression, one for each of its lanes."""
+        """The texts of an expression, one per lane."""
         if self.narrow is not None and self.narrow.applies(node):
             return (widened(self.narrow.low(node)),)
         return self.written(node)
 
     def written(self, node: Any) -> Lanes:
-        """The same, computed in the type of the expression."""
+        """The texts of an expression, computed in its own type, not in 32 bits."""
         write = getattr(self, f"_{tir.kind(node)}", None)
         if write is None:
             raise CompileError(f'kernel "{self.kernel}" has a {tir.kind(node)}, which CUDA C is not made from: {node}')
         return write(node)
 
     def index(self, node: Any) -> tuple[DType, str]:
-        """An index of an element, or the first of several: its type and its value."""
+        """An element's index, or the first of several: its type and text."""
         dtype, _ = tir.type_of(node)
         if self.narrow is not None and dtype is i64:
             return i32, self.narrow.low(node)
         return dtype, self.one(node)
 
     def indices(self, node: Any) -> Lanes:
-        """The indices of elements, one for each lane."""
+        """Indices of elements, one per lane."""
         return (self.index(node)[1],) if tir.type_of(node)[1] == 1 else self.lanes(node)
 
     def element(self, access: Any) -> tuple[Array, Any]:
-        """The array that a load or a store is of, and the index in it."""
+        """The array of a load or store, and the index in it."""
         (index,) = access.indices
         return self.arrays[tir.buffer_of(access)], index
 
     def named(self, dtype: DType, text: str, name: str = "t") -> str:
-        """A value that may be mentioned more than once."""
+        """A text that may be repeated: a name is declared for anything but a plain name or literal."""
         return text if _PLAIN.fullmatch(text) else self.writer.declare(dtype, name, text)
 
     # --- leaves
@@ -204,7 +204,7 @@ class Expressions:
         return tuple(write(dtype, x, y) for x, y in zip(self.lanes(node.a), self.lanes(node.b), strict=True))
 
     def _arithmetic(self, node: Any) -> Lanes:
-        """A native operation; of f16 in f32, which rounds sums, differences and products of f16 to what rounding once gives."""
+        """A native operation. f16 is computed in f32 and rounded: for sums, differences and products this equals rounding once."""
         name, result = _NATIVE_NODES[tir.kind(node)], tir.type_of(node)[0]
         if name in _COMPARISONS and self.narrow is not None and self.narrow.compares(node.a, node.b):
             return (self._compare_narrow(name, node.a, node.b),)
@@ -249,7 +249,7 @@ class Expressions:
         return tuple(f"raido_bit_not({x})" for x in self.lanes(node.a))
 
     def _junction(self, node: Any) -> Lanes:
-        """A conjunction or disjunction whose right side is evaluated where it decides; lane by lane that of vectors, which is pure."""
+        """A short-circuit conjunction or disjunction; vectors, which are pure, are evaluated lane by lane."""
         both = tir.kind(node) == "And"
         if tir.type_of(node)[1] > 1:
             return self._each(node, lambda _, x, y: f"({x} {'&&' if both else '||'} {y})")
@@ -276,7 +276,7 @@ class Expressions:
         return tuple(convert((source, x), dtype) for x in self.lanes(node.value))
 
     def _converted(self, value: Any, dtype: DType) -> str:
-        """A scalar in another type, of an i64 from its lower half if that says it all."""
+        """A scalar converted to another type; an i64 is converted from its lower half where that suffices."""
         source, _ = tir.type_of(value)
         if self.narrow is not None and source is i64 and dtype is not bool_:
             truncated = not dtype.is_float and dtype.bits <= i32.bits
@@ -296,7 +296,7 @@ class Expressions:
         return self.lanes(node.body)
 
     def bind(self, variable: Any, value: Any) -> None:
-        """Gives a variable of TIR its value."""
+        """Declares a variable of TIR with its value."""
         dtype, _ = tir.type_of(value)
         values = self.lanes(value)
         self.variables[variable] = tuple(self.writer.declare(dtype, str(variable.name), text) for text in values)
@@ -350,7 +350,7 @@ class Expressions:
         return names
 
     def _operation(self, name: str, dtype: DType, operands: list[tuple[DType, str]], node: Any) -> str:
-        """An operation on one lane, by TIR's name or by ours."""
+        """An operation on one lane, named by TIR or by raido."""
         if name == "reinterpret":
             return write_native("bitcast", dtype, operands)
         if not name.startswith(PREFIX):
@@ -361,7 +361,7 @@ class Expressions:
             raise CompileError(f'kernel "{self.kernel}" calls {error}') from None
 
     def update(self, name: str, address: Any, *values: Any) -> str:
-        """An atomic access of an element; one that gives a value is a statement of its own, in the order of TIR."""
+        """An atomic access to an element; one with a result is declared in a statement, so that TIR's order is kept."""
         array, index = self.element(address.args[0])
         dtype = array.dtype
         if name not in _UPDATES or dtype.bits < 32 or (dtype.is_float and name != "add"):
@@ -374,7 +374,7 @@ class Expressions:
         return self.writer.declare(dtype, "seen", call)
 
     def between_blocks(self, name: str, address: Any, *values: Any) -> str:
-        """What blocks hand each other through an element: a statement of its own, in the order of TIR."""
+        """Communication between blocks through an element, as a statement, so that TIR's order is kept."""
         array, index = self.element(address.args[0])
         given = [f"&{array.name}[{self.index(index)[1]}]", *map(self.one, values)]
         call = f"{name}({', '.join(given)})"
@@ -384,7 +384,7 @@ class Expressions:
         return ""
 
     def copy(self, name: str, arguments: Sequence[Any]) -> list[str]:
-        """Statements that copy consecutive elements to shared memory while the thread goes on, end a group of these, or await groups."""
+        """Statements that copy consecutive elements to shared memory asynchronously, commit a group of copies, or await groups."""
         if name == COPY + "_commit":
             return [f"{name}();"]
         if name == COPY + "_await":
@@ -408,7 +408,7 @@ class Expressions:
         return made
 
     def matrix(self, name: str, arguments: Sequence[Any]) -> str:
-        """A statement of a subgroup: registers that are loaded or added to are elements of a thread's arrays."""
+        """A matrix-unit statement of a subgroup; registers that it loads or accumulates into are elements of a thread's arrays."""
         if name == MATRIX + "load":
             count, transposed, address, *words = arguments
             array, index = self.element(address.args[0])
@@ -417,7 +417,7 @@ class Expressions:
         return f"{name}({', '.join(map(self.one, arguments))});"
 
     def warpgroup(self, name: str, arguments: Sequence[Any]) -> str:
-        """A statement of a warpgroup: factors are said by descriptors, sums are elements of a thread's arrays."""
+        """A warpgroup statement; factors are given by descriptors, sums are elements of a thread's arrays."""
         if not arguments:
             return f"{name}();"
         columns, *turned = (int(each.value) for each in arguments[:3])
@@ -433,12 +433,12 @@ class Expressions:
 
 
 def widened(low: str) -> str:
-    """An i64 from its lower half, which says it all."""
+    """An i64 from its lower half, where that has the whole value."""
     return f"((i64){low})"
 
 
 def accesses(dtype: DType, lanes: int) -> list[tuple[int, int]]:
-    """The accesses by which so many elements move: (the first of them, their number) of each."""
+    """Splits a move of `lanes` elements into accesses of at most 16 bytes: (first element, number of elements) of each."""
     found, done = [], 0
     while done < lanes:
         count = min(WIDEST_ACCESS // dtype.itemsize, 1 << (lanes - done).bit_length() - 1)

@@ -1,8 +1,8 @@
-"""CUDA C from functions of plain TIR: one text for all kernels of a program, and what a launch of each carries.
+"""Generates CUDA C from functions of plain TIR: one text for all kernels of a program, and the launch interface of each.
 
-A text is complete: it includes nothing, and NVRTC compiles it without any header. Why TVM's own generator of CUDA C does not serve:
-it is silently wrong where kernels need it right (f64 constants are cut to 15 decimals, 8- and 16-bit integers do not wrap, a NaN differs from
-nothing), and steering around that is the walk over TIR that stands here.
+A text is complete: it includes nothing, and NVRTC compiles it without any header. TVM's own generator of CUDA C is not used: it is silently
+wrong where kernels need it right (f64 constants are cut to 15 decimals, 8- and 16-bit integers do not wrap, a NaN differs from nothing),
+and working around that would take this walk over TIR anyway.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ more blocks than fit."""
 REGISTER, REGISTERS = 4, 64 << 10
 """Bytes of a register, and the registers of a processor, on any device (CUDA C++ Programming Guide, "Compute capabilities")."""
 OF_A_THREAD, OF_ADDRESSES = 255, 64
-"""The registers of a thread, on any device, and what it has of them for addresses."""
+"""The most registers of a thread, on any device, and those of them left for addresses."""
 NARROW = "raido_narrow_"
 """The beginning of the name of a kernel whose indices have 32 bits, as raido_cuda.c has it, too."""
 MOST_THREADS = 1024
@@ -42,8 +42,8 @@ MOST_ARGUMENT_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A kernel as its launches see it: arguments in a block of `argument_bytes`, threads of a block, bytes of shared memory. Where `narrow` is
-    a name, it is that of the kernel with indices of 32 bits, for launches of at most so many blocks and integers (`RdKernelInfo`)."""
+    """A kernel's launch interface: arguments in a block of `argument_bytes`, threads per block, bytes of shared memory. `narrow`, if not
+    empty, is the name of the kernel with 32-bit indices, for launches within `narrow_grid` and `narrow_limits` (`RdKernelInfo`)."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -57,7 +57,7 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """CUDA C: `prelude`, which is the same for all programs, and `body`."""
+    """CUDA C: the prelude, which is the same for all programs, and `body`."""
 
     body: str
     kernels: tuple[Interface, ...]
@@ -69,14 +69,15 @@ class Source:
 
 @functools.cache
 def prelude() -> str:
-    """The types and functions that kernels are made of."""
+    """Text of the types and functions that kernels use."""
     return (Path(__file__).parent / "prelude.cuh").read_text()
 
 
 def generate_source(kernels: Sequence[Any]) -> Source:
-    """The text of kernels with different names.
+    """The text of kernels, whose names must differ.
 
-    CompileError for what kernels are not made of; TargetError when one has more threads in a block, or more arguments, than any device takes.
+    Raises `CompileError` for TIR that kernels cannot contain; `TargetError` for a kernel with more threads in a block, or more arguments,
+    than any device takes.
     """
     functions, texts, interfaces = Functions(), [], []
     for function in kernels:
@@ -96,7 +97,7 @@ def generate_source(kernels: Sequence[Any]) -> Source:
 
 
 def _write_kernel(function: Any, functions: Functions, strides: Strides | None = None) -> tuple[str, Interface]:
-    """The text of a kernel; with strides that of the narrow one."""
+    """A kernel's text and interface; with `strides` those of the kernel with 32-bit indices."""
     name = str(function.attrs["global_symbol"])
     if not name.isidentifier() or not name.isascii():
         raise CompileError(f'"{name}" is no name for a kernel in CUDA C')
@@ -135,7 +136,7 @@ def _write_kernel(function: Any, functions: Functions, strides: Strides | None =
 
 
 def _shared_bytes(function: Any) -> int:
-    """The bytes of the arrays of a block, each at a multiple of 16."""
+    """Bytes of a block's shared arrays, each aligned to 16."""
     total = 0
     for node in tir.walk(function.body):
         if tir.kind(node) == "AllocBuffer" and str(node.buffer.scope()).startswith("shared"):
@@ -145,8 +146,8 @@ def _shared_bytes(function: Any) -> int:
 
 
 def _blocks_at_a_time(function: Any, threads: int, shared_bytes: int) -> int:
-    """The blocks that a processor is to hold, which bounds the registers of a thread: as many as its shared memory does, and no more than
-    leave a thread twice the registers of its largest array, and those of addresses, if it may have so many."""
+    """The number of blocks per multiprocessor, which bounds a thread's registers: as many as its shared memory holds, and no more than
+    leave a thread twice the registers of its largest array and those for addresses, within the limit per thread."""
     words = [1]
     for node in tir.walk(function.body):
         if tir.kind(node) == "AllocBuffer" and not str(node.buffer.scope()).startswith("shared"):
@@ -157,7 +158,7 @@ def _blocks_at_a_time(function: Any, threads: int, shared_bytes: int) -> int:
 
 
 def _written(function: Any) -> set[Any]:
-    """The pointers through which the kernel stores, or updates."""
+    """The pointer parameters through which the kernel stores or updates."""
     changed, pointers = set(), {}
     for node in tir.walk(function.body):
         kind = tir.kind(node)
@@ -173,12 +174,12 @@ def _written(function: Any) -> set[Any]:
 
 
 def _hands_on(function: Any) -> bool:
-    """Whether blocks read what others write meanwhile: such an array must not be taken for one that only this thread changes."""
+    """Whether blocks read memory that other blocks write meanwhile; such arrays must not be `__restrict__`."""
     return any(name in BETWEEN_BLOCKS for name in _callees(function))
 
 
 def _callees(function: Any) -> Iterator[str]:
-    """The names of the operations that a kernel calls."""
+    """Names of the operations that a kernel calls."""
     return (tir.callee(node)[0] for node in tir.walk(function.body) if tir.kind(node) == "Call")
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic on i64 in 32 bits (`devices/narrow.py`) as CUDA C."""
+"""i64 arithmetic in 32 bits (`devices/narrow.py`) as CUDA C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Narrow(narrow.Narrow[str]):
-    """The lower halves of i64 expressions, as texts."""
+    """Lower halves of i64 expressions, as texts."""
 
     def __init__(self, expressions: Expressions) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Narrow(narrow.Narrow[str]):
         return self.expressions.functions.operation(name, i32, [(i32, operand) for operand in operands])
 
     def divide(self, name: str, dividend: str, divisor: str) -> str:
-        """Of numbers without a sign: a shorter division, and a shift where the divisor is a known power of two."""
+        """Unsigned division, which is shorter, and a shift for a constant power of two."""
         return f"(i32)((u32){dividend} {'/' if name == 'quotient' else '%'} (u32){divisor})"
 
     def select(self, condition: str, yes: str, no: str) -> str:

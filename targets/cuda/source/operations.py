@@ -1,8 +1,8 @@
-"""The native operations (`algo/recipes/native`) as expressions of CUDA C: the table of this back end.
+"""Native operations (`algo/recipes/native`) as expressions of CUDA C: this back end's table.
 
-`write_native(name, dtype, operands)` gives the text of one operation on operands given as (dtype, text), each of which it mentions once. What
-C++ has as an operator of the right meaning is written so, the rest as functions of `prelude.cuh`. Integers wrap; quotients and shifts are
-defined within the range of the hardware. Kernels are compiled with `-fmad=false`: no product and sum becomes one operation.
+`write_native(name, dtype, operands)` returns the text of an operation on operands given as (dtype, text), each of which it uses once.
+Operations with an equivalent C++ operator are written as such, others as functions of `prelude.cuh`. Integers wrap; quotients and shifts
+are defined within the range of the hardware. Kernels are compiled with `-fmad=false`, so products and sums are never contracted.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _ATOM = re.compile(r"\w+|\([^()]*\)")
 
 
 def write_native(name: str, dtype: DType, operands: Sequence[Operand]) -> str:
-    """A native operation with a result of type `dtype`; CompileError for a name that is none."""
+    """A native operation with a result of type `dtype`; raises `CompileError` for another name."""
     if name not in _NATIVE:
         raise CompileError(f"CUDA C has no native operation {name}: it must arrive expanded")
     return _NATIVE[name](dtype, *operands)
 
 
 def native_operations() -> tuple[str, ...]:
-    """The names of the table."""
+    """Names of the operations in the table."""
     return tuple(sorted(_NATIVE))
 
 
@@ -41,7 +41,7 @@ def _function(name: str) -> Writer:
 
 
 def _of_floats(symbol: str, name: str) -> Writer:
-    """An operator for floats, a function that wraps for integers."""
+    """A writer: an operator for floats, a wrapping function for integers."""
     operator, function = _operator(symbol), _function(name)
     return lambda dtype, x, y: (operator if dtype.is_float else function)(dtype, x, y)
 
@@ -71,12 +71,13 @@ _NATIVE |= {
 
 
 def cast(dtype: DType, text: str) -> str:
-    """C's cast of an expression."""
+    """A C cast of an expression."""
     return f"({type_text(dtype)}){text if _ATOM.fullmatch(text) else f'({text})'}"
 
 
 def convert(x: Operand, dtype: DType) -> str:
-    """A number in another type: integers wrap, floats are rounded once; a float beyond the range of an integer gives anything."""
+    """A number converted to another type: integers wrap, floats are rounded once; a float beyond an integer's range gives an unspecified
+    value."""
     source, text = x
     if source is dtype:
         return text

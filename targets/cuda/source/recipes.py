@@ -1,6 +1,6 @@
-"""Every primitive in CUDA C: what is native by this back end's table, the rest a function made of its recipe, once in a text.
+"""Every primitive in CUDA C: native ones by this back end's table, others as functions made of their recipes, each once per text.
 
-The compiler inlines these functions, so constants among the arguments are folded, and a kernel reads as its program does.
+The compiler inlines these functions, so constant arguments are folded, and a kernel reads as its program does.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from raido.targets.cuda.source.values import literal, type_text
 
 
 class Functions:
-    """The functions that a text of kernels calls, `definitions` in an order in which each is defined before it is called."""
+    """Functions that a text of kernels calls; `definitions` is ordered so that each is defined before its calls."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, str] = {}
 
     def operation(self, name: str, dtype: DType, operands: Sequence[Operand]) -> str:
-        """Operation `name` with a result of type `dtype`, as an expression; CompileError for a name that is none."""
+        """Operation `name` with a result of type `dtype`, as an expression; raises `CompileError` for an unknown name."""
         if name not in NATIVE and name not in PRIMITIVES:
             raise CompileError(f"{name} is no operation")
         types = [of for of, _ in operands]
@@ -49,7 +49,7 @@ class Functions:
 
 
 class _RecipeBuilder:
-    """`raido.algo.recipes.builder.Builder` of statements; a `rare` value is computed behind a branch."""
+    """`raido.algo.recipes.builder.Builder` over C statements; a `rare` value is computed behind a branch."""
 
     def __init__(self, functions: Functions) -> None:
         self.functions, self.lines, self.count = functions, [], 0

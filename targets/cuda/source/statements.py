@@ -1,4 +1,4 @@
-"""Statements of TIR as CUDA C: loops, branches, allocations, stores, barriers; and which axis of the launch a variable is."""
+"""Statements of TIR as CUDA C: loops, branches, allocations, stores, barriers, and the axes of the launch."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ _AXES = ("x", "y", "z")
 
 
 class Statements:
-    """Writes statements, and collects what they say of the launch: threads of a block, bytes of shared memory. `carved`: arrays of the
-    block are parts of one block of memory, whose size the launch says. `warpgroups`: whether instructions of a warpgroup read
-    shared memory, to which barriers show what threads have written. `strides`, where code is narrow, are those of `strides_of`, and `grid`
-    has the blocks for which it is right."""
+    """Writes statements, and collects the launch's properties: threads per block, bytes of shared memory. `carved`: shared arrays are parts
+    of one block of memory whose size the launch gives. `warpgroups`: barriers must make threads' writes to shared memory visible to
+    warpgroup instructions. `strides`, for narrow code, are those of `strides_of`; `grid` bounds the blocks for which the code is valid."""
 
     def __init__(self, kernel: str, functions: Functions, carved: bool, strides: Strides | None = None) -> None:
         self.kernel, self.carved = kernel, carved
@@ -92,7 +91,7 @@ class Statements:
         narrow.name(node.var, self.writer.declare(i32, f"{node.var.name}_low", low), bounds)
 
     def name_narrow(self, variable: Any, low: str, bounds: Interval) -> None:
-        """Gives a variable of i64 the value that its lower half is."""
+        """Declares an i64 variable by its lower half, which has the whole value."""
         assert self.expressions.narrow is not None
         name = self.writer.declare(i32, str(variable.name), low)
         self.expressions.narrow.name(variable, name, bounds)
@@ -167,7 +166,7 @@ class Statements:
             self.write(node.body)
 
     def _run_once(self, node: Any, narrow: Narrow, indices: Interval) -> None:
-        """A loop of one iteration at most."""
+        """Writes a loop of at most one iteration as a branch."""
         if narrow.bounds.of(node.extent) == (1, 1):
             self.name_narrow(node.loop_var, narrow.low(node.min), indices)
             self.write(node.body)
@@ -207,8 +206,8 @@ class Statements:
             self.writer.lines.insert(place, declaration)
 
     def _bind_axis(self, node: Any) -> str:
-        """Gives the variable of a launch's axis its value: of blocks, or of the threads of a block, whose number is a constant. Returns
-        the variable's declaration."""
+        """Binds the variable of a launch axis: the block's index, or the thread's in its block, whose extent is constant. Returns the
+        variable's declaration."""
         where, _, axis = str(node.node.thread_tag).partition(".")
         if where not in ("blockIdx", "threadIdx") or axis not in _AXES:
             raise CompileError(f"a launch has blockIdx and threadIdx along x, y and z, not {node.node.thread_tag}")
@@ -226,7 +225,7 @@ class Statements:
 
 
 def receive(statements: Statements, parameter: Any, dtype: DType, pointer: bool, written: bool, apart: bool) -> str:
-    """A parameter's declaration; it gives the parameter its meaning. `apart`: no other pointer leads to its array."""
+    """A parameter's declaration; registers the parameter. `apart`: no other pointer leads to its array."""
     expressions = statements.expressions
     name = statements.writer.name(str(parameter.name))
     if pointer:
@@ -247,7 +246,7 @@ def receive(statements: Statements, parameter: Any, dtype: DType, pointer: bool,
 
 
 def _is_straight(*statements: Any) -> bool:
-    """Whether there is neither a branch nor a loop in statements, and threads wait for nobody: a few copies of a loop over them are short."""
+    """Whether statements have no branches, loops or waits between threads, so that a few copies of a loop over them are short."""
     branches = ("IfThenElse", "For", "While", "AllocBuffer")
     return not any(tir.kind(node) in branches for s in statements for node in tir.walk(s)) and not any(
         map(_waits, statements)
@@ -255,8 +254,8 @@ def _is_straight(*statements: Any) -> bool:
 
 
 def _ended_inside(node: Any) -> tuple[list[Any], Any] | None:
-    """A loop that goes on while a cell is positive, which one side of the test at its end alone changes: what stands before the test,
-    and the test."""
+    """Matches a loop that runs while a cell is positive, where only the else side of the test at its end changes the cell: the statements
+    before the test, and the test; else None."""
     test = node.condition
     if tir.kind(test) != "GT" or tir.kind(test.a) != "BufferLoad":
         return None
@@ -274,13 +273,13 @@ def _ended_inside(node: Any) -> tuple[list[Any], Any] | None:
 
 
 def _waits(body: Any) -> bool:
-    """Whether threads of a warp, or blocks, wait for each other in a loop: a compiler that makes copies of it has more of that to order."""
+    """Whether threads of a warp, or blocks, wait for each other in a loop, which is then not unrolled."""
     calls = (tir.callee(node)[0] for node in tir.walk(body) if tir.kind(node) == "Call")
     return any(name in WAITING for name in calls)
 
 
 def _bare(condition: str) -> str:
-    """A condition without the brackets around all of it."""
+    """A condition without the parentheses around all of it."""
     if not condition.startswith("("):
         return condition
     depth = 0

@@ -1,7 +1,7 @@
-"""Numbers in CUDA C: types, literals, and how booleans and f16 lie in memory.
+"""Numbers in CUDA C: types, literals, and the memory representation of booleans and f16.
 
-Types have raido's names (`prelude.cuh`), `bool` its own. A boolean is a byte in memory. f16 is its bits wherever it is; nothing
-is computed with it that is not converted first.
+Types have raido's names (`prelude.cuh`), except `bool`. A boolean is a byte in memory. f16 is represented by its bits everywhere, and
+converted before any arithmetic.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from raido.algo.graph.dtypes import DType, bool_, f16, f32
 
 
 def type_text(dtype: DType) -> str:
-    """The type of a value."""
+    """The C type of a value."""
     return "bool" if dtype is bool_ else dtype.name
 
 
 def memory_type(dtype: DType) -> str:
-    """The type of an element in memory that the host or other threads see."""
+    """The C type of an element in memory that the host or other threads see."""
     return "u8" if dtype is bool_ else dtype.name
 
 
 def literal(dtype: DType, value: Any) -> str:
-    """A constant of exactly that type and, for floats, of those bits but for the payload of a NaN."""
+    """A constant of exactly this type and, for floats, these bits, except the payload of a NaN."""
     if dtype is bool_:
         return "true" if value else "false"
     if dtype is f16:

@@ -1,7 +1,7 @@
-"""Products of matrices by warpgroups in CUDA C: a function for each width and layout that a text uses.
+"""Warpgroup matrix products in CUDA C: a function for each width and layout that a text uses.
 
-In code for sm_90a it is the instruction (PTX ISA, "wgmma.mma_async"); elsewhere, in exported libraries, each thread makes its sums one by one
-of what the descriptors say (`prelude.cuh`).
+In code for sm_90a it is the instruction (PTX ISA, "wgmma.mma_async"); elsewhere, in exported libraries, each thread computes its sums one
+by one from the factors that the descriptors describe (`prelude.cuh`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _SHAPES = {"f16": ("k16", "f16.f16"), "bf16": ("k16", "bf16.bf16"), "tf32": ("k8
 
 
 def name_of(operation: str, columns: int, turned: Sequence[int]) -> str:
-    """The function of an operation `raido_warpgroup_multiply_<dtype>` for so many columns."""
+    """The name of the function for an operation `raido_warpgroup_multiply_<dtype>`, a number of columns, and the factors' layouts."""
     return f"{operation}_{columns}_{turned[0]}{turned[1]}"
 
 
 def define(operation: str, columns: int, turned: Sequence[int]) -> str:
-    """The definition of that function, whose arguments are the descriptors of both factors and the sums of a thread."""
+    """The definition of a multiply function; its arguments are the descriptors of both factors and the thread's sums."""
     dtype = operation.rpartition("_")[2]
     steps, types = _SHAPES[dtype]
     count = columns // 2

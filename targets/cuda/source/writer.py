@@ -1,4 +1,4 @@
-"""A kernel's text under construction: lines of statements, and names that are unique in it."""
+"""A kernel's text under construction: lines of statements, and unique names."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TAKEN = frozenset(
 
 
 class Writer:
-    """Appends lines; `lines` are those of the innermost block that is open."""
+    """Appends lines; `lines` are those of the innermost open block."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._names: set[str] = set(_TAKEN)
 
     def name(self, wanted: str) -> str:
-        """An identifier like that which nothing in the kernel has yet."""
+        """A unique identifier similar to `wanted`."""
         base = identifier(wanted)
         base = f"{base}_" if base.startswith("raido_") else base
         found, count = base, 1
@@ -37,14 +37,14 @@ class Writer:
         return found
 
     def declare(self, dtype: DType, wanted: str, value: str) -> str:
-        """A constant of the kernel with that value; its name."""
+        """Declares a constant with a value; returns its name."""
         name = self.name(wanted)
         self.lines.append(f"const {type_text(dtype)} {name} = {value};")
         return name
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """A head, and in braces what is written inside."""
+        """A head, followed by the lines written inside the `with` block, in braces."""
         outer, self.lines = self.lines, []
         yield
         outer += [f"{head} {{", *(f"  {line}" for line in self.lines), "}"]
@@ -58,7 +58,7 @@ class Writer:
         return lines, text
 
     def choose(self, dtype: DType, condition: str, yes: Callable[[], str], no: Callable[[], str]) -> str:
-        """The value of one of two expressions, of which only that one is evaluated, with the statements that it needs."""
+        """One of two expressions by a condition; only that one, and the statements it needs, is evaluated."""
         (first, text), (second, other) = self.apart(yes), self.apart(no)
         if not first and not second:
             return f"({condition} ? {text} : {other})"

@@ -1,1 +1,1 @@
-"""Kernels as SPIR-V: from plain TIR to the words of a module, and to its listing."""
+"""Generates SPIR-V from kernels in plain TIR, and lists it."""

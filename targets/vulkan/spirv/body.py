@@ -1,7 +1,7 @@
 """The body of a kernel under construction: instructions in order, in structured control flow.
 
-Every value is a scalar; a vector of TIR is a tuple of them, which the device's compiler forms into what its registers hold. Float
-sums, differences, products and quotients are decorated NoContraction, so that none becomes a fused multiply-add.
+Every value is a scalar; a vector of TIR is a tuple of scalars, which the device's compiler maps to its registers. Float sums, differences,
+products and quotients are decorated NoContraction, so that none becomes a fused multiply-add.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _EFFECTS = {
     *(Op.GroupNonUniformShuffleUp, Op.GroupNonUniformShuffleDown),
     *(Op.AtomicUMax, Op.AtomicAnd, Op.AtomicOr, Op.AtomicXor, Op.AtomicFAddEXT),
 }
-"""Nodes that must not run if their value is not wanted."""
+"""Instructions that must not be executed speculatively."""
 
 
 class Body:
-    """Appends instructions; `label` is the block that they are in."""
+    """Appends instructions; `label` is the current basic block."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -35,40 +35,40 @@ class Body:
     # --- instructions
 
     def value(self, op: Op, made_of: int, *operands: int) -> int:
-        """The result of an instruction, of that type."""
+        """The result of an instruction, of type `made_of`."""
         made = self.module.fresh()
         self.code.append(instruction(op, made_of, made, *operands))
         return made
 
     def compute(self, op: Op, dtype: DType, *operands: int) -> int:
-        """The result of arithmetic in a dtype."""
+        """The result of an arithmetic instruction of a dtype."""
         return self.value(op, self.module.compute(dtype), *operands)
 
     def test(self, op: Op, *operands: int) -> int:
-        """The boolean result of a comparison or of logic."""
+        """The boolean result of a comparison or a logical instruction."""
         return self.value(op, self.module.scalar(bool_), *operands)
 
     def glsl(self, which: Glsl, dtype: DType, *operands: int) -> int:
-        """The result of an instruction of the extended set."""
+        """The result of an instruction of the extended set GLSL.std.450."""
         return self.value(Op.ExtInst, self.module.compute(dtype), self.module.glsl, which, *operands)
 
     def select(self, condition: int, dtype: DType, yes: int, no: int) -> int:
-        """One of two values, both of which are there."""
+        """`yes` where the condition holds, else `no`, both computed before."""
         if (known := self.module.known.get(condition)) is not None:
             return yes if known else no
         yes, no = self.without_zero(dtype, yes), self.without_zero(dtype, no)
         return self.value(Op.Select, self.module.compute(dtype), condition, yes, no)
 
     def without_zero(self, dtype: DType, x: int) -> int:
-        """A value; `hidden` if it is a literal 0 of a float, or of 16 bits, which those of bf16 are: a compiler that finds out how a
-        condition decides, or unrolls a loop, sees an operand in it."""
+        """A value; `hidden` if it is a literal 0 of a float, or of u16 (bf16's bits), because a compiler that resolves the condition, or
+        unrolls the loop, would see a literal operand."""
         is_zero = self.module.known.get(x) in (0, 1 << dtype.bits - 1)
         takes_part = dtype.is_float or dtype is u16
         return self.hidden(dtype, x) if is_zero and takes_part and self.module.can_compute(unsigned(dtype.bits)) else x
 
     def hidden(self, dtype: DType, x: int) -> int:
-        """The same number, of which the device's compiler cannot find out that it is 0: its bits, joined with the highest one of the
-        block's number, which no grid has."""
+        """The same number, opaque to the device's compiler, so that it cannot be recognised as 0: its bits, or-ed with the highest one of
+        the block's index, which no grid reaches."""
         whole = unsigned(dtype.bits)
         place = self.compute(Op.CompositeExtract, u32, self.built_in(BuiltIn.WorkgroupId, 3), 0)
         top = self.compute(Op.ShiftRightLogical, u32, place, self.module.constant(u32, 31))
@@ -78,17 +78,17 @@ class Body:
         return self.compute(Op.Bitcast, dtype, joined) if dtype.is_float else joined
 
     def effect(self, op: Op, *operands: int) -> None:
-        """An instruction without result."""
+        """Appends an instruction without a result."""
         self.code.append(instruction(op, *operands))
 
     def built_in(self, which: BuiltIn, lanes: int = 1) -> int:
-        """The value of a variable that the device fills."""
+        """The value of a built-in variable."""
         made_of = self.module.compute(u32)
         made_of = made_of if lanes == 1 else self.module.vector(made_of, lanes)
         return self.value(Op.Load, made_of, self.module.built_in(which, made_of))
 
     def local(self, pointee: int) -> int:
-        """A variable of the thread."""
+        """A variable of the thread, with type `pointee`."""
         made = self.module.fresh()
         pointer = self.module.pointer(Storage.Function, pointee)
         self.variables.append(instruction(Op.Variable, pointer, made, Storage.Function))
@@ -97,12 +97,12 @@ class Body:
     # --- control flow
 
     def begin(self, label: int) -> None:
-        """Opens a block."""
+        """Begins a basic block."""
         self.effect(Op.Label, label)
         self.label = label
 
     def branch(self, condition: int, then: Callable[[], None], otherwise: Callable[[], None] | None = None) -> None:
-        """Runs one of two; the threads meet after it."""
+        """Runs one of two sides; control flow merges after them."""
         yes, merge = self.module.fresh(), self.module.fresh()
         no = self.module.fresh() if otherwise else merge
         self.effect(Op.SelectionMerge, merge, 0)
@@ -115,7 +115,7 @@ class Body:
         self.begin(merge)
 
     def choose(self, condition: int, dtype: DType, yes: Callable[[], Lanes], no: Callable[[], Lanes]) -> Lanes:
-        """The value of one of two, of which only that one is computed."""
+        """One of two values by a condition; only that side is computed."""
         came: list[tuple[Lanes, int]] = []
         made = lambda side: tuple(self.without_zero(dtype, x) for x in side())
         self.branch(
@@ -128,7 +128,7 @@ class Body:
         return tuple(self.value(Op.Phi, made_of, a, here, b, there) for a, b in zip(first, second, strict=True))
 
     def lazy(self, left: int, right: Callable[[], int], wanted: bool) -> int:
-        """`left and right` (`wanted`) or `left or right`; the right side runs only where it decides, if it could do harm elsewhere."""
+        """`left and right` (`wanted`) or `left or right`; the right side is behind a branch if it has effects or could fault."""
         start, label = len(self.code), self.label
         value = right()
         if not any(opcode(words) in _EFFECTS for words in self.code[start:]):
@@ -142,7 +142,7 @@ class Body:
     def loop_while(self, condition: Callable[[], int], run: Callable[[], None]) -> None:
         """Repeats while a condition holds, which is computed before the loop and at the end of each iteration, and kept in a boolean.
 
-        A comparison in the head would be a mask that lavapipe joins with those of the branches around it, in words of 16 bits.
+        A comparison in the loop's header would be a mask that lavapipe combines with those of the branches around it, in words of 16 bits.
         """
         made_of = self.module.scalar(bool_)
         goes_on = self.local(made_of)
@@ -159,7 +159,7 @@ class Body:
     def loop_over(
         self, dtype: DType, start: int, stop: int, step: int, run: Callable[[int], None], unroll: bool
     ) -> None:
-        """Runs with every index from `start` up to `stop`, in order."""
+        """A counted loop: calls `run` with the index, from `start` up to `stop`."""
         made_of, index, following = self.module.compute(dtype), self.module.fresh(), self.module.fresh()
         before = self.label
         header, again, merge = self._enter_loop(lambda again: (made_of, index, start, before, following, again), unroll)
@@ -171,7 +171,7 @@ class Body:
     def _enter_loop(
         self, phi: Callable[[int], tuple[int, ...]] | None = None, unroll: bool = False
     ) -> tuple[int, int, int]:
-        """Opens the header and the block that decides about an iteration; returns the labels of header, continuation and end."""
+        """Begins the header and the test block of a loop; returns the labels of header, continue target and merge block."""
         header, test, again, merge = (self.module.fresh() for _ in range(4))
         self.effect(Op.Branch, header)
         self.begin(header)
@@ -195,12 +195,12 @@ class Body:
         self.begin(merge)
 
     def stop(self) -> None:
-        """Ends the thread; what follows is never reached."""
+        """Ends the thread; later code is unreachable."""
         self.effect(Op.Return)
         self.begin(self.module.fresh())
 
     def finish(self, block: tuple[int, int, int]) -> bytes:
-        """The words of the module, with this as its function."""
+        """The words of the module with this body as its function."""
         self.effect(Op.Return)
         for words in self.code:
             if opcode(words) in _EXACT:

@@ -1,6 +1,6 @@
-"""Expressions of TIR as instructions: what the nodes say, and calls of operations (`raido_<name>`), native or of primitives.
+"""Expressions of TIR as instructions: TIR's nodes, and calls of operations (`raido_<name>`), native or primitives.
 
-`if_then_else`, and the right side of a conjunction, run only where they are wanted.
+`if_then_else`, and the right side of a conjunction, are evaluated only where needed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _BITS = {"BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor"}
 
 
 class Expressions:
-    """Writes expressions into a body. `variables` and `arrays` say what names of TIR mean here; `narrow`, if not None, writes arithmetic
-    on i64 in 32 bits where that serves."""
+    """Writes expressions into a body. `variables` and `arrays` map TIR's names to values; `narrow`, if not None, writes i64 arithmetic in
+    32 bits where possible."""
 
     def __init__(self, body: Body, narrow: bool = False) -> None:
         self.body = body
@@ -54,13 +54,13 @@ class Expressions:
         return value
 
     def lanes(self, node: Any) -> Lanes:
-        """The values of an expression, one for each of its lanes."""
+        """The values of an expression, one per lane."""
         if self.narrow is not None and self.narrow.applies(node):
             return (convert(self.body, i32, i64, self.narrow.low(node)),)
         return self.written(node)
 
     def written(self, node: Any) -> Lanes:
-        """The same, computed in the type of the expression."""
+        """The values of an expression, computed in its own type, not in 32 bits."""
         write = getattr(self, f"_{tir.kind(node)}", None)
         if write is None:
             raise CompileError(
@@ -69,14 +69,14 @@ class Expressions:
         return write(node)
 
     def index(self, node: Any) -> tuple[DType, int]:
-        """An index of an element, or the first of several: its type and its value."""
+        """An element's index, or the first of several: its type and value."""
         dtype, _ = tir.type_of(node)
         if self.narrow is not None and dtype is i64:
             return i32, self.narrow.low(node)
         return dtype, self.one(node)
 
     def element(self, access: Any) -> tuple[Array, Any]:
-        """The array that a load or a store is of, and the index in it."""
+        """The array of a load or store, and the index in it."""
         (index,) = access.indices
         return self.arrays[tir.buffer_of(access)], index
 
@@ -198,7 +198,7 @@ class Expressions:
         return self.lanes(node.body)
 
     def _converted(self, value: Any, dtype: DType) -> int:
-        """A scalar in another type, of an i64 from its lower half if that says it all."""
+        """A scalar converted to another type; an i64 is converted from its lower half where that suffices."""
         source, _ = tir.type_of(value)
         if self.narrow is not None and source is i64 and dtype is not bool_:
             truncated = not dtype.is_float and dtype.bits <= i32.bits
@@ -240,7 +240,7 @@ class Expressions:
         return tuple(self._operation(node, name, dtype, row) for row in each)
 
     def _operation(self, node: Any, name: str, dtype: DType, operands: list[tuple[DType, int]]) -> int:
-        """An operation on one lane, by TIR's name or by ours."""
+        """An operation on one lane, named by TIR or by raido."""
         body = self.body
         if name.startswith(PREFIX):
             return write_operation(body, name.removeprefix(PREFIX), dtype, operands)

@@ -1,7 +1,7 @@
-"""Native operations on literals alone, computed while code is written.
+"""Constant folding of native operations on literals during code generation.
 
-A driver computes them too, and then sees a 0 as an operand that stood nowhere in the code: `zeros` could not keep it from that. Bits are
-literals as well: a number of bf16 becomes one of f32 by a shift of its bits.
+A driver folds them too, and then sees as an operand a 0 that is nowhere in the code, which `zeros` could not hide. Bit operations are
+folded as well: a bf16 number becomes an f32 by a shift of its bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OF_BITS = frozenset(("bit_and", "bit_or", "bit_xor", "shift_left", "shift_right
 
 
 def folded(module: Module, name: str, dtype: DType, operands: Sequence[tuple[DType, int]]) -> int | None:
-    """The literal that a native operation on floats, on bits, or with a float as its result gives; None where an operand is no literal."""
+    """The literal result of a native operation on floats, on bits, or with a float result; None where an operand is no literal."""
     if not dtype.is_float and name not in _OF_BITS and not any(of.is_float for of, _ in operands):
         return None
     numbers = [literal_of(module, of, x) for of, x in operands]
@@ -29,7 +29,7 @@ def folded(module: Module, name: str, dtype: DType, operands: Sequence[tuple[DTy
 
 
 def literal_of(module: Module, dtype: DType, x: int) -> Any:
-    """The number of a type that a value is known to be, as a scalar of NumPy's; else None."""
+    """The known constant value of an identifier, as a NumPy scalar of the dtype; else None."""
     bits = module.known.get(x)
     if bits is None:
         return None

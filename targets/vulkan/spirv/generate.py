@@ -1,8 +1,8 @@
-"""A kernel from a function of plain TIR: typed pointers and scalars in, the words of a SPIR-V module out.
+"""Generates a SPIR-V kernel from a function of plain TIR with typed pointers and scalars as parameters.
 
-The block of arguments (`devices/kernel.py`) lies in the launch itself (push constants) where it fits, else in a buffer. Of descriptors,
-binding k is the k-th pointer, and the binding after them the block that is too large for the launch. Descriptors are for devices
-without addresses, and for checking: an access beyond a bound array does no harm where the device is opened with robust access.
+The argument block (`devices/kernel.py`) is part of the launch (push constants) where it fits, else in a buffer. With descriptors, binding k
+is the k-th pointer, and the next one the block if it is too large for the launch. Descriptors are for devices without addresses, and for
+checking: an access beyond a bound array does no harm where the device is opened with robust access.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from raido.targets.vulkan.spirv.subgroups import Subgroups, threads_of
 
 @seldom_collected
 def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> Kernel:
-    """The kernel for a device; `checked` takes descriptors where addresses would do.
+    """The kernel for a device; `checked` uses descriptors even where addresses are possible.
 
-    TargetError, saying which, when the device lacks a capability, or has fewer threads, bytes of shared memory or descriptors.
+    Raises `TargetError`, with the reason, when the device lacks a capability, or has fewer threads, bytes of shared memory or descriptors.
     """
     mode: Mode = "addresses" if device.takes_addresses and not checked else "descriptors"
     kernel = _generate(function, device, mode, narrow=False)
@@ -44,7 +44,7 @@ def generate_kernel(function: Any, device: Device, *, checked: bool = False) -> 
 
 
 def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel:
-    """The kernel with one code: that for any launch, or that for launches where indices have 32 bits."""
+    """A kernel with one code: for any launch, or (`narrow`) for launches whose indices have 32 bits."""
     name = str(function.attrs["global_symbol"])
     module = Module(name, device)
     statements = Statements(Body(module), narrow)
@@ -76,7 +76,7 @@ def _generate(function: Any, device: Device, mode: Mode, narrow: bool) -> Kernel
 
 
 def _receive(statements: Statements, function: Any, arguments: tuple[Argument, ...], mode: Mode, inline: bool) -> None:
-    """Gives every parameter its meaning: arrays at addresses or descriptors, scalars read from the block."""
+    """Declares the parameters: arrays by address or descriptor, scalars read from the argument block."""
     body, module, expressions = statements.body, statements.body.module, statements.expressions
     coherent = _exchanged(function)
     in_block = [argument for argument in arguments if not (argument.pointer and mode == "descriptors")]
@@ -106,7 +106,7 @@ def _receive(statements: Statements, function: Any, arguments: tuple[Argument, .
 
 
 def _block(body: Body, members: list[Argument], mode: Mode, inline: bool, binding: int) -> tuple[Storage, int]:
-    """The block of arguments: its storage, and a pointer to it."""
+    """The argument block: its storage class, and a pointer to it."""
     module = body.module
     made_of = module.structure([_member_type(body, a) for a in members], [a.offset for a in members])
     if inline:
@@ -130,14 +130,14 @@ def _bind(body: Body, variable: int, binding: int) -> None:
 
 
 def _member_type(body: Body, argument: Argument) -> int:
-    """The type of an argument in the block: what has fewer than 32 bits takes 32, whatever the device can do with less."""
+    """The type of an argument in the block: scalars of fewer than 32 bits are widened to 32, whatever the device supports."""
     if argument.pointer:
         return body.module.compute(u64)
     return body.module.compute(argument.dtype if argument.dtype.bits >= 32 else u32)
 
 
 def _narrowed(body: Body, dtype: DType, value: int) -> int:
-    """A scalar from its place in the block."""
+    """A scalar argument converted from its widened form in the block."""
     if dtype.bits >= 32:
         return value
     if not dtype.is_float:
@@ -146,7 +146,7 @@ def _narrowed(body: Body, dtype: DType, value: int) -> int:
 
 
 def _exchanged(function: Any) -> set[Any]:
-    """The pointers through which threads of a block may read what others wrote before a barrier."""
+    """Pointers through which threads of a block may read elements that other threads wrote before a barrier."""
     read, written, pointers = set(), set(), {}
     barrier = False
     for node in tir.walk(function.body):
@@ -166,7 +166,7 @@ def _exchanged(function: Any) -> set[Any]:
 
 
 def _check_limits(kernel: Kernel, device: Device) -> None:
-    """Refuses what the device cannot launch."""
+    """Refuses a kernel beyond the device's limits (`TargetError`)."""
     threads = math.prod(kernel.block)
     if threads > device.threads:
         _refuse(kernel, device, f"a block of {threads:,} threads", f"{device.threads:,}", "split the axis by less")

@@ -1,4 +1,4 @@
-"""The numbers of SPIR-V that kernels use: instructions, capabilities and the like, under the names of the specification.
+"""Numbers of SPIR-V that kernels use: instructions, capabilities and the like, under the specification's names.
 
 Source: SPIR-V Specification, version 1.5, and "SPIR-V Extended Instructions for GLSL"; the numbers are those of Khronos' grammar.
 """
@@ -186,7 +186,7 @@ class Decoration(IntEnum):
 
 
 class BuiltIn(IntEnum):
-    """Variables that the device fills."""
+    """Built-in variables."""
 
     WorkgroupId = 26
     LocalInvocationId = 27

@@ -1,4 +1,4 @@
-"""A module as text, for people: `spirv-dis` where it is installed, else a plain listing of ours."""
+"""Text of a module, for people: by `spirv-dis` where it is installed, else a plain listing."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def disassemble(words: bytes) -> str:
 
 
 def list_instructions(words: bytes) -> str:
-    """The same by ourselves: names of instructions, and operands as numbers."""
+    """The module's instructions without `spirv-dis`: names of instructions, and operands as numbers."""
     return "\n".join(_line(op, operands) for op, operands in read_instructions(words)) + "\n"
 
 
 def read_instructions(words: bytes) -> Iterator[tuple[Op, list[int]]]:
-    """The instructions of a module with their operands, in order."""
+    """Instructions of a module with their operands, in order."""
     numbers, at = struct.unpack(f"<{len(words) // 4}I", words), 5
     while at < len(numbers):
         length, op = numbers[at] >> 16, Op(numbers[at] & 0xFFFF)

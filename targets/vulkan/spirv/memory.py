@@ -1,8 +1,8 @@
-"""Memory as kernels see it: buffers of the device, arrays of a block, arrays of a thread; loads, stores and atomic updates of elements.
+"""Memory access in kernels: buffers of the device, arrays of a block, arrays of a thread; loads, stores and atomic accesses.
 
-A buffer is reached through its address (`PhysicalStorageBuffer`) or as a descriptor (`StorageBuffer`). Booleans are bytes in buffers
-and booleans elsewhere. Consecutive elements behind an address move up to 16 bytes at a time: as in CUDA C, the first of them then lies
-at a multiple of that size. Indices are of any integer type, so arrays may be larger than 2³¹ bytes.
+A buffer is reached through its address (`PhysicalStorageBuffer`) or as a descriptor (`StorageBuffer`). Booleans are bytes in buffers and
+booleans elsewhere. Consecutive elements behind an address move up to 16 bytes at a time: as in CUDA C, the first of them must then be
+aligned to that size. Indices have any integer type, so arrays may be larger than 2³¹ bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FLOAT_ADD = {32: Capability.AtomicFloat32AddEXT, 64: Capability.AtomicFloat64Ad
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array in memory: the pointer to it, and the dtype of its elements."""
+    """An array in memory: a pointer to it, and the dtype of its elements."""
 
     storage: Storage
     base: int
@@ -50,7 +50,7 @@ def load(b: Body, array: Array, index: int) -> int:
 
 
 def store(b: Body, array: Array, index: int, value: int) -> None:
-    """Stores an element. What a fold of a thread begins with is hidden where it is 0, since it meets the first value."""
+    """Stores an element. A literal 0 stored to a thread's array, as the initial value of a fold, is hidden, since it meets the first value."""
     _element_type(b, array)
     if array.storage is Storage.Function:
         value = b.without_zero(array.dtype, value)
@@ -59,7 +59,7 @@ def store(b: Body, array: Array, index: int, value: int) -> None:
 
 
 def load_consecutive(b: Body, array: Array, start: int, index: DType, lanes: int) -> Lanes:
-    """So many elements from `start` on, an integer of dtype `index`."""
+    """`lanes` elements from `start` on, an integer of dtype `index`."""
     found: list[int] = []
     for offset, count in _accesses(b, array, lanes):
         at = _advance(b, start, index, offset)
@@ -84,7 +84,7 @@ def store_consecutive(b: Body, array: Array, start: int, index: DType, values: L
 
 
 def update(b: Body, name: str, array: Array, index: int, values: Lanes) -> Lanes:
-    """An atomic access: "load", "store", "compare_exchange" (expected, desired), or an update that gives the element before it."""
+    """An atomic access: "load", "store", "compare_exchange" (expected, desired), or an update, whose result is the element before it."""
     dtype, module = array.dtype, b.module
     if dtype.bits < 32 or (dtype.is_float and name != "add"):
         raise CompileError(f"SPIR-V has no atomic {name} of {dtype}")
@@ -109,7 +109,7 @@ def update(b: Body, name: str, array: Array, index: int, values: Lanes) -> Lanes
 
 
 def synchronize(b: Body) -> None:
-    """A barrier: the threads of a block wait for each other, and see what was written before it."""
+    """A barrier: the threads of a block wait for each other, and see earlier writes."""
     scope = b.module.constant(u32, grammar.SCOPE_WORKGROUP)
     order = grammar.ACQUIRE_RELEASE | grammar.UNIFORM_MEMORY | grammar.WORKGROUP_MEMORY
     b.effect(Op.ControlBarrier, scope, scope, b.module.constant(u32, order))
@@ -123,7 +123,7 @@ def _element_type(b: Body, array: Array) -> int:
 
 
 def _element(b: Body, array: Array, index: int) -> int:
-    """The pointer to an element."""
+    """A pointer to an element."""
     pointer = b.module.pointer(array.storage, _element_type(b, array))
     path = (b.module.constant(u32, 0), index) if array.in_buffer else (index,)
     return b.value(Op.AccessChain, pointer, array.base, *path)
@@ -145,7 +145,7 @@ def _to_byte(b: Body, value: int) -> int:
 
 
 def _accesses(b: Body, array: Array, lanes: int) -> list[tuple[int, int]]:
-    """How so many elements move: (the first of them, their number) of each access."""
+    """Splits a move of `lanes` elements into accesses: (first element, number of elements) of each."""
     width = array.dtype.itemsize
     together = b.module.can_compute(u8 if array.dtype is bool_ else array.dtype)
     widest = WIDEST_ACCESS // width if array.storage is Storage.PhysicalStorageBuffer and together else 1
@@ -163,7 +163,7 @@ def _advance(b: Body, start: int, index: DType, offset: int) -> int:
 
 
 def _wide(b: Body, array: Array, index: int, count: int) -> tuple[int, int, int]:
-    """The pointer to `count` elements as one value, the type of that, and its size in bytes."""
+    """A pointer to `count` elements as one value, that value's type, and its size in bytes."""
     size = count * array.dtype.itemsize
     made_of = _wide_type(b, array.dtype, count)
     pointer = b.module.pointer(array.storage, made_of)
@@ -171,14 +171,14 @@ def _wide(b: Body, array: Array, index: int, count: int) -> tuple[int, int, int]
 
 
 def _wide_type(b: Body, dtype: DType, count: int) -> int:
-    """A vector of large elements; small ones in words."""
+    """The type of `count` elements as one value: a vector of elements, or of 32-bit words for smaller ones."""
     words = count if dtype.itemsize >= 4 else count * dtype.itemsize // 4
     element = b.module.compute(dtype if dtype.itemsize >= 4 else u32)
     return element if words == 1 else b.module.vector(element, words)
 
 
 def _split(b: Body, dtype: DType, whole: int, count: int) -> Lanes:
-    """The elements of one value."""
+    """The elements of one wide value."""
     if dtype.itemsize >= 4:
         return tuple(b.value(Op.CompositeExtract, b.module.compute(dtype), whole, k) for k in range(count))
     kept = u8 if dtype is bool_ else dtype
@@ -192,7 +192,7 @@ def _split(b: Body, dtype: DType, whole: int, count: int) -> Lanes:
 
 
 def _join(b: Body, dtype: DType, values: Lanes, made_of: int) -> int:
-    """One value of elements."""
+    """One wide value of elements."""
     if dtype.itemsize >= 4:
         return b.value(Op.CompositeConstruct, made_of, *values)
     kept = u8 if dtype is bool_ else dtype

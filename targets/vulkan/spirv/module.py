@@ -1,7 +1,7 @@
-"""A SPIR-V module under construction: identifiers, types, constants, decorations, capabilities; in the end its words.
+"""A SPIR-V module under construction: identifiers, types, constants, decorations, capabilities, and finally its words.
 
-Types and constants exist once. A capability is declared when the first instruction needs it, so a module declares exactly those that it
-uses, and one that the device lacks is an error that names the dtype or operation asking for it.
+Types and constants are declared once. A capability is declared when the first instruction needs it, so a module declares exactly those that
+it uses, and one that the device lacks is an error that names the dtype or operation asking for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXTENSIONS = {
 
 
 def instruction(op: Op, *operands: int | str) -> Instruction:
-    """The words of an instruction; text becomes UTF-8 that ends in a zero byte, filled up to whole words."""
+    """The words of an instruction; text is zero-terminated UTF-8, padded to whole words."""
     words: list[int] = [0]
     for operand in operands:
         if isinstance(operand, str):
@@ -42,12 +42,12 @@ def instruction(op: Op, *operands: int | str) -> Instruction:
 
 
 def opcode(words: Instruction) -> int:
-    """The number of an instruction."""
+    """The opcode of an instruction."""
     return words[0] & 0xFFFF
 
 
 class Module:
-    """The parts of a module, each in the order of their making. `known` has the bits of constants."""
+    """The parts of a module, each in order of creation. `known` has the bits of constants by identifier."""
 
     def __init__(self, kernel: str, device: Device) -> None:
         self.kernel, self.device = kernel, device
@@ -63,12 +63,12 @@ class Module:
         self.require(Capability.Shader, "a kernel")
 
     def fresh(self) -> int:
-        """An identifier that nothing has yet."""
+        """A fresh identifier."""
         self._next += 1
         return self._next - 1
 
     def require(self, capability: Capability, reason: str, lacking: bool = False) -> None:
-        """Declares a capability; TargetError, naming the reason, when the device lacks it (`lacking`: for that reason)."""
+        """Declares a capability; raises `TargetError`, which names the reason, when the device lacks it (`lacking`: for this purpose)."""
         if lacking or capability not in self.device.capabilities:
             raise TargetError(
                 explain(
@@ -86,7 +86,7 @@ class Module:
         return self._once((op, *operands), lambda made: self._globals.append(instruction(op, made, *operands)))
 
     def scalar(self, dtype: DType) -> int:
-        """The type of a dtype, for moving and converting; `compute` asks for arithmetic."""
+        """The type of a dtype, for moving and converting; `compute` also requires arithmetic."""
         if dtype is bool_:
             return self.declare(Op.TypeBool)
         if not dtype.is_float:
@@ -99,7 +99,7 @@ class Module:
         return capability is None or capability in self.device.capabilities
 
     def compute(self, dtype: DType) -> int:
-        """The type of a dtype, of which values are computed or kept."""
+        """The type of a dtype whose values are computed or stored; requires arithmetic."""
         if capability := _ARITHMETIC.get((dtype.kind, dtype.bits)):
             self.require(capability, f"arithmetic on {dtype}")
         if dtype.is_float:
@@ -107,7 +107,7 @@ class Module:
         return self.scalar(dtype)
 
     def moved(self, dtype: DType) -> int:
-        """The type of a dtype that only moves between memory and conversions: 8 and 16 bits need no arithmetic for that."""
+        """The type of a dtype that only moves between memory and conversions, for which 8 and 16 bits need no arithmetic."""
         if dtype.bits > 16:
             return self.compute(dtype)
         if dtype.is_float:
@@ -115,7 +115,7 @@ class Module:
         return self.scalar(dtype)
 
     def in_buffer(self, dtype: DType) -> int:
-        """The type of elements of buffers: booleans are bytes."""
+        """The type of elements in buffers; booleans are bytes."""
         if capability := _IN_BUFFERS.get(8 * dtype.itemsize):
             self.require(capability, f"an array of {dtype}")
         return self.moved(u8 if dtype is bool_ else dtype)
@@ -127,11 +127,11 @@ class Module:
         return self.declare(Op.TypePointer, storage, pointee)
 
     def array(self, element: int, length: int) -> int:
-        """A type of so many elements in shared memory or of a thread."""
+        """The type of an array of `length` elements in shared or thread memory."""
         return self.declare(Op.TypeArray, element, self.constant(u32, length))
 
     def buffer(self, dtype: DType, coherent: bool) -> int:
-        """The structure that holds a buffer's elements. `coherent`: threads of a block read what others wrote before a barrier."""
+        """The structure type of a buffer's elements. `coherent`: threads of a block read elements that others wrote before a barrier."""
 
         def build(made: int) -> None:
             element, elements = self.in_buffer(dtype), self.fresh()
@@ -146,7 +146,7 @@ class Module:
         return self._once(("buffer", dtype.itemsize, self.in_buffer(dtype), coherent), build)
 
     def structure(self, members: Sequence[int], offsets: Sequence[int]) -> int:
-        """A structure of a launch's arguments, each at its offset."""
+        """The structure type of a launch's arguments, with their offsets in bytes."""
         made = self.fresh()
         self._globals.append(instruction(Op.TypeStruct, made, *members))
         self.decorate(made, Decoration.Block)
@@ -180,7 +180,7 @@ class Module:
         return made
 
     def built_in(self, which: BuiltIn, made_of: int) -> int:
-        """The variable, of that type, in which the device says which block, or which thread, this is."""
+        """The variable of a built-in, such as the block's or the thread's index, with type `made_of`."""
 
         def build(made: int) -> None:
             pointer = self.pointer(Storage.Input, made_of)
@@ -207,7 +207,7 @@ class Module:
         return self._made[key]
 
     def _enable_narrow(self, row: tuple[Any, ...]) -> None:
-        """Declares what a type of 8 or 16 bits needs where nothing is computed in it, and no array has it: then it is only converted."""
+        """Declares the capability for a type of 8 or 16 bits that is only converted, neither computed with nor stored in an array."""
         if row[0] not in (Op.TypeInt, Op.TypeFloat) or row[1] not in _IN_BUFFERS:
             return
         letters = "f" if row[0] is Op.TypeFloat else "iu"
@@ -220,7 +220,7 @@ class Module:
     def assemble(
         self, block: tuple[int, int, int], first: int, variables: list[Instruction], body: list[Instruction]
     ) -> bytes:
-        """The module with one function, of the kernel's name, that `block` threads run; `first` labels its first block."""
+        """The words of the module with one function, named as the kernel, run by `block` threads; `first` labels its first basic block."""
         for row in [*self._made]:
             self._enable_narrow(row)
         void = self.declare(Op.TypeVoid)
@@ -252,7 +252,7 @@ class Module:
         return struct.pack(f"<{len(words)}I", *words)
 
     def _float_modes(self, entry: int) -> list[Instruction]:
-        """The execution modes of floats: denormals, infinities and NaN, rounding to nearest even; as far as the device promises it."""
+        """Execution modes for floats, as far as the device offers them: denormals, infinities and NaN, rounding to nearest even."""
         device, found = self.device, []
         for mode, offer in (
             (Mode.DenormPreserve, device.denormals),

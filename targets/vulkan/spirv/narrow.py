@@ -1,4 +1,4 @@
-"""Arithmetic on i64 in 32 bits (`devices/narrow.py`) as instructions."""
+"""i64 arithmetic in 32 bits (`devices/narrow.py`) as instructions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIVISIONS = {"quotient": Op.UDiv, "remainder": Op.UMod}
 
 
 class Narrow(narrow.Narrow[int]):
-    """The lower halves of i64 expressions, in a body."""
+    """Lower halves of i64 expressions, as identifiers in a body."""
 
     def __init__(self, expressions: Expressions) -> None:
         super().__init__()

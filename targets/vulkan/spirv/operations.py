@@ -1,7 +1,7 @@
-"""The native operations (`algo/recipes/native`) as instructions of SPIR-V: the table of this back end.
+"""Native operations (`algo/recipes/native`) as SPIR-V instructions: this back end's table.
 
-`write_native(body, name, dtype, operands)` appends one operation on scalars, given as (dtype, identifier). Quotients of integers and
-shifts are defined within the range of the hardware only. Division, square root and fma of floats are as exact as the device makes them.
+`write_native(body, name, dtype, operands)` appends an operation on scalars, given as (dtype, identifier). Quotients of integers and shifts
+are defined within the range of the hardware only. Division, square root and fma of floats are as exact as the device makes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NATIVE: dict[str, Writer] = {}
 
 
 def write_native(b: Body, name: str, dtype: DType, operands: list[Operand]) -> int:
-    """Appends a native operation with a result of type `dtype`; CompileError for a name that is none."""
+    """Appends a native operation with a result of type `dtype`; raises `CompileError` for another name."""
     if name not in _NATIVE:
         raise CompileError(f"SPIR-V has no native operation {name}: it must arrive expanded")
     literal = folded(b.module, name, dtype, operands)
@@ -29,7 +29,7 @@ def write_native(b: Body, name: str, dtype: DType, operands: list[Operand]) -> i
 
 
 def native_operations() -> tuple[str, ...]:
-    """The names of the table."""
+    """Names of the operations in the table."""
     return tuple(sorted(_NATIVE))
 
 
@@ -71,7 +71,7 @@ def arithmetic(b: Body, name: str, dtype: DType, x: int, y: int) -> int:
 
 
 def compare(b: Body, name: str, dtype: DType, x: int, y: int) -> int:
-    """A comparison of two numbers of a dtype; those with NaN are false, but "ne" is true."""
+    """A comparison of two numbers of a dtype; false with a NaN, except "ne", which is true."""
     b.module.compute(dtype)
     if (literal := folded(b.module, name, bool_, [(dtype, x), (dtype, y)])) is not None:
         return literal
@@ -79,12 +79,12 @@ def compare(b: Body, name: str, dtype: DType, x: int, y: int) -> int:
 
 
 def extreme(b: Body, test: str, dtype: DType, x: int, y: int) -> int:
-    """The first of two numbers where the comparison holds, else the second."""
+    """The first number where the comparison holds, else the second."""
     return b.select(compare(b, test, dtype, x, y), dtype, x, y)
 
 
 def remainder(b: Body, dtype: DType, x: int, y: int) -> int:
-    """The remainder of a quotient rounded towards zero: it has the dividend's sign (Vulkan defines OpSRem for positive numbers only)."""
+    """The remainder of a truncated quotient, with the dividend's sign (Vulkan defines OpSRem for positive numbers only)."""
     if dtype.kind == "u":
         return b.compute(Op.UMod, dtype, x, y)
     quotient = b.compute(Op.SDiv, dtype, x, y)
@@ -181,7 +181,7 @@ def _popcount(b: Body, dtype: DType, x: Operand) -> int:
 
 @_writes("clz")
 def _clz(b: Body, dtype: DType, x: Operand) -> int:
-    """FindUMsb numbers the highest bit that is set, from the lowest; it is -1 for zero."""
+    """Leading zeros, by FindUMsb, which returns the index of the highest set bit, -1 for zero."""
     return b.compute(Op.ISub, dtype, b.module.constant(i32, 31), b.glsl(Glsl.FindUMsb, i32, x[1]))
 
 
@@ -204,7 +204,7 @@ def _convert(b: Body, dtype: DType, x: Operand) -> int:
 
 
 def convert(b: Body, source: DType, dtype: DType, x: int) -> int:
-    """A number in another type: integers wrap, floats are rounded; a float beyond the range of an integer gives anything."""
+    """A number converted to another type: integers wrap, floats are rounded; a float beyond an integer's range gives an unspecified value."""
     if source is dtype:
         return x
     if (literal := folded(b.module, "convert", dtype, [(source, x)])) is not None:
@@ -230,8 +230,8 @@ def convert(b: Body, source: DType, dtype: DType, x: int) -> int:
 
 
 def _extend_sign(b: Body, dtype: DType, x: int) -> int:
-    """An i32 in 64 bits, by arithmetic: Mesa 22.3 compares an OpSConvert to 64 bits with a constant wrongly (nir_opt_algebraic.py,
-    "optimize comparisons of up-casts", has the least i32 as a positive number)."""
+    """An i32 sign-extended to 64 bits by arithmetic: Mesa 22.3 compares an OpSConvert to 64 bits with a constant wrongly
+    (nir_opt_algebraic.py, "optimize comparisons of up-casts", takes the least i32 for a positive number)."""
     sign = b.module.constant(dtype, 1 << i32.bits - 1)
     shifted = b.compute(Op.BitwiseXor, dtype, b.value(Op.UConvert, b.module.compute(dtype), x), sign)
     return b.compute(Op.ISub, dtype, shifted, sign)

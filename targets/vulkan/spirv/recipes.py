@@ -1,8 +1,8 @@
-"""Every primitive as instructions of SPIR-V: what is native by this back end's table, the rest from its recipe, operation by operation.
+"""Every primitive as SPIR-V instructions: native ones by this back end's table, others by their recipes, operation by operation.
 
-A fused multiply-add is native only for the widths for which the device fuses it. f64 is rounded to whole numbers by its recipe: lavapipe
-cuts off where it is to round (RoundEven(1.5) = 1, on processors without AVX-512), and loses signs of zeros. bf16 is a u16 to TIR, so what
-is computed on it arrives as operations on its bits.
+A fused multiply-add is native only for the widths for which the device fuses it. f64 is rounded to integers by its recipe: lavapipe
+truncates instead of rounding (RoundEven(1.5) = 1, on processors without AVX-512), and loses signs of zeros. bf16 is a u16 in TIR, so its
+arithmetic arrives as operations on its bits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from raido.targets.vulkan.spirv.operations import Operand, write_native
 
 
 def write_operation(b: Body, name: str, dtype: DType, operands: Sequence[Operand]) -> int:
-    """Appends operation `name` with a result of type `dtype`; CompileError for a name that is none."""
+    """Appends operation `name` with a result of type `dtype`; raises `CompileError` for an unknown name."""
     if name not in NATIVE and name not in PRIMITIVES:
         raise CompileError(f'kernel "{b.module.kernel}" calls {name}, which is no operation')
     types = [of for of, _ in operands]

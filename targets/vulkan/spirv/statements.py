@@ -1,4 +1,4 @@
-"""Statements of TIR as instructions: loops, branches, allocations, stores; and which axis of the launch a variable is."""
+"""Statements of TIR as instructions: loops, branches, allocations, stores, and the axes of the launch."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _AXES = ("x", "y", "z")
 
 
 class Statements:
-    """Writes statements into a body, and collects what they say of the launch: threads of a block, bytes of shared memory, and the blocks
-    of a grid for which narrow code is right. `strides` are those of `block_strides`; `subgroups`: where threads exchange values."""
+    """Writes statements into a body, and collects the launch's properties: threads per block, bytes of shared memory, and `grid`, the
+    number of blocks for which narrow code is valid. `strides` are those of `strides_of`; `subgroups`: set where threads exchange values."""
 
     def __init__(self, body: Body, narrow: bool = False) -> None:
         self.body = body
@@ -38,13 +38,13 @@ class Statements:
         self.shared = 0
 
     def receive(self, parameter: Any, dtype: DType, value: int) -> None:
-        """Gives a scalar parameter its value."""
+        """Binds a scalar parameter to its value."""
         self.expressions.variables[parameter] = (value,)
         if self.expressions.narrow is not None and dtype is i64:
             self._name(parameter, convert(self.body, i64, i32, value), (0, self.limit(parameter)), (value,))
 
     def limit(self, variable: Any) -> int:
-        """The most that a number, or the blocks along an axis, may be where narrow code runs."""
+        """The largest value of a number, or number of blocks along an axis, for which narrow code is valid."""
         return limit_of(self.strides, variable)
 
     def write(self, node: Any) -> None:
@@ -84,7 +84,7 @@ class Statements:
         self._name(node.var, low, bounds, wide)
 
     def _name(self, variable: Any, low: int, bounds: Interval, wide: Lanes | None = None) -> None:
-        """Gives a variable of i64 its value, by the lower half and, unless that says it all, in full."""
+        """Binds an i64 variable by its lower half, and by its full value `wide` where the lower half does not suffice."""
         assert self.expressions.narrow is not None
         self.expressions.narrow.name(variable, low, bounds)
         self.expressions.variables[variable] = wide or (convert(self.body, i32, i64, low),)
@@ -145,7 +145,7 @@ class Statements:
         self.body.loop_over(dtype, start, stop, step, run, unroll=int(node.kind) == _UNROLLED)
 
     def _narrow_for(self, node: Any, narrow: Narrow) -> bool:
-        """A loop whose index is an i64, with an index of 32 bits, if it fits."""
+        """Writes an i64 loop with a 32-bit index; False where it does not fit."""
         if (indices := narrow.loop_indices(node)) is None:
             return False
         if narrow.bounds.of(node.extent)[1] <= 1:
@@ -163,7 +163,7 @@ class Statements:
         return True
 
     def _run_once(self, node: Any, narrow: Narrow, indices: Interval) -> None:
-        """A loop of one iteration at most."""
+        """Writes a loop of at most one iteration as a branch."""
 
         def run() -> None:
             self._name(node.loop_var, narrow.low(node.min), indices)
@@ -186,7 +186,7 @@ class Statements:
         self.write(node.body)
 
     def _bind_axis(self, node: Any) -> None:
-        """Gives the variable of a launch's axis its value: of blocks, or of the threads of a block, whose number is a constant."""
+        """Binds the variable of a launch axis: the block's index, or the thread's in its block, whose extent is constant."""
         where, _, axis = str(node.node.thread_tag).partition(".")
         if where not in ("blockIdx", "threadIdx") or axis not in _AXES:
             raise CompileError(f"a launch has blockIdx and threadIdx along x, y and z, not {node.node.thread_tag}")

@@ -1,7 +1,7 @@
-"""Threads that hand each other values: those of a subgroup, all of which are there (the pipeline asks for whole subgroups).
+"""Shuffles between the threads of a subgroup, all of which are active (the pipeline requires full subgroups).
 
-Vulkan leaves open which threads of a block are a subgroup. So where values are exchanged the place of a thread in its block follows from the
-number of its subgroup and its place there, and neighbours along x are neighbours in a subgroup.
+Vulkan does not define which threads of a block form a subgroup. So where values are exchanged, a thread's index in its block is computed
+from its subgroup's index and its index there; neighbours along x are neighbours in a subgroup.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Block = tuple[int, int, int]
 
 
 def threads_of(function: Any) -> tuple[int, Block]:
-    """How many threads of a function form a subgroup (0: none exchange values), and the threads of its block."""
+    """The subgroup width of a function (0: no thread exchanges values), and the threads of its block."""
     width, block = 0, [1, 1, 1]
     for node in tir.walk(function.body):
         if tir.kind(node) == "Call" and tir.callee(node)[0] == "raido_exchange":
@@ -32,7 +32,7 @@ def threads_of(function: Any) -> tuple[int, Block]:
 
 
 class Subgroups:
-    """The subgroups of a block of threads, `width` each, which divides the threads along x."""
+    """The subgroups of a block, of `width` threads each, which divides the threads along x."""
 
     def __init__(self, body: Body, width: int, block: Block) -> None:
         self.body, self.width, self.block = body, width, block
@@ -41,7 +41,7 @@ class Subgroups:
         self._number = 0
 
     def place(self, axis: int) -> int:
-        """The place of the thread along an axis."""
+        """The thread's index along an axis."""
         module, (width, height, _) = self.body.module, self.block
         module.require(Capability.GroupNonUniform, "a number of subgroups")
         number = self._number or self._number_in_block()
@@ -59,7 +59,7 @@ class Subgroups:
 
 
 def exchange(body: Body, dtype: DType, value: int, distance: int) -> int:
-    """The value of the thread so many places on, or back, in the subgroup."""
+    """The value of the thread `distance` places later (earlier, if negative) in the subgroup."""
     module = body.module
     for capability in (Capability.GroupNonUniform, Capability.GroupNonUniformShuffleRelative):
         module.require(capability, "a value of another thread")

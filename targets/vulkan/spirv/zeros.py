@@ -1,9 +1,9 @@
-"""Sums, products and quotients of floats with a literal 0, and differences of a value and itself, by other instructions.
+"""Float sums, products and quotients with a literal 0, and x - x, by instructions that lavapipe computes correctly.
 
 Mesa's llvmpipe takes x + 0 for x, x · 0, 0 / x and x - x for 0, and x / 0 for anything, wherever it sees such an operand
-(src/gallium/auxiliary/gallivm/lp_bld_arit.c), though their results depend on signs, infinities and NaN. It sees more of them than are
-written: where a loop is unrolled, say. So divisors are hidden from it (`Body.hidden`), and what is 0 most often: floats made of integers,
-literals between which a condition chooses, and those that a fold begins with.
+(src/gallium/auxiliary/gallivm/lp_bld_arit.c), though their results depend on signs, infinities and NaN. It sees more of them than the code
+has: where a loop is unrolled, say. So divisors are hidden from it (`Body.hidden`), and so are the most frequent zeros: floats converted
+from integers, literals between which a condition chooses, and initial values of folds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from raido.targets.vulkan.spirv.grammar import Glsl, Op
 
 
 def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int | None:
-    """The result where an operand is a literal 0, or both are one value of which the difference is taken; else None."""
+    """The result where an operand is a literal 0, or for a difference x - x; else None."""
     if name == "div" and y not in b.module.known and _sign_of_zero(b, dtype, x) is None:
         return b.compute(Op.FDiv, dtype, x, b.hidden(dtype, y))
     signs = _sign_of_zero(b, dtype, x), _sign_of_zero(b, dtype, y)
@@ -38,12 +38,12 @@ def arithmetic_of_zero(b: Body, name: str, dtype: DType, x: int, y: int) -> int 
 
 
 def _sign_of_zero(b: Body, dtype: DType, x: int) -> bool | None:
-    """Whether a literal 0 is negative; None for anything else."""
+    """Whether a literal 0 is negative; None for any other value."""
     return {0: False, 1 << (dtype.bits - 1): True}.get(b.module.known.get(x, 1))
 
 
 def _plus_zero(b: Body, dtype: DType, x: int, negative: bool) -> int:
-    """x + 0 or x + (-0): only -0 + 0 is not x."""
+    """x + 0 or x + (-0): differs from x only for -0 + 0."""
     if negative:
         return x
     zero = b.module.constant(dtype, 0.0)
@@ -55,7 +55,7 @@ def _is_finite(b: Body, dtype: DType, x: int) -> int:
 
 
 def _zero_signed(b: Body, dtype: DType, x: int, negative: bool) -> int:
-    """0 with the sign of x, or with the other one."""
+    """0 with the sign of x, or with the opposite sign."""
     bits = unsigned(dtype.bits)
     top = b.module.constant(bits, 1 << (dtype.bits - 1))
     sign = b.compute(Op.BitwiseAnd, bits, b.compute(Op.Bitcast, bits, x), top)
