@@ -272,8 +272,8 @@ class Algorithm(traced.Algorithm, Generic[Inlined]):
     def _kinds_of(self, arrays: Sequence[Any]) -> tuple[Any, ...] | None:
         """A key of the executable for arguments on the CPU.
 
-        It has their classes where all parameters have types, else the dtype and rank of each array whose parameter has none. None instead of a key
-        when an argument is neither a plain array nor a number, or a static parameter has a value that can change.
+        It has their classes where all parameters have types, else the dtype and rank of each array whose parameter has none. None instead of
+        a key when an argument is neither a plain array nor a number, or a static parameter has a value that can change.
         """
         # No property: a type that there is not is an AttributeError, which a property would swallow.
         if "has_type" not in self.__dict__:

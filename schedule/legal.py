@@ -15,7 +15,7 @@ from raido.schedule.directives.kinds import TAILS
 from raido.schedule.plan import Split
 from raido.schedule.replay import apply_step
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, enclosing, initial_state
+from raido.schedule.state import State, enclosing_loops, initial_state
 from raido.schedule.steps import Step, Value
 from raido.schedule.strategies.table import Strategy, strategies_of
 
@@ -151,10 +151,10 @@ def _place_candidates(state: State, stage: str) -> Iterator[Candidate]:
         for loop in plan.loops:
             yield "compute_at", {"stage": other, "axis": loop.name}
             yield "compute_with", {"stage": other, "axis": loop.name}
-    for other, loop in enclosing(state, stage):
+    for other, loop in enclosing_loops(state, stage):
         yield "store_at", {"stage": other, "axis": loop}
-    if enclosing(state, stage):
-        yield "store_at", {"stage": enclosing(state, stage)[0][0]}
+    if enclosing_loops(state, stage):
+        yield "store_at", {"stage": enclosing_loops(state, stage)[0][0]}
 
 
 def _memory_candidates(state: State, stage: str, loops: list[str]) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ from raido.algo.passes.specialise import specialise
 from raido.schedule.checks.invariants import check_state
 from raido.schedule.directives import RULES
 from raido.schedule.directives.recorder import Rule
-from raido.schedule.directives.sharing import follow_hosts
+from raido.schedule.directives.sharing import follow_leaders
 from raido.schedule.machine import Gpu
 from raido.schedule.plan import Branch, Variant
 from raido.schedule.refusal import Refusal, listed, refused
@@ -250,5 +250,5 @@ def specialised(graph: StageGraph, before: Sequence[Step], test: Expr, gpu: Gpu 
 
 def variant_of(state: State) -> Variant:
     """Returns the variant of a state, without a test."""
-    final = follow_hosts(state)
+    final = follow_leaders(state)
     return Variant(None, tuple(final.plans.values()), final.graph, tuple(final.array_loops.values()))

@@ -54,7 +54,7 @@ class Schedule(NearAttributes):
     """
 
     __slots__ = ("_graph", "_only", "_parent", "_prefix", "_state", "_steps", "_witness", "target")
-    _spoken = "schedule"
+    _display_name = "schedule"
     _site = "schedule"
     __hash__ = None  # type: ignore[assignment]
 

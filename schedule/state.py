@@ -22,7 +22,7 @@ from raido.schedule.stages.stage import AnyStage, ControlStage, Stage, StageGrap
 class State:
     """The stage graph (copies made by `clone` and `cache` included), a plan for every stage, and the set of explicit decisions.
 
-    `asked` holds (stage, decision) pairs; decisions are "placement", "store", "loops", "layout", "scope", "pad", "buffers", "stream",
+    `decided` holds (stage, decision) pairs; decisions are "placement", "store", "loops", "layout", "scope", "pad", "buffers", "stream",
     "hints" and "strategy". `gpu`: the GPU that the program is scheduled for, None for a CPU. `array_loops`: the plans of those array loops
     that have directives.
     """
@@ -30,22 +30,22 @@ class State:
     graph: StageGraph
     uses: Uses
     plans: dict[str, StagePlan]
-    asked: frozenset[tuple[str, str]] = frozenset()
+    decided: frozenset[tuple[str, str]] = frozenset()
     gpu: Gpu | None = None
     array_loops: Mapping[str, StagePlan] = field(default_factory=dict)
-    _guests: Mapping[str, Sequence[StagePlan]] | None = field(default=None, init=False, repr=False, compare=False)
+    _attached: Mapping[str, Sequence[StagePlan]] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
-    def guests(self) -> Mapping[str, Sequence[StagePlan]]:
+    def attached(self) -> Mapping[str, Sequence[StagePlan]]:
         """Maps a stage to the plans of the stages computed, stored or fused at its loops, in order; computed once."""
-        if self._guests is None:
+        if self._attached is None:
             found: dict[str, dict[str, StagePlan]] = {}
             for plan in self.plans.values():
                 for at in (plan.compute, plan.store, plan.compute_with):
                     if type(at) is At:
                         found.setdefault(at.stage, {})[plan.stage] = plan
-            object.__setattr__(self, "_guests", {stage: tuple(plans.values()) for stage, plans in found.items()})
-        return self._guests or {}
+            object.__setattr__(self, "_attached", {stage: tuple(plans.values()) for stage, plans in found.items()})
+        return self._attached or {}
 
     def stage(self, name: str) -> Stage:
         """Returns the stage of that full name; refuses array loops and conditionals, which have no loops of their own."""
@@ -79,10 +79,10 @@ def plain_plan(stage: Stage) -> StagePlan:
     return StagePlan(stage.name, loops=tuple(LoopPlan(axis.name) for axis in stage.all_axes))
 
 
-def put(state: State, plan: StagePlan, *questions: str) -> State:
+def put(state: State, plan: StagePlan, *decisions: str) -> State:
     """Returns the state with one stage's plan replaced and some decisions about it marked as explicit."""
-    asked = state.asked | {(plan.stage, question) for question in questions}
-    return replace(state, plans={**state.plans, plan.stage: plan}, asked=asked)
+    decided = state.decided | {(plan.stage, decision) for decision in decisions}
+    return replace(state, plans={**state.plans, plan.stage: plan}, decided=decided)
 
 
 def resolve(stages: dict[str, AnyStage], name: object) -> str:
@@ -186,12 +186,12 @@ def trip_count(stage: Stage, plan: StagePlan, name: str) -> Expr:
     return axis_named(stage, name).extent
 
 
-def moves_by(plan: StagePlan, name: str) -> int:
+def stride_of(plan: StagePlan, name: str) -> int:
     """Returns the stride of a loop: the number of indices of its axis by which an iteration advances; 1 for a fused loop."""
     for relation in reversed(plan.relations):
         if isinstance(relation, Split) and name in (relation.inner, relation.outer):
             earlier = replace(plan, relations=plan.relations[: plan.relations.index(relation)])
-            return moves_by(earlier, relation.parent) * (relation.factor if name == relation.outer else 1)
+            return stride_of(earlier, relation.parent) * (relation.factor if name == relation.outer else 1)
         if isinstance(relation, Fuse) and name == relation.into:
             return 1
     return 1
@@ -214,7 +214,7 @@ def shared_count(state: State, name: str) -> int:
     return 0 if with_ is None else position(state.plans[with_.stage], with_.loop) + 1
 
 
-def enclosing(state: State, name: str) -> tuple[tuple[str, str], ...]:
+def enclosing_loops(state: State, name: str) -> tuple[tuple[str, str], ...]:
     """Returns the loops of other stages around a stage's computation, outermost first, as (stage, loop) pairs."""
     plan = state.plans[name]
     at = plan.compute_with or (plan.compute if isinstance(plan.compute, At) else None)
@@ -222,7 +222,7 @@ def enclosing(state: State, name: str) -> tuple[tuple[str, str], ...]:
         return ()
     outer = state.plans[at.stage]
     own = outer.loops[shared_count(state, at.stage) : position(outer, at.loop) + 1]
-    return enclosing(state, at.stage) + tuple((at.stage, loop.name) for loop in own)
+    return enclosing_loops(state, at.stage) + tuple((at.stage, loop.name) for loop in own)
 
 
 def places(plan: StagePlan) -> Iterator[At]:
@@ -235,7 +235,7 @@ def places(plan: StagePlan) -> Iterator[At]:
 def placed_at(state: State, stage: str, loop: str) -> tuple[str, ...]:
     """Returns the stages that are computed or stored at a loop of `stage`, or share it."""
     found = []
-    for plan in state.guests.get(stage, ()):
+    for plan in state.attached.get(stage, ()):
         for at in places(plan):
             shares = plan.compute_with is at and loop in {
                 each.name for each in state.plans[stage].loops[: position(state.plans[at.stage], at.loop) + 1]
@@ -282,9 +282,9 @@ def arrays_read(state: State, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def has_loops_said(state: State, name: str) -> bool:
+def has_explicit_loops(state: State, name: str) -> bool:
     """Whether the stage has a loop directive."""
-    return (name, "loops") in state.asked
+    return (name, "loops") in state.decided
 
 
 def reaches(state: State, reader: str, producer: str) -> bool:

@@ -28,7 +28,7 @@ from raido.algo.graph.size_numbers import is_size_arithmetic
 from raido.algo.passes.specialise import specialise
 from raido.algo.trace.locations import warn_at
 from raido.schedule.fingerprint import fingerprint, nodes_of
-from raido.schedule.stages.repeated_copies import RepeatedCopy
+from raido.schedule.stages.updates.repeated_copies import RepeatedCopy
 from raido.targets.cache import Cache, key_of
 from raido.targets.executable import Executable
 from raido.targets.interface import Source
@@ -238,7 +238,7 @@ class Compilation:
     def gang(self) -> Nest:
         """The gang nest: loops with lanes."""
         from raido.schedule.gang.vectorise import form_gangs
-        from raido.schedule.nest.skip_empty import skip_empty_loops
+        from raido.schedule.nest.passes.skip_empty import skip_empty_loops
 
         return form_gangs(skip_empty_loops(self.nest), self.target.machine.vector_bits)
 

@@ -48,7 +48,7 @@ class Timing(NearAttributes):
     copied: tuple[float | None, ...] = ()
     min: float = field(init=False)
     median: float = field(init=False)
-    _spoken: ClassVar[str] = "timing"
+    _display_name: ClassVar[str] = "timing"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "min", min(self.runs))

@@ -21,7 +21,7 @@ class Interface(NearAttributes):
     """Base class of executables. `_sources` maps kinds to text, or to functions that return it."""
 
     __slots__ = ()
-    _spoken = "exe"
+    _display_name = "exe"
     signature: Signature
     _sources: Mapping[str, Source]
 

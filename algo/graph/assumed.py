@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Op
-from raido.algo.graph.facts import Facts
 
 _OPPOSITES = {**ix.NEGATED, "eq": "ne"}
 
 
-def assumed(predicate: Expr, holds: bool, known: Facts) -> Iterator[Expr]:
+def assumed(predicate: Expr, holds: bool, known: Assumptions) -> Iterator[Expr]:
     """Yields expressions that are non-negative where a predicate holds (or fails, if `holds` is false). `known` decides which side of an
     unequal index is possible."""
     if not isinstance(predicate, Op):

@@ -2,7 +2,7 @@
 
 `add, sub, mul, floordiv, mod, minimum, maximum` build canonical expressions: sums of constant multiples of atoms, in a fixed order, so that
 equal sums are the same node. Atoms are variables and non-linear expressions. The arithmetic is exact (sizes and indices do not overflow).
-Proofs about expressions are in `facts`.
+Proofs about expressions are in `assumptions`.
 """
 
 from __future__ import annotations

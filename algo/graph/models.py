@@ -80,9 +80,9 @@ class Model:
         more.leaves, more.made = {**self.leaves, var: a if self.begins else b}, dict(self.made)
         return more
 
-    def holds(self, facts: Iterable[tuple[int, Mapping[Expr, int]]]) -> bool:
+    def holds(self, assumptions: Iterable[tuple[int, Mapping[Expr, int]]]) -> bool:
         """Whether all linear forms are non-negative."""
-        sums = (self.sum(constant, terms) for constant, terms in facts)
+        sums = (self.sum(constant, terms) for constant, terms in assumptions)
         return all(total is not None and total >= 0 for total in sums)
 
 

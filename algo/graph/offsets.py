@@ -13,7 +13,7 @@ from raido.algo.graph.expr import Checked, Expr, Node, Op, const
 from raido.algo.graph.rewrite import evaluated_nodes, scalar_nodes
 
 
-def lone_offset(offset: Expr, size: Expr) -> Checked:
+def offset_of_zero_segments(offset: Expr, size: Expr) -> Checked:
     """The first offset, checked to lie within 0 … size."""
     holds = Op("logical_and", bool_, (Op("le", bool_, (const(i64, 0), offset)), Op("le", bool_, (offset, size))))
     return Checked(offset, holds, "offset", (offset, size))
@@ -26,12 +26,12 @@ def in_order(begin: Expr, end: Expr, size: Expr) -> Op:
     return Op("logical_and", bool_, (Op("logical_and", bool_, (first, second)), third))
 
 
-def lone_offsets(roots: Sequence[Node]) -> set[Node]:
+def offsets_of_zero_segments(roots: Sequence[Node]) -> set[Node]:
     """The checks of first offsets in expressions."""
     return {node.details[-1] for node in scalar_nodes(*roots) if isinstance(node, Checked) and node.kind == "offsets"}
 
 
-def counts_and_lone_offsets(roots: Sequence[Node]) -> dict[Checked, Expr]:
+def counts_and_offsets_of_zero_segments(roots: Sequence[Node]) -> dict[Checked, Expr]:
     """The checks of first offsets in expressions, outside branches and loops, each with the number of segments."""
     found: dict[Checked, Expr] = {}
     for node in evaluated_nodes(roots):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.bind_sizes import EXACT, evaluate_size
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import (
@@ -23,7 +24,6 @@ from raido.algo.graph.expr import (
     Result,
     SizeVar,
 )
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.faults import fault_error
 from raido.algo.graph.limits import LARGEST_ARRAY, always_needed, divisor_text, reach
 from raido.algo.graph.primitives import DIVISIONS
@@ -99,7 +99,7 @@ def divisions_in(extent: Expr, sites: Mapping[Node, Site]) -> list[Op]:
         node
         for node in scalar_nodes(extent)
         if isinstance(node, Op) and node.name in DIVISIONS and node in sites and is_size_arithmetic(node)
-        if not Facts().less_equal(1, node.args[1])
+        if not Assumptions().less_equal(1, node.args[1])
     ]
 
 

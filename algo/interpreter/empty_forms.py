@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from raido.algo.graph.expr import Count, Generate, Node, Result, Segmented
-from raido.algo.graph.offsets import counts_and_lone_offsets
+from raido.algo.graph.offsets import counts_and_offsets_of_zero_segments
 from raido.algo.graph.rewrite import children, evaluated_nodes, loads_in
 from raido.algo.interpreter.lanes import Frame, grid
 from raido.algo.interpreter.machine import Machine
@@ -33,7 +33,7 @@ def look_without_elements(
         decided = [size for size in _sizes_of_data(below) if machine.depends_on(size) <= around]
         yield from machine.values(decided, frame)
         found: list[tuple[Node, Sequence[Node]]] = [
-            (each, (count,)) for each, count in counts_and_lone_offsets(below).items()
+            (each, (count,)) for each, count in counts_and_offsets_of_zero_segments(below).items()
         ]
         for array in (load.array for load in loads_in(*below) if load.array not in seen):
             seen.add(array)
@@ -65,7 +65,7 @@ def _leads_to_checks(form: Generate | Segmented) -> bool:
     while stack:
         form = stack.pop()
         below = children(form)
-        if isinstance(form, Segmented) or counts_and_lone_offsets(below) or _sizes_of_data(below):
+        if isinstance(form, Segmented) or counts_and_offsets_of_zero_segments(below) or _sizes_of_data(below):
             return True
         found = {load.array.form for load in loads_in(*below) if isinstance(load.array, Result)}
         stack += [each for each in found - seen if isinstance(each, Generate | Segmented)]

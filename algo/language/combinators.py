@@ -264,7 +264,7 @@ def extent_of(dim: Any) -> Expr:
         if has_wrapped_sizes(node):
             raise ShapeError(complaint("a size computed with so large a factor is larger than any array can be"))
         return size_from(node)
-    if current().facts.nonnegative(node):
+    if current().assumptions.nonnegative(node):
         return node
     return index.maximum(node, 0)
 

@@ -164,7 +164,7 @@ def _tanh(a: Complex) -> Complex:
     return pair(re, where(far, rest, where((y == 0) & isnan(x), y, im)))
 
 
-def _turned(function: Callable[[Complex], Complex]) -> Callable[[Complex], Complex]:
+def _rotated(function: Callable[[Complex], Complex]) -> Callable[[Complex], Complex]:
     """Returns the function −i f(i a), by f(conj(z)) = conj(f(z)): sine and tangent from the hyperbolic ones."""
 
     def apply(a: Complex) -> Complex:
@@ -266,9 +266,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sinh": _sinh,
     "cosh": _cosh,
     "tanh": _tanh,
-    "sin": _turned(_sinh),
+    "sin": _rotated(_sinh),
     "cos": lambda a: _cosh(pair(-a.imag, a.real)),
-    "tan": _turned(_tanh),
+    "tan": _rotated(_tanh),
 }
 
 

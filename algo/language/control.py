@@ -69,7 +69,7 @@ from raido.algo.trace.trees import leaves, rebuild_tuple, same_nesting, unflatte
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, LITERAL, STRONG, WEAK, Array, is_of_sizes, is_scalar
 from raido.algo.trace.weak import strengthened
-from raido.algo.trace.whole_numbers import counted_exactly
+from raido.algo.trace.whole_numbers import checked_count
 
 
 @overload
@@ -107,7 +107,7 @@ def loop(n: Any, body: Callable[[Any, Any], Any], init: Any, *, name: str | None
     if isinstance(count, tuple) or count.ndim or not count.dtype.is_integer:
         remedy = ROUNDED_SIZE if is_of_sizes(count) else "rd.i64(n) of a float"
         raise TraceError(complaint(f"rd.loop(n, ...): n must be an integer, got {nesting_text(count)}", remedy=remedy))
-    iterations = counted_exactly(count)
+    iterations = checked_count(count)
     iterate = lambda i, state: run(body, i, state, form="body(i, state)")
     return _Iteration("loop", init, body, iterate, None, iterations, name).value()
 
@@ -206,12 +206,12 @@ class _Iteration:
         scalars = all(leaf.ndim == 0 for leaf in self.flat)
         if scalars or (self.trace.depth and self._fits_registers()):
             tables, dtypes, open_state = self.trace.snapshot(), list(self.dtypes), list(self.open)
-            found = self._settle(self._scalar_round if scalars else self._register_round)
+            found = self._settle(self._as_scalars if scalars else self._in_registers)
             if found is not None:
                 return found
             self.trace.restore(tables)
             self.dtypes, self.open = dtypes, open_state
-        return self._settle(self._array_round)
+        return self._settle(self._over_arrays)
 
     def _fits_registers(self) -> bool:
         """Whether the arrays of the state consist of few enough scalars to be kept in registers."""
@@ -298,7 +298,7 @@ class _Iteration:
         }
         return explain(f"the loop's state is {dtype}, its body returns {result.dtype}", **labelled)
 
-    def _scalar_round(self) -> Any:
+    def _as_scalars(self) -> Any:
         """Returns the loop as an expression; None where its body makes arrays from its state, or types are not stable yet."""
         counter = self._counter()
         state = tuple(fresh(f"s{k}", dtype) for k, dtype in enumerate(self.dtypes))
@@ -339,7 +339,7 @@ class _Iteration:
         nodes = topological(*results, *([test] if test is not None else []))
         return any(isinstance(n, Result) and isinstance(n.form, made) and free_variables(n) & own for n in nodes)
 
-    def _register_round(self) -> Any:
+    def _in_registers(self) -> Any:
         """Returns the loop as an expression in which every element of its arrays is a scalar; None where arrays remain, or types are not
         stable yet."""
         counter = self._counter()
@@ -367,7 +367,7 @@ class _Iteration:
         parts = iter(leaf.node for leaf in collect((), items, self.kind, self.name))
         return unflatten(self.init, [row_of([next(parts) for _ in places_of(s)], s) for s in shapes])
 
-    def _array_round(self) -> Any:
+    def _over_arrays(self) -> Any:
         """Returns the loop over whole arrays; None where types or sizes are not stable yet."""
         counter = self._counter()
         sizes = [fresh_parameter(f"size{group}", i64, ()) for group in range(len(set(self.changing.values())))]
@@ -438,7 +438,7 @@ def may_differ(a: Expr, b: Expr, owner_a: str, owner_b: str) -> bool:
     if isinstance(a, SizeVar) and isinstance(b, SizeVar):
         trace.equal_sizes(a, b, owner_a, owner_b)
         return False
-    return not trace.facts.equal(a, b)
+    return not trace.assumptions.equal(a, b)
 
 
 def as_node(value: Array) -> Node:

@@ -88,7 +88,7 @@ def partition(pred: Callable[..., Any], *arrays: Any, kth: Any = None, name: str
     flat: list[Array] = leaves(value)
     kept: list[Array] = []
     rest: list[Array] = []
-    for array, count in _sorted_out(flat, axis, test, True, "partition", name):
+    for array, count in _filtered_arrays(flat, axis, test, True, "partition", name):
         trailing = array.extents[1:]
         after = lambda *p, a=array, n=count: load(a.node, (index.add(p[0], n), *p[1:]))
         kept.append(moved([count, *trailing], lambda *p, a=array: load(a.node, p), weak=array.weak))
@@ -158,11 +158,11 @@ def _tested(pred: Callable[..., Any], arrays: Sequence[Any], what: str) -> tuple
 
 
 def _filtered(value: Any, axis: Axis, test: Expr, name: str | None) -> Any:
-    kept = [array for array, _ in _sorted_out(leaves(value), axis, test, False, "filter", name)]
+    kept = [array for array, _ in _filtered_arrays(leaves(value), axis, test, False, "filter", name)]
     return unflatten(value, kept)
 
 
-def _sorted_out(
+def _filtered_arrays(
     flat: list[Array], axis: Axis, test: Expr, split: bool, kind: str, name: str | None
 ) -> list[tuple[Array, Expr]]:
     """Returns each array filtered (or partitioned), with the common count.

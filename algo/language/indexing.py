@@ -33,7 +33,7 @@ from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import leaves, map_leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import COUNTER, LITERAL, Array
-from raido.algo.trace.whole_numbers import LARGEST, brought_near, literal_index
+from raido.algo.trace.whole_numbers import LARGEST, literal_index, reduce_to_period
 
 
 def get_item(array: Array, key: Any) -> Any:
@@ -93,12 +93,12 @@ def index_inside(indices: Any, size: Any, dimension: int, mode: str) -> Array:
             details = (const(i64, dimension), place, extent)
             return Array(checked(place, holds, unsigned_kind("index", place), details))
         rule, some = _RULES[mode], index.maximum(extent, 1)
-        return Array(Op(rule, i64, (brought_near(value, rule, some), some)))
+        return Array(Op(rule, i64, (reduce_to_period(value, rule, some), some)))
 
     return elementwise(brought, [indices])
 
 
-class _Drop:
+class _Scalar:
     """A dimension read at one index, `place`; `value` is the index in its own integer type, None for most literals."""
 
     __slots__ = ("place", "value")
@@ -107,7 +107,7 @@ class _Drop:
         self.place, self.value = place, value
 
 
-class _Take:
+class _Gather:
     """A dimension read at the indices in an integer array; `size` is an exclusive upper bound of the indices, where one is known."""
 
     __slots__ = ("array", "size")
@@ -116,7 +116,7 @@ class _Take:
         self.array, self.size = array, size
 
 
-class _New:
+class _NewAxis:
     """A new dimension of size 1."""
 
 
@@ -152,11 +152,11 @@ def placed(array: Array, key: Any, rules: Any = None) -> tuple[tuple[Axis, ...],
     `rules` hold the treatment of indices out of range, one for each dimension; for None, they are checked.
     """
     parts = _parts(array, key, rules is None)
-    takes = [k for k, part in enumerate(parts) if isinstance(part, _Take)]
+    takes = [k for k, part in enumerate(parts) if isinstance(part, _Gather)]
     arrays = [parts[k].array for k in takes]
     shared = broadcast(arrays, "the index arrays") if arrays else ()
     # NumPy: the gathered dimensions stand where the index arrays stood if those are neighbours, else in front
-    advanced = [k for k, part in enumerate(parts) if isinstance(part, (_Take, _Drop))] if arrays else []
+    advanced = [k for k, part in enumerate(parts) if isinstance(part, (_Gather, _Scalar))] if arrays else []
     together = bool(advanced) and advanced == list(range(advanced[0], advanced[-1] + 1))
     extents: list[Expr] = []
     owners: list[int | str] = []
@@ -167,7 +167,7 @@ def placed(array: Array, key: Any, rules: Any = None) -> tuple[tuple[Axis, ...],
         if isinstance(part, Range):
             extents.append(part.extent)
             owners.append(k)
-        elif isinstance(part, _New):
+        elif isinstance(part, _NewAxis):
             extents.append(index.as_index(1))
             owners.append(k)
         elif together and k == advanced[0]:
@@ -188,19 +188,19 @@ def _places(
     places: list[Expr] = []
     safe: list[bool] = []
     for k, part in enumerate(parts):
-        if isinstance(part, _New):
+        if isinstance(part, _NewAxis):
             continue
         extent = array.extents[len(places)]
         if isinstance(part, Range):
             places.append(index.add(part.start, index.mul(axes[k].var, part.step)))
             safe.append(part.safe)
             continue
-        value: Any = part.value if isinstance(part, _Drop) else broadcast_element(part.array, gathered)
-        place = part.place if isinstance(part, _Drop) else index_value(value)
+        value: Any = part.value if isinstance(part, _Scalar) else broadcast_element(part.array, gathered)
+        place = part.place if isinstance(part, _Scalar) else index_value(value)
         if value is not None and rules is not None:
-            place = brought_near(value, rules[len(places)], extent)
+            place = reduce_to_period(value, rules[len(places)], extent)
         known = trace.inside(place, extent)
-        if isinstance(part, _Take) and part.size is not None:
+        if isinstance(part, _Gather) and part.size is not None:
             trace.equal_sizes(part.size, extent, "a dimension of the mask", f"dimension {len(places)} of the array")
             known = True
         if not known and rules is None:
@@ -239,7 +239,7 @@ def _parts(array: Array, key: Any, from_end: bool) -> list[Any]:
     dimension = 0
     for k in keys:
         if k is None:
-            parts.append(_New())
+            parts.append(_NewAxis())
             continue
         parts.append(_part(k, array.extents[dimension], from_end))
         dimension += 1
@@ -259,11 +259,11 @@ def _unmasked(key: Any) -> list[Any]:
     if not _is_mask(key):
         return [key]
     mask = lift(np.asarray(key) if isinstance(key, list) else key)
-    return [_Take(where, n) for where, n in zip(places_where(mask), mask.extents, strict=True)]
+    return [_Gather(where, n) for where, n in zip(places_where(mask), mask.extents, strict=True)]
 
 
 def _part(key: Any, extent: Expr, from_end: bool) -> Any:
-    if isinstance(key, _Take):
+    if isinstance(key, _Gather):
         return _fitting(key, extent)
     if isinstance(key, slice):
         return read_slice(key, extent)
@@ -279,10 +279,10 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
             remedy = "i.astype(rd.i64); in rd.loop the index of an iteration is the first parameter, body(i, state)"
             raise DTypeError(complaint(f"an index is an integer, not {value.dtype}", remedy=remedy))
         if value.ndim:
-            return _Take(value)
+            return _Gather(value)
         if value.weak == LITERAL and isinstance(value.node, Const):
             return _literal(int(value.node.value), extent, from_end)
-        return _Drop(index_value(value), value)
+        return _Scalar(index_value(value), value)
     if isinstance(key, bool):
         raise TraceError(complaint("a bool as an index"))
     if isinstance(key, tuple):
@@ -294,15 +294,15 @@ def _part(key: Any, extent: Expr, from_end: bool) -> Any:
         raise TraceError(complaint(f"an index cannot be {key!r}", remedy=remedy)) from None
 
 
-def _fitting(take: _Take, extent: Expr) -> _Take:
+def _fitting(take: _Gather, extent: Expr) -> _Gather:
     """Returns the indices of a mask, with a check that its size is that of the dimension where one of the two depends on data."""
     size, trace = take.size, current()
-    if size is None or trace.facts.equal(size, extent) or not (decided_by_data(size) or decided_by_data(extent)):
+    if size is None or trace.assumptions.equal(size, extent) or not (decided_by_data(size) or decided_by_data(extent)):
         return take
     trace.refuse_different(size, extent, "a dimension of the mask", "a dimension of the array")
     (length,) = take.array.extents
     held = counted(checked(length, Op("eq", bool_, (size, extent)), "size", (size, extent)), length)
-    return _Take(moved([held], lambda i: load(take.array.node, (i,))), extent)
+    return _Gather(moved([held], lambda i: load(take.array.node, (i,))), extent)
 
 
 def _from_end(value: Array, extent: Expr) -> Array:
@@ -332,13 +332,13 @@ def _listed(key: list[Any], extent: Expr, from_end: bool) -> Array:
     return stack([one(k) for k in key])
 
 
-def _literal(value: int, extent: Expr, from_end: bool) -> _Drop:
+def _literal(value: int, extent: Expr, from_end: bool) -> _Scalar:
     if LARGEST < value < 1 << 64 and not from_end:
         wide = Array(const(u64, value))
-        return _Drop(index_value(wide), wide)
+        return _Scalar(index_value(wide), wide)
     if from_end and abs(value) > LARGEST:
         raise IndexOutOfRange(complaint(f"index {value} is out of range for a dimension of size {index.text(extent)}"))
-    return _Drop(index.add(extent, value) if value < 0 and from_end else literal_index(value))
+    return _Scalar(index.add(extent, value) if value < 0 and from_end else literal_index(value))
 
 
 class Chosen:
@@ -354,7 +354,7 @@ def selection(array: Array, key: Any) -> list[Chosen] | None:
     """Returns the selection of `array.at[key]`, dimension by dimension; None where index arrays, or slices that need a check, select."""
     chosen: list[Chosen] = []
     for part in _parts(array, key, True):
-        if isinstance(part, _Drop):
+        if isinstance(part, _Scalar):
             extent = array.extents[len(chosen)]
             if not current().inside(part.place, extent):
                 _refuse_outside(part.place, extent, len(chosen), array)
@@ -363,7 +363,7 @@ def selection(array: Array, key: Any) -> list[Chosen] | None:
             if not part.safe:
                 return None
             chosen.append(Chosen(part.start, part.step, part.extent))
-        elif isinstance(part, _New):
+        elif isinstance(part, _NewAxis):
             raise TraceError(complaint("`.at` takes no None"))
         else:
             return None

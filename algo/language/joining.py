@@ -28,7 +28,7 @@ from raido.algo.trace.scalars import cast
 from raido.algo.trace.trees import leaves, map_leaves, same_nesting, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import STRONG, WEAK, Array, computed
-from raido.algo.trace.whole_numbers import FAR, brought_near, saturated
+from raido.algo.trace.whole_numbers import FAR, reduce_to_period, saturate_to_i64
 
 if TYPE_CHECKING:
     from raido.algo.language.parameters import Axes, DTypeLike
@@ -181,7 +181,7 @@ def roll(a: Any, shift: Any, axis: Axes = None, *, name: str | None = None) -> A
     by: dict[int, Expr] = {}
     for k, step in zip(axes, steps, strict=True):
         place = normal_axis(k, array.ndim)
-        turned = _turned(step, array.extents[place])
+        turned = _roll_offset(step, array.extents[place])
         by[place] = index.add(by.get(place, index.as_index(0)), turned)
 
     def body(*p: Expr) -> Expr:
@@ -193,7 +193,7 @@ def roll(a: Any, shift: Any, axis: Axes = None, *, name: str | None = None) -> A
     return moved(array.extents, body, name, array.weak)
 
 
-def _turned(step: Any, extent: Expr) -> Expr:
+def _roll_offset(step: Any, extent: Expr) -> Expr:
     """Returns the offset of a roll; a traced number is reduced modulo the size, so that no difference with it overflows."""
     if (
         isinstance(step, Array)
@@ -201,7 +201,7 @@ def _turned(step: Any, extent: Expr) -> Expr:
         and step.dtype in (i64, u64)
         and not is_size(_offset(step))
     ):
-        near = brought_near(step, "wrap_index", extent)
+        near = reduce_to_period(step, "wrap_index", extent)
         return Op("wrap_index", i64, (near, index.maximum(extent, 1)))
     literal = None if isinstance(step, Array) else plain_int(step, "an offset")
     if literal is not None and abs(literal) > FAR:
@@ -213,7 +213,7 @@ def _offset(step: Any) -> Expr:
     if isinstance(step, Array):
         if step.ndim or not step.dtype.is_integer:
             raise ShapeError(complaint("an offset is an integer"))
-        return saturated(step)
+        return saturate_to_i64(step)
     return index.as_index(max(-FAR, min(FAR, plain_int(step, "an offset"))))
 
 

@@ -174,7 +174,7 @@ def reshape(a: Any, shape: Shape, order: str = "C", *, copy: Any = None, name: s
         extents[unknown[0]] = _quotient(total, known)
     shapes = f"{describe(array.dtype, array.extents)} to {describe(array.dtype, tuple(extents))}"
     owners = "the number of elements", "that of the new shape"
-    if decided_by_data(total) and not trace.facts.equal(total, _count(extents)):
+    if decided_by_data(total) and not trace.assumptions.equal(total, _count(extents)):
         trace.refuse_different(total, _count(extents), *owners, shapes)
         if not extents:
             one, first = index.as_index(1), tuple(index.as_index(0) for _ in array.extents)

@@ -28,7 +28,7 @@ class Record(NearAttributes, tuple):
     dtype."""
 
     __slots__ = ()
-    _spoken = "record"
+    _display_name = "record"
     _site = "algorithm"
     _fields: ClassVar[tuple[str, ...]] = ()
     _types: ClassVar[tuple[Any, ...]] = ()
@@ -128,7 +128,7 @@ class RecordAt(NearAttributes):
     """The form `records.at`, then `records.at[key]`, which an update completes."""
 
     __slots__ = ("key", "records")
-    _spoken = "records.at[key]"
+    _display_name = "records.at[key]"
     _site = "algorithm"
 
     def __init__(self, records: Record, key: Any = None) -> None:

@@ -209,7 +209,7 @@ def not_empty(a: Array, axis: Any, what: str) -> Callable[[Array], Array]:
     unknown: list[Expr] = []
     for k in normal_axes(axis, a.ndim):
         extent = a.extents[k]
-        if decided_by_data(extent) and not current().facts.less_equal(1, extent):
+        if decided_by_data(extent) and not current().assumptions.less_equal(1, extent):
             unknown.append(extent)
         else:
             current().at_least_one(extent, f"axis {k} in {what} of {describe(a.dtype, a.extents)}")

@@ -12,7 +12,7 @@ from typing import Any
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Segmented, const
-from raido.algo.graph.offsets import in_order, lone_offset
+from raido.algo.graph.offsets import in_order, offset_of_zero_segments
 from raido.algo.language.combinators import elementwise
 from raido.algo.language.combinators import map as map_outermost
 from raido.algo.language.control import loop
@@ -61,7 +61,7 @@ def segment_rows(
 
 def _folds_in_order(op: Callable[..., Any], neutral: Any, value: Any, offsets: Array, name: str | None) -> Any:
     count, segments = leaves(value)[0].extents[0], ix.sub(offsets.extents[0], 1)
-    lone = lone_offset(element(offsets, [const(i64, 0)]).node, count)
+    lone = offset_of_zero_segments(element(offsets, [const(i64, 0)]).node, count)
     current().site(lone)
 
     def fold(segment: Array) -> Any:

@@ -18,7 +18,7 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.trees import leaves, unflatten
 from raido.algo.trace.types import describe
 from raido.algo.trace.value import Array
-from raido.algo.trace.whole_numbers import counted_exactly
+from raido.algo.trace.whole_numbers import checked_count
 
 
 def segmented_reduce(
@@ -110,11 +110,11 @@ def _offsets(offsets: Any, what: str) -> Array:
         raise TraceError(complaint(f"the offsets of {what} are an integer array of rank 1, not {got}"))
     if not array.dtype.is_integer:
         raise DTypeError(complaint(f"the offsets of {what} are integers, not {array.dtype}"))
-    if current().facts.less(array.extents[0], 1):
+    if current().assumptions.less(array.extents[0], 1):
         raise ShapeError(
             complaint(f"the offsets of {what} have one element more than there are segments, so at least one")
         )
     current().at_least_one(array.extents[0], f"dimension 0 of the offsets of {what}")
     if array.dtype is u64:
-        return elementwise(lambda offset: Array(counted_exactly(offset, "unsigned_offset")), [array])
+        return elementwise(lambda offset: Array(checked_count(offset, "unsigned_offset")), [array])
     return astype(array, i64)

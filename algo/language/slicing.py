@@ -48,7 +48,7 @@ def read_slice(key: slice, n: Expr) -> Range:
     # no clamping of the start to n: where it matters, the slice is empty
     stop = n if key.stop is None else _bound(key.stop, n)
     if not traced:
-        return Range(current().facts.decided(_length(start, index.minimum(n, stop), step)), start, step)
+        return Range(current().assumptions.decided(_length(start, index.minimum(n, stop), step)), start, step)
     span = index.sub(stop, start)
     if is_size(span):
         return Range(_length(start, stop, step), start, step, False)
@@ -57,10 +57,10 @@ def read_slice(key: slice, n: Expr) -> Range:
 
 def _between(start: Expr, stop: Expr, n: Expr, step: int, traced: list[Expr]) -> Range:
     """Returns the range between bounds, with a check that the traced ones lie in 0 … n."""
-    facts = current().facts
+    assumptions = current().assumptions
     stop = stop if stop in traced else index.minimum(n, stop)
-    tests = [Op("ge", bool_, (bound, const(i64, 0))) for bound in traced if not facts.nonnegative(bound)]
-    tests += [Op("le", bool_, (bound, n)) for bound in traced if not facts.less_equal(bound, n)]
+    tests = [Op("ge", bool_, (bound, const(i64, 0))) for bound in traced if not assumptions.nonnegative(bound)]
+    tests += [Op("le", bool_, (bound, n)) for bound in traced if not assumptions.less_equal(bound, n)]
     length = _length(start, stop, step)
     if tests:
         holds = tests[0]
@@ -80,7 +80,7 @@ def _backward(key: slice, n: Expr, step: int) -> Range:
     stop = index.as_index(-1) if key.stop is None else index.maximum(_raw_bound(key.stop, n), -1)
     span = index.sub(start, stop)
     count = index.maximum(index.floordiv(index.add(span, -step - 1), -step), 0)
-    return Range(current().facts.decided(count), start, step)
+    return Range(current().assumptions.decided(count), start, step)
 
 
 def _plain_step(step: Any) -> int:

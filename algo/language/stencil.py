@@ -156,7 +156,7 @@ class Window(NearAttributes):
     """The neighbourhood of one element: `p[dy, dx]` with integer constants is the element that many places away."""
 
     __slots__ = ("array", "base", "high", "low", "rules")
-    _spoken = "p"
+    _display_name = "p"
     _site = "algorithm"
 
     def __init__(self, array: Array, base: Sequence[Expr], rules: list[Any], low: list[Any], high: list[Any]) -> None:
@@ -354,7 +354,7 @@ def _invariants(fixed: list[Any], first: Array, base: list[Any]) -> tuple[list[A
             return leaf
         if leaf.ndim != first.ndim:
             raise ShapeError(complaint(f"an invariant of rank {leaf.ndim} for windows of rank {first.ndim}"))
-        if all(current().facts.equal(a, b) for a, b in zip(leaf.extents, first.extents, strict=True)):
+        if all(current().assumptions.equal(a, b) for a, b in zip(leaf.extents, first.extents, strict=True)):
             return element(leaf, base)
         used.append(leaf)
         return element(leaf, waiting)

@@ -54,7 +54,7 @@ class At(Unfinished):
     """The form `a.at`, which a key completes to `a.at[key]`."""
 
     __slots__ = ("array",)
-    _spoken = "a.at"
+    _display_name = "a.at"
 
     def __init__(self, array: Array) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Changed(Unfinished):
     """The form `a.at[key]`, which an update completes."""
 
     __slots__ = ("array", "key")
-    _spoken = "a.at[key]"
+    _display_name = "a.at[key]"
 
     def __init__(self, array: Array, key: Any) -> None:
         super().__init__()
@@ -148,12 +148,12 @@ def _changed(array: Array, key: Any, new: Array, operation: Callable[..., Any] |
         places.append(index.floordiv(offset, step))
         if part.extent is n and step == 1 and part.step > 0:
             continue
-        if not trace.facts.nonnegative(offset):
+        if not trace.assumptions.nonnegative(offset):
             tests.append(Op("ge", bool_, (offset, const(i64, 0))))
         if step > 1:
             tests.append(Op("eq", bool_, (index.mod(offset, step), const(i64, 0))))
         last = index.mul(part.extent, step)
-        if not trace.facts.less(offset, last):
+        if not trace.assumptions.less(offset, last):
             tests.append(Op("lt", bool_, (offset, last)))
     fitted = _fitted(new, extents)
     if fitted is None:

@@ -112,7 +112,7 @@ class Algorithm(NearAttributes):
     _internal = frozenset(("arrange", "captured", "executable", "flatten", "inline", "program_for"))
 
     @property
-    def _spoken(self) -> str:  # type: ignore[override]
+    def _display_name(self) -> str:  # type: ignore[override]
         return self.__dict__.get("name", "algorithm")
 
     @functools.cached_property

@@ -26,11 +26,11 @@ def _called(name: str, text: str, otherwise: str) -> str:
 class NearAttributes:
     """A base class whose instances report a missing attribute with the attributes of similar spelling.
 
-    `_spoken` is the name of an instance in messages; `_site` is the label of the user's line in them.
+    `_display_name` is the name of an instance in messages; `_site` is the label of the user's line in them.
     """
 
     __slots__ = ()
-    _spoken: ClassVar[str]
+    _display_name: ClassVar[str]
     _site: ClassVar[str | None] = None
     _internal: ClassVar[frozenset[str]] = frozenset()  # attributes that are not for users
 
@@ -57,7 +57,9 @@ class NearAttributes:
             place = None if self._site is None else user_site()
             site = {} if self._site is None else {self._site: str(place)}
             called = (
-                self._spoken if place is None or self._site != "algorithm" else _called(name, place.text, self._spoken)
+                self._display_name
+                if place is None or self._site != "algorithm"
+                else _called(name, place.text, self._display_name)
             )
             raise UnknownAttribute(
                 explain(f"{called}.{name}: there is no such attribute", **site, **{"try": ", ".join(forms) or None})

@@ -14,6 +14,7 @@ from typing import Any
 
 from raido.algo.errors import ShapeError, TraceError
 from raido.algo.graph import index
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.bind_sizes import rank_remedy
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import (
@@ -32,7 +33,6 @@ from raido.algo.graph.expr import (
     Var,
     fresh,
 )
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.program import Site, SizeCheck
 from raido.algo.graph.read_sizes import read_extent
 from raido.algo.graph.rewrite import topological
@@ -59,7 +59,7 @@ class Trace:
         self.sites: dict[Node, Site] = {}
         self.checks: dict[tuple[Expr, Expr], SizeCheck] = {}
         self.named_axes: set[Var] = set()
-        self.facts = Facts()
+        self.assumptions = Assumptions()
         self.depth = 0
         self.level = 0  # nesting level of the running user function: one more than that of its combinator's caller
         self.prefix: tuple[str, ...] = ()
@@ -94,11 +94,11 @@ class Trace:
 
     def range(self, var: Var, extent: Expr) -> None:
         """Assumes 0 <= var < extent from now on."""
-        self.facts.ranges[var] = (index.as_index(0), index.sub(extent, 1))
+        self.assumptions.ranges[var] = (index.as_index(0), index.sub(extent, 1))
 
     def inside(self, e: Expr, extent: Expr) -> bool:
         """Whether 0 <= e < extent is provable."""
-        return self.facts.nonnegative(e) and self.facts.less(e, extent)
+        return self.assumptions.nonnegative(e) and self.assumptions.less(e, extent)
 
     def substitute(self, root: Any, values: Mapping[Any, Any]) -> Any:
         """Returns `root` with variables replaced and indices in canonical form; the tables follow the changed nodes."""
@@ -143,7 +143,7 @@ class Trace:
 
     def equal_sizes(self, a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> None:
         """Requires a = b: proven, refused with `ShapeError`, or entered as a check of each call."""
-        if self.facts.equal(a, b):
+        if self.assumptions.equal(a, b):
             return
         self.refuse_different(a, b, owner_a, owner_b, shapes)
         if any(isinstance(node, Count) for node in topological(a, b)):
@@ -153,13 +153,13 @@ class Trace:
 
     def refuse_different(self, a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> None:
         """Raises `ShapeError` where a and b provably differ."""
-        if different(a, b, self.facts):
+        if different(a, b, self.assumptions):
             head = f"sizes differ: {owner_a} is {read_extent(a)}, {owner_b} is {read_extent(b)}"
             raise ShapeError(complaint(head, why=shapes or None, remedy=rank_remedy(owner_a, owner_b)))
 
     def at_least_one(self, extent: Expr, owner: str) -> None:
         """Requires extent >= 1: proven, refused with `ShapeError`, or entered as a check of each call (as max(extent, 1) = extent)."""
-        if self.facts.less_equal(1, extent):
+        if self.assumptions.less_equal(1, extent):
             return
         if index.constant_value(extent) == 0:
             raise ShapeError(complaint(f"{owner} is empty"))
@@ -171,9 +171,9 @@ class Trace:
         )
 
 
-def different(a: Expr, b: Expr, facts: Facts) -> bool:
+def different(a: Expr, b: Expr, assumptions: Assumptions) -> bool:
     """Whether a and b provably differ for all values of the size variables."""
-    return facts.less(a, b) or facts.less(b, a)
+    return assumptions.less(a, b) or assumptions.less(b, a)
 
 
 def current() -> Trace:
@@ -253,7 +253,7 @@ def load_chosen(array: Array, indices: tuple[Expr, ...]) -> Expr:
     element = load(array, indices)
     if not isinstance(element, Load) or element.array is array:
         return element
-    if all(trace.facts.less_equal(1, extent) for extent in array.shape):
+    if all(trace.assumptions.less_equal(1, extent) for extent in array.shape):
         return element
     if element.checked:
         return Load(array, indices, False)

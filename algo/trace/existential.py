@@ -29,10 +29,10 @@ def size_from(value: Expr, bound: Expr | None = None) -> Count:
 
 def count_from(value: Expr, limited: bool = False) -> Expr:
     """Returns an i64 scalar checked as a number of elements; with `limited`, it is known not to exceed the largest array size."""
-    facts = current().facts
-    if not facts.nonnegative(value):
+    assumptions = current().assumptions
+    if not assumptions.nonnegative(value):
         value = _not_negative(value)
-    if not (limited or facts.less_equal(value, LARGEST_SIZE) or _is_narrow(value)):
+    if not (limited or assumptions.less_equal(value, LARGEST_SIZE) or _is_narrow(value)):
         computed = isinstance(value, Op) and is_size(value)  # a computed size may have wrapped
         number = (magnitude(value), const(f64, LARGEST_SIZE)) if computed else (value, const(i64, LARGEST_SIZE))
         shown = [e for e in topological(value) if isinstance(e, (SizeVar, Count))][:3] if computed else [value]
@@ -49,7 +49,7 @@ def _not_negative(value: Expr) -> Expr:
 def next_size(extent: Expr) -> Expr:
     """Returns the size of a loop's state after an iteration, checked where it may grow from iteration to iteration."""
     sizes = [node for node in topological(extent) if isinstance(node, (Count, SizeVar))]
-    shrinks = any(current().facts.less_equal(extent, size) for size in sizes)
+    shrinks = any(current().assumptions.less_equal(extent, size) for size in sizes)
     return count_from(extent, limited=shrinks or not sizes)
 
 
@@ -83,7 +83,7 @@ def decided_by_data(size: Expr) -> bool:
 def joined_size(a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") -> Expr:
     """Requires a = b and returns that size: proven, refused, or checked; at the call, or, for a size that depends on data, at run time."""
     trace = current()
-    if trace.facts.equal(a, b) or not (decided_by_data(a) or decided_by_data(b)):
+    if trace.assumptions.equal(a, b) or not (decided_by_data(a) or decided_by_data(b)):
         trace.equal_sizes(a, b, owner_a, owner_b, shapes)
         return a
     trace.refuse_different(a, b, owner_a, owner_b, shapes)
@@ -94,7 +94,7 @@ def joined_size(a: Expr, b: Expr, owner_a: str, owner_b: str, shapes: str = "") 
 
 def nonempty_size(extent: Expr, dimension: int, owner: str) -> Expr:
     """Requires a size of at least 1 and returns it: proven, refused, or checked; at the call, or, where it depends on data, at run time."""
-    if not decided_by_data(extent) or current().facts.less_equal(1, extent):
+    if not decided_by_data(extent) or current().assumptions.less_equal(1, extent):
         current().at_least_one(extent, owner)
         return extent
     zero, holds = const(i64, 0), Op("ge", bool_, (extent, const(i64, 1)))

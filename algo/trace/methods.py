@@ -18,7 +18,7 @@ class Methods(NearAttributes):
     """NumPy's methods of `rd.Array` that move, select and reduce elements."""
 
     __slots__ = ()
-    _spoken = "a"
+    _display_name = "a"
     _site = "algorithm"
     _internal = frozenset(("extents", "made_in", "node", "weak"))
 

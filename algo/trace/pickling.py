@@ -29,11 +29,11 @@ def reduced(algorithm: Algorithm) -> tuple[Any, ...]:
             "why": "pickle finds a function by its name in a module, and no module holds this one",
             "try": "define it at the top level of a module, or use cloudpickle",
         }
-        raise pickle.PicklingError(explain(f"cannot pickle {_spoken(algorithm)}", **labelled))
+        raise pickle.PicklingError(explain(f"cannot pickle {_display_name(algorithm)}", **labelled))
     return restored, (type(algorithm), function, algorithm._types, algorithm.contract, algorithm.fixed)
 
 
-def _spoken(algorithm: Algorithm) -> str:
+def _display_name(algorithm: Algorithm) -> str:
     function = algorithm.function
     if function.__name__ != "<lambda>":
         return f"the algorithm {algorithm.name}"

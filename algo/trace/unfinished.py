@@ -35,10 +35,10 @@ class Unfinished(NearAttributes):
         """Raises `TraceError`: the form is used as a value."""
         remedy = "a.at[key].set(v), or .add .multiply .min .max; a[key] reads the elements"
         labelled = {"algorithm": str(self.where), "why": "it waits for a change", "try": remedy}
-        raise TraceError(explain(f"{self._spoken} is used as a value", **labelled))
+        raise TraceError(explain(f"{self._display_name} is used as a value", **labelled))
 
     def _meant(self, name: str) -> str | None:
-        if self._spoken == "a.at":
+        if self._display_name == "a.at":
             return "a.at[key].set(v)"
         return _OTHER_CHANGES.get(name)
 

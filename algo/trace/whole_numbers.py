@@ -28,17 +28,17 @@ def same_bits(value: Array) -> Expr:
     return index.canonical(node)
 
 
-def saturated(value: Array) -> Expr:
+def saturate_to_i64(value: Array) -> Expr:
     """Returns an integer scalar as an i64 expression, at most 2**63 − 1."""
     if value.dtype is not u64:
         return same_bits(value)
     return Op("cast", i64, (Op("minimum", u64, (value.node, const(u64, LARGEST))),))
 
 
-def brought_near(value: Array, rule: Any, extent: Expr) -> Expr:
+def reduce_to_period(value: Array, rule: Any, extent: Expr) -> Expr:
     """Returns an index as an i64 expression that the boundary operation `rule` maps to the same place as the index itself."""
     if value.dtype is not u64 or rule not in _PERIODS:
-        return saturated(value) if rule == "clamp_index" else same_bits(value)
+        return saturate_to_i64(value) if rule == "clamp_index" else same_bits(value)
     period = _PERIODS[rule](extent)
     wide, zero = Op("cast", u64, (period,)), const(u64, 0)
     divisor = Op("select", u64, (Op("ne", bool_, (wide, zero)), wide, const(u64, 1)))  # provably not 0
@@ -52,7 +52,7 @@ _PERIODS: dict[Any, Any] = {
 }
 
 
-def counted_exactly(value: Array, kind: str = "unsigned_size") -> Expr:
+def checked_count(value: Array, kind: str = "unsigned_size") -> Expr:
     """Returns a number of iterations, or an offset, as an i64 expression that faults with `kind` where it is a u64 of 2**63 or more."""
     node = same_bits(value)
     if value.dtype is not u64:

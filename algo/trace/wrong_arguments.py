@@ -95,7 +95,7 @@ def spoken_name(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
         return f"rd.{arguments[0]}"
     if name == "__init__":
         return f"rd.{type(arguments[0]).__name__}"
-    return ".".join([getattr(arguments[0], "_spoken", owner), name])
+    return ".".join([getattr(arguments[0], "_display_name", owner), name])
 
 
 def _said(problem: str) -> str:

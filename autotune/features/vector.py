@@ -175,7 +175,7 @@ class _Sums:
         """Attributes the cycles of a loop to properties of the loops around it."""
         caches = (self.machine.l1, self.machine.l2, self.machine.l3)
         inner = self.costs[loop].touched_bytes
-        outer = max((self.costs[other].round_bytes for other in around if not other.host), default=0.0)
+        outer = max((self.costs[other].iteration_bytes for other in around if not other.host), default=0.0)
         for k, capacity in enumerate(caches):
             self.inner_over[k] += own * (inner > capacity)
             self.outer_over[k] += own * (outer > capacity)

@@ -18,7 +18,7 @@ from uuid import uuid4
 from raido.algo.errors import TuningError
 from raido.autotune.jobs.starts import known_schedules, starts
 from raido.autotune.jobs.tuning import Tuning
-from raido.autotune.jobs.turn import taking_turns
+from raido.autotune.jobs.turn import job_lock
 from raido.autotune.measure.local import Measurer, Request, Task
 from raido.autotune.measure.measurement import Measurement
 from raido.autotune.records.choose import best_record
@@ -117,7 +117,7 @@ class Job:
         if self.budget.trials == 0:
             return self._run()
         name, limits = f"{self.database.path.resolve()} {self.digest}", self.task.limits
-        with taking_turns(name, self._wait, PATIENCE + limits.first + limits.compile):
+        with job_lock(name, self._wait, PATIENCE + limits.first + limits.compile):
             return self._run()
 
     def _run(self) -> Tuning:

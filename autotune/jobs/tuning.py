@@ -47,7 +47,7 @@ class Tuning(NearAttributes):
     seconds: float
     default_counts: bool = True
     unmeasured: tuple[Schedule, Schedule] | None = None
-    _spoken: ClassVar[str] = "tuning"
+    _display_name: ClassVar[str] = "tuning"
 
     @cached_property
     def best(self) -> Schedule:

@@ -12,7 +12,7 @@ _PAUSE = 0.2  # seconds between two looks
 
 
 @contextmanager
-def taking_turns(job: str, look: Callable[[], object], patience: float) -> Iterator[None]:
+def job_lock(job: str, look: Callable[[], object], patience: float) -> Iterator[None]:
     """Holds the job's lock. While another process holds it, `look` is polled for that one's progress; if it does not change for `patience`
     seconds (the other may be stopped, by Ctrl-Z), the lock is no longer waited for: then both measure."""
     with locking(f"job {job}") as locked:

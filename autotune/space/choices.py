@@ -1,6 +1,6 @@
 """The choices that a space makes for each stage, in order, and the directives that their options stand for. A new directive is added here.
 
-To add one: a function `ask_…(walk, stage)` that calls `walk.choose` with options (labels and directives), and a row. The first option of a
+To add one: a function `choose_…(walk, stage)` that calls `walk.choose` with options (labels and directives), and a row. The first option of a
 choice has no directive: picked everywhere, it gives the default schedule.
 """
 
@@ -15,7 +15,7 @@ from raido.schedule.stages.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Choice:
     """A choice made for every stage, and the directives of its options. of_parts: made for the parts of the stage's strategy, too."""
 
     directives: tuple[str, ...]
@@ -24,22 +24,22 @@ class Question:
 
 
 PLACING = (
-    Question(("clone",), places.ask_copies),
-    Question(("inline", "root", "compute_at"), places.ask_place),
-    Question(("store_at",), places.ask_window),
+    Choice(("clone",), places.choose_copies),
+    Choice(("inline", "root", "compute_at"), places.choose_place),
+    Choice(("store_at",), places.choose_window),
 )
 RUNNING = (
-    Question(("strategy",), places.ask_strategy),
-    Question(("split", "reorder", "unroll", "vectorize", "fuse", "parallel", "tail"), loops.ask_loops, of_parts=True),
-    Question(("bind",), threads.ask_threads),
-    Question(("compute_with",), places.ask_guests),
+    Choice(("strategy",), places.choose_strategy),
+    Choice(("split", "reorder", "unroll", "vectorize", "fuse", "parallel", "tail"), loops.choose_loops, of_parts=True),
+    Choice(("bind",), threads.choose_threads),
+    Choice(("compute_with",), places.choose_guests),
 )
 KEEPING = (
-    Question(("cache",), memory.ask_caches),
-    Question(("partition_boundaries",), memory.ask_boundaries),
-    Question(("stream_stores",), memory.ask_streams),
-    Question(("store",), memory.ask_store),
-    Question(("prefetch",), memory.ask_prefetch),
+    Choice(("cache",), memory.choose_caches),
+    Choice(("partition_boundaries",), memory.choose_boundaries),
+    Choice(("stream_stores",), memory.choose_streams),
+    Choice(("store",), memory.choose_store),
+    Choice(("prefetch",), memory.choose_prefetch),
 )
 
 OF_GPUS = ("bind",)
@@ -52,7 +52,7 @@ LEFT_OUT = {
 }
 
 
-def ask_everything(walk: Walk) -> None:
+def choose_everything(walk: Walk) -> None:
     """Makes every choice for every stage, consumers before producers; for fused stages once the leader's loops are decided."""
     done: set[str] = set()
     while True:
@@ -65,18 +65,18 @@ def ask_everything(walk: Walk) -> None:
 
 
 def _ask_stage(walk: Walk, stage: str) -> None:
-    for question in PLACING:
-        question.ask(walk, stage)
+    for decision in PLACING:
+        decision.ask(walk, stage)
     if places.waits_for_host(walk, stage) or places.is_inlined(walk.state, stage):
         return
-    guests = list(walk.shares.get(stage, ()))
-    for question in RUNNING:
-        question.ask(walk, stage)
+    fused_stages = list(walk.shares.get(stage, ()))
+    for decision in RUNNING:
+        decision.ask(walk, stage)
     for part in walk.parts(stage):
-        for question in RUNNING:
-            if question.of_parts:
-                question.ask(walk, part)
-    for each in (stage, *guests):
-        for question in KEEPING:
-            question.ask(walk, each)
+        for decision in RUNNING:
+            if decision.of_parts:
+                decision.ask(walk, part)
+    for each in (stage, *fused_stages):
+        for decision in KEEPING:
+            decision.ask(walk, each)
         walk.close(each)

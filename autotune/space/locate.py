@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from raido.autotune.space.askers import same_label
+from raido.autotune.space.choosers import same_label
 from raido.autotune.space.identity import (
     loop_origins,
     loop_shapes,
@@ -20,10 +20,10 @@ from raido.autotune.space.identity import (
 )
 from raido.autotune.space.places import SHARED
 from raido.autotune.space.walk import DeadEnd, Option, Walk
-from raido.schedule.directives.sharing import follow_hosts
+from raido.schedule.directives.sharing import follow_leaders
 from raido.schedule.plan import LoopPlan, StagePlan
 from raido.schedule.schedule import Schedule
-from raido.schedule.state import State, has_loops_said
+from raido.schedule.state import State, has_explicit_loops
 from raido.schedule.steps import Value
 
 NOTHING = loop_shapes(StagePlan("", loops=(LoopPlan(""),)))[0][1:]  # of a loop
@@ -51,7 +51,7 @@ class Finder:
     @classmethod
     def towards(cls, schedule: Schedule) -> Finder:
         """The finder for a complete schedule."""
-        plans = follow_hosts(schedule.state).plans
+        plans = follow_leaders(schedule.state).plans
         plans |= {part.stage: part for plan in plans.values() for part in plan.parts}
         return cls(plans, {str(shape[0]): shape for shape in plans_shape(plans)})
 
@@ -92,11 +92,11 @@ class Finder:
         parts = plans_shape({part.stage: part for part in state.plans[stage].parts})
         if any(shape != self.shapes.get(str(shape[0])) for shape in parts):
             return False
-        if not has_loops_said(state, stage):
+        if not has_explicit_loops(state, stage):
             return True
-        plans = follow_hosts(state).plans
+        plans = follow_leaders(state).plans
         shape = next(shape for shape in plans_shape(plans) if shape[0] == stage)
-        placed = (stage, "placement") in state.asked
+        placed = (stage, "placement") in state.decided
         own, wanted = list(shape), list(self.shapes[stage])
         own[-1] = wanted[-1] = None  # parts were looked at; those of which nothing was said follow the defaults
         if not placed:
@@ -114,14 +114,14 @@ class Finder:
         parts = ((part, self.wanted.get(part.stage)) for part in plan.parts)
         if not all(there is not None and _loops_agree(part, there) for part, there in ((plan, wanted), *parts)):
             return False
-        if (name, "placement") in state.asked and plan.compute_with is None and wanted.compute_with is None:
+        if (name, "placement") in state.decided and plan.compute_with is None and wanted.compute_with is None:
             origins = {other: loop_origins(each) for other, each in state.plans.items()}
             there = {other: loop_origins(each) for other, each in self.wanted.items()}
             if place_shape(plan.compute, origins) != place_shape(wanted.compute, there):
                 return False
             if plan.store is not None and place_shape(plan.store, origins) != place_shape(wanted.store, there):
                 return False
-        elif (name, "placement") in state.asked and (plan.compute_with is None) != (wanted.compute_with is None):
+        elif (name, "placement") in state.decided and (plan.compute_with is None) != (wanted.compute_with is None):
             return False
         fetched = {(p.array, theirs.get(p.loop, p.loop), p.ahead) for p in wanted.prefetches}
         return (
@@ -137,13 +137,13 @@ class Finder:
 
     def _ranked(self, name: str, options: Sequence[Option]) -> list[Value]:
         """Labels to try, best first: the one read off the schedule, else options with directives before those without."""
-        stage, _, question = name.rpartition(": ")
-        shown = self._shown(stage, question, [option.label for option in options])
+        stage, _, decision = name.rpartition(": ")
+        shown = self._shown(stage, decision, [option.label for option in options])
         if shown is not None:
             return list(shown)
         return [o.label for o in options if o.steps] + [o.label for o in reversed(options) if not o.steps]
 
-    def _shown(self, stage: str, question: str, labels: list[Value]) -> Sequence[Value] | None:
+    def _shown(self, stage: str, decision: str, labels: list[Value]) -> Sequence[Value] | None:
         """Labels of a choice whose outcome can be read off the schedule; None for other choices."""
         assert self.walk is not None
         wanted = self.wanted.get(stage)
@@ -151,23 +151,23 @@ class Finder:
             return None
         origins = loop_origins(self.walk.plan(stage))
         vector, parallel = _loop_of_kind(wanted, "vector"), _loop_of_kind(wanted, "parallel")
-        if question == "vector":
+        if decision == "vector":
             from_ = [n for n in labels if n and _comes_of(vector, loop_origins(wanted), origins.get(str(n), str(n)))]
             return from_ if vector else [""]
-        if question in ("lanes", "interleave") and vector:
-            return [getattr(vector, question)]
-        if question == "parallel":
+        if decision in ("lanes", "interleave") and vector:
+            return [getattr(vector, decision)]
+        if decision == "parallel":
             if parallel is None:
                 return [""]
             origin = loop_origins(wanted).get(parallel.name, parallel.name)
             plain = [n for n in labels if n and origins.get(str(n), str(n)) == origin]
             return plain or [n for n in labels if n]
-        if question == "grain" and parallel:
+        if decision == "grain" and parallel:
             return [parallel.grain, 0]  # 0: the one that the directive comes with, which need not be among the options
-        if question == "place" and wanted.compute_with is not None:
+        if decision == "place" and wanted.compute_with is not None:
             return [SHARED + wanted.compute_with.stage]
-        if question.startswith("registers ") and "whole" in labels:
-            row = question.removeprefix("registers ")
+        if decision.startswith("registers ") and "whole" in labels:
+            row = decision.removeprefix("registers ")
             unrolled = {shape[0] for shape in loop_shapes(wanted) if shape[1] == "unroll"}
             rows = [origins.get(each, each) for each in (row, row + "i")]
             if not any(each in unrolled for each in rows):

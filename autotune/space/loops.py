@@ -20,10 +20,10 @@ from math import prod
 from raido.autotune.space.factors import factors, powers
 from raido.autotune.space.walk import DEFAULT, DeadEnd, Option, Walk, make_step
 from raido.schedule.defaults.demand import cost
-from raido.schedule.defaults.facts import contiguity
+from raido.schedule.defaults.queries import contiguity
 from raido.schedule.directives.kinds import TAILS
 from raido.schedule.plan import At, LoopPlan
-from raido.schedule.state import axes_of, axis_named, has_loops_said, is_reduction, loops_from, position
+from raido.schedule.state import axes_of, axis_named, has_explicit_loops, is_reduction, loops_from, position
 from raido.schedule.steps import PART, Step, Value
 from raido.schedule.strategies.parts import is_of_blocks
 
@@ -58,31 +58,31 @@ class Sketch:
     whole: list[str] = field(default_factory=list)
 
 
-def ask_loops(walk: Walk, stage: str) -> None:
+def choose_loops(walk: Walk, stage: str) -> None:
     """Makes the choices for the loops of a stage, or of a part of its strategy, unless some are decided; on GPUs `threads` does."""
     loops = [loop.name for loop in walk.free_loops(stage)]
-    if has_loops_said(walk.state, stage) or not loops or walk.machine.gpu is not None:
+    if has_explicit_loops(walk.state, stage) or not loops or walk.machine.gpu is not None:
         return
     placed = isinstance(walk.plan(stage).compute, At)
     own = 0.1 if walk.is_copy(stage) else 0.3 if PART in stage else 0.5 if placed else 3.0
     if walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=own)]) == DEFAULT:
         return
     if stage.endswith(STRIPS):
-        ask_strip(walk, stage, loops[0])
+        choose_strip(walk, stage, loops[0])
         return
     sketch = Sketch(stage, loops, rows={loop: loop for loop in loops})
-    ask_vector(walk, sketch)
+    choose_vector(walk, sketch)
     if not is_of_blocks(stage):
-        ask_levels(walk, sketch)
-    say_kinds(walk, sketch)
-    ask_parallel(walk, sketch)
+        choose_levels(walk, sketch)
+    decide_kinds(walk, sketch)
+    choose_parallel(walk, sketch)
     for loop in () if is_of_blocks(stage) else loops:
-        ask_tail(walk, sketch, loop)
-    if not has_loops_said(walk.state, stage):
+        choose_tail(walk, sketch, loop)
+    if not has_explicit_loops(walk.state, stage):
         raise DeadEnd(f"{stage}: no choice changed its loops")
 
 
-def ask_strip(walk: Walk, stage: str, steps: str) -> None:
+def choose_strip(walk: Walk, stage: str, steps: str) -> None:
     """Chooses the tile size in which an update's values are computed by lanes, and the interleave."""
     sizes = [Option(n, (make_step(stage, "split", axis=steps, factor=n),)) for n in powers(128, 2048)]
     walk.choose(stage, "strip", sizes)
@@ -90,7 +90,7 @@ def ask_strip(walk: Walk, stage: str, steps: str) -> None:
     walk.choose(stage, "interleave", [Option(k, (step,), INTERLEAVE[k]) for k, step in gangs.items()])
 
 
-def ask_vector(walk: Walk, sketch: Sketch) -> None:
+def choose_vector(walk: Walk, sketch: Sketch) -> None:
     """Chooses the vectorised loop, its lanes, and the interleave."""
     stage = walk.stage(sketch.stage)
     scores = {loop: _contiguity(walk, sketch.stage, loop) for loop in sketch.base}
@@ -114,16 +114,16 @@ def ask_vector(walk: Walk, sketch: Sketch) -> None:
     sketch.interleave = int(walk.choose(sketch.stage, "interleave", options))  # type: ignore[arg-type]
 
 
-def ask_levels(walk: Walk, sketch: Sketch) -> None:
+def choose_levels(walk: Walk, sketch: Sketch) -> None:
     """Chooses how loops are split, and their order."""
     for loop in sketch.base:
-        ask_tile(walk, sketch, loop)
+        choose_tile(walk, sketch, loop)
     for loop in sketch.base:
-        ask_registers(walk, sketch, loop)
-    ask_order(walk, sketch)
+        choose_registers(walk, sketch, loop)
+    choose_order(walk, sketch)
 
 
-def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
+def choose_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
     """Chooses a loop's tile size and block size."""
     name, iterations = sketch.stage, walk.iterations(sketch.stage, loop)
     least = 2
@@ -157,7 +157,7 @@ def ask_tile(walk: Walk, sketch: Sketch, loop: str) -> None:
         sketch.blocks[loop], sketch.rows[loop] = row + "o", row + "i"
 
 
-def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
+def choose_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
     """Chooses how many iterations of a loop are unrolled in registers; for the vectorised loop, whether a gang is split off."""
     name, row = sketch.stage, sketch.rows[loop]
     iterations = walk.iterations(name, row)
@@ -187,7 +187,7 @@ def ask_registers(walk: Walk, sketch: Sketch, loop: str) -> None:
         sketch.rows[loop] = row + "o"
 
 
-def ask_order(walk: Walk, sketch: Sketch) -> None:
+def choose_order(walk: Walk, sketch: Sketch) -> None:
     """Chooses the order of the loops of each level, and whether unrolled loops are inside or outside the vectorised one."""
     name = sketch.stage
     tiles = [
@@ -210,19 +210,19 @@ def ask_order(walk: Walk, sketch: Sketch) -> None:
     walk.choose(name, "order", options)
 
 
-def say_kinds(walk: Walk, sketch: Sketch) -> None:
+def decide_kinds(walk: Walk, sketch: Sketch) -> None:
     """Unrolls and vectorises the chosen loops."""
     for loop in (*sketch.jams, *sketch.whole):
-        walk.say(sketch.stage, "unroll", axis=loop)
+        walk.decide(sketch.stage, "unroll", axis=loop)
     if sketch.vector:
         axis = sketch.gang or sketch.rows[sketch.vector]
         more: dict[str, Value] = {"lanes": sketch.lanes} if sketch.lanes else {}
         if sketch.interleave > 1:
             more["interleave"] = sketch.interleave
-        walk.say(sketch.stage, "vectorize", axis=axis, **more)
+        walk.decide(sketch.stage, "vectorize", axis=axis, **more)
 
 
-def ask_parallel(walk: Walk, sketch: Sketch) -> None:
+def choose_parallel(walk: Walk, sketch: Sketch) -> None:
     """Chooses the parallel loop among the two outermost, or both fused, and its grain and scheduling."""
     name = sketch.stage
     free: list[LoopPlan] = [loop for loop in walk.plan(name).loops if loop.kind == "serial"][:2]
@@ -250,7 +250,7 @@ def ask_parallel(walk: Walk, sketch: Sketch) -> None:
     walk.choose(name, "dynamic", dynamic)
 
 
-def ask_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
+def choose_tail(walk: Walk, sketch: Sketch, loop: str) -> None:
     """Chooses the handling of the last, partial iteration of a loop that was split or vectorised."""
     if loop not in sketch.tiles and loop != sketch.vector and sketch.rows[loop] == loop:
         return
@@ -272,12 +272,12 @@ def width(walk: Walk, sketch: Sketch) -> int:
     return (sketch.lanes or native_lanes(walk, sketch.stage)) * sketch.interleave
 
 
-def _ordered(walk: Walk, sketch: Sketch, question: str, loops: dict[str, str]) -> list[str]:
+def _ordered(walk: Walk, sketch: Sketch, decision: str, loops: dict[str, str]) -> list[str]:
     """Loops in a chosen order, given by the loops they were split from."""
     if len(loops) < 2:
         return list(loops.values())
     options = [Option(order, weight=weight) for order, weight in _orders(walk, sketch)]
-    order = walk.choose(sketch.stage, question, options)
+    order = walk.choose(sketch.stage, decision, options)
     return [loops[str(each)] for each in order if each in loops]  # type: ignore[union-attr]
 
 

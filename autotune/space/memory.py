@@ -8,21 +8,21 @@ from raido.algo.graph import index
 from raido.autotune.space.walk import DEFAULT, Option, Walk, make_step
 from raido.schedule.defaults.demand import meets_boundary
 from raido.schedule.defaults.draft import known
-from raido.schedule.defaults.facts import output_bytes
+from raido.schedule.defaults.queries import output_bytes
 from raido.schedule.directives.copies import dimension_names
 from raido.schedule.directives.hints import SCOPES
 from raido.schedule.plan import At
-from raido.schedule.state import arrays_read, axes_of, has_loops_said, is_inlined
+from raido.schedule.state import arrays_read, axes_of, has_explicit_loops, is_inlined
 
 AHEAD = (1, 2, 4, 8, 16, 64)
 BUFFERS = (2, 3)  # iterations whose copies are in shared memory beside one another
 PAD_BYTES = (64, 256)
 
 
-def ask_caches(walk: Walk, stage: str) -> None:
+def choose_caches(walk: Walk, stage: str) -> None:
     """Chooses for each array whether it is read from a cached copy, its compute site, and its layout: that of the loops (panels), or the
     array's."""
-    if not has_loops_said(walk.state, stage) or walk.is_copy(stage):
+    if not has_explicit_loops(walk.state, stage) or walk.is_copy(stage):
         return
     plan, whole = walk.plan(stage), walk.stage(stage)
     for array, loads in walk.state.uses.loads[stage].items():
@@ -46,10 +46,10 @@ def ask_caches(walk: Walk, stage: str) -> None:
         walk.choose(stage, f"cache {array}", options)
 
 
-def ask_boundaries(walk: Walk, stage: str) -> None:
+def choose_boundaries(walk: Walk, stage: str) -> None:
     """Chooses whether boundary regions get loops of their own: along all axes, or one."""
     whole, plan = walk.stage(stage), walk.plan(stage)
-    if not has_loops_said(walk.state, stage) or plan.partition:
+    if not has_explicit_loops(walk.state, stage) or plan.partition:
         return
     facts = walk.facts(stage)
     if not meets_boundary(facts.state, facts.demand, stage):
@@ -62,11 +62,11 @@ def ask_boundaries(walk: Walk, stage: str) -> None:
     walk.choose(stage, "boundaries", options)
 
 
-def ask_streams(walk: Walk, stage: str) -> None:
+def choose_streams(walk: Walk, stage: str) -> None:
     """Chooses whether results are stored past the caches, always or above a size."""
     plan = walk.plan(stage)
     reused = stage not in walk.state.uses.outputs or isinstance(plan.compute, At)
-    if not has_loops_said(walk.state, stage) or reused or plan.stream_stores is not None:
+    if not has_explicit_loops(walk.state, stage) or reused or plan.stream_stores is not None:
         return
     facts = walk.facts(stage)
     size = index.constant_value(known(facts, output_bytes(facts, stage)))
@@ -77,9 +77,9 @@ def ask_streams(walk: Walk, stage: str) -> None:
     walk.choose(stage, "stream", options)
 
 
-def ask_prefetch(walk: Walk, stage: str) -> None:
+def choose_prefetch(walk: Walk, stage: str) -> None:
     """Chooses an array to prefetch, the loop, and how many iterations ahead."""
-    if not has_loops_said(walk.state, stage):
+    if not has_explicit_loops(walk.state, stage):
         return
     loops = [loop.name for loop in walk.plan(stage).loops if loop.kind != "unroll"]
     steps = {
@@ -92,24 +92,24 @@ def ask_prefetch(walk: Walk, stage: str) -> None:
     walk.choose(stage, "prefetch", [Option(""), *options])
 
 
-def ask_store(walk: Walk, stage: str) -> None:
+def choose_store(walk: Walk, stage: str) -> None:
     """Chooses the storage of a stage that others read: layout, scope, padding of rows, buffers."""
     plan, whole = walk.plan(stage), walk.stage(stage)
-    kept = has_loops_said(walk.state, stage) and stage not in walk.state.uses.outputs
+    kept = has_explicit_loops(walk.state, stage) and stage not in walk.state.uses.outputs
     if not kept or not whole.axes:
         return
     axes = tuple(axis.name for axis in whole.axes)
-    if len(axes) in (2, 3) and not walk.answered(stage, "layout"):
+    if len(axes) in (2, 3) and not walk.is_decided(stage, "layout"):
         orders = [order for order in permutations(axes) if order != axes]
         options = [Option(order, (make_step(stage, "store", layout=order),), 0.03 / len(orders)) for order in orders]
         walk.choose(stage, "layout", [Option(DEFAULT), *options])
-    if isinstance(plan.compute, At) and not walk.answered(stage, "scope"):
+    if isinstance(plan.compute, At) and not walk.is_decided(stage, "scope"):
         options = [Option(scope, (make_step(stage, "store", scope=scope),), 0.02) for scope in SCOPES]
         walk.choose(stage, "scope", [Option(DEFAULT), *options])
-    if len(axes) > 1 and not walk.answered(stage, "pad"):
+    if len(axes) > 1 and not walk.is_decided(stage, "pad"):
         size = max(body.dtype.itemsize for body in whole.bodies)
         pads = [Option(n // size, (make_step(stage, "store", pad=n // size),), 0.02) for n in PAD_BYTES]
         walk.choose(stage, "pad", [Option(0), *pads])
-    if plan.scope == "shared" and not walk.answered(stage, "buffers"):
+    if plan.scope == "shared" and not walk.is_decided(stage, "buffers"):
         counts = [Option(n, (make_step(stage, "store", buffers=n),), 0.05) for n in BUFFERS]
         walk.choose(stage, "buffers", [Option(1), *counts])

@@ -8,7 +8,7 @@ from raido.schedule.defaults.demand import cost, is_pointwise
 from raido.schedule.defaults.updates import sorted_where_far
 from raido.schedule.plan import At, Split
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import enclosing, has_loops_said, is_inlined, readers_of, shared_count
+from raido.schedule.state import enclosing_loops, has_explicit_loops, is_inlined, readers_of, shared_count
 from raido.schedule.steps import Step, Value
 from raido.schedule.strategies.table import strategies_of
 
@@ -16,18 +16,18 @@ MOST_HOSTS = 3
 SHARED = "with "
 
 
-def ask_copies(walk: Walk, stage: str) -> None:
+def choose_copies(walk: Walk, stage: str) -> None:
     """Chooses whether one of several consumers gets a clone of the stage."""
     readers = walk.state.uses.readers[stage]
-    if len(readers) < 2 or walk.answered(stage, "placement"):
+    if len(readers) < 2 or walk.is_decided(stage, "placement"):
         return
     copies = [Option(reader, (make_step(stage, "clone", consumer=reader),), 0.03) for reader in readers]
     walk.choose(stage, "copy for", [Option(""), *copies])
 
 
-def ask_place(walk: Walk, stage: str) -> None:
+def choose_place(walk: Walk, stage: str) -> None:
     """Chooses a stage's compute site: default, inlined, root, inside a loop of a consumer, or fused with another stage's loops."""
-    if walk.answered(stage, "placement") or has_loops_said(walk.state, stage):
+    if walk.is_decided(stage, "placement") or has_explicit_loops(walk.state, stage):
         return
     options = [Option(DEFAULT, weight=3.0), *_inline(walk, stage), Option("root", (make_step(stage, "root"),), 0.5)]
     options += _loops_around(walk, stage)
@@ -41,27 +41,29 @@ def ask_place(walk: Walk, stage: str) -> None:
 
 def waits_for_host(walk: Walk, stage: str) -> bool:
     """Whether the stage will share the loops of a stage whose loops are not decided yet."""
-    return any(stage in guests for guests in walk.shares.values())
+    return any(stage in fused_stages for fused_stages in walk.shares.values())
 
 
-def ask_guests(walk: Walk, stage: str) -> None:
+def choose_guests(walk: Walk, stage: str) -> None:
     """Chooses for each stage fused with this one the loop down to which they share loops."""
-    for guest in walk.shares.pop(stage, ()):
+    for fused_stage in walk.shares.pop(stage, ()):
         loops = [loop.name for loop in walk.plan(stage).loops[shared_count(walk.state, stage) :]]
         steps: dict[str, tuple[Step, ...]] = {
-            loop: (make_step(guest, "compute_with", stage=stage, axis=loop),) for loop in reversed(loops)
+            loop: (make_step(fused_stage, "compute_with", stage=stage, axis=loop),) for loop in reversed(loops)
         }
         walk.choose(
-            guest, "with", [Option(loop, each, 3.0 if k == 0 else 1.0) for k, (loop, each) in enumerate(steps.items())]
+            fused_stage,
+            "with",
+            [Option(loop, each, 3.0 if k == 0 else 1.0) for k, (loop, each) in enumerate(steps.items())],
         )
 
 
-def ask_window(walk: Walk, stage: str) -> None:
+def choose_window(walk: Walk, stage: str) -> None:
     """Chooses the loop, outside the compute site, over whose iterations a stage's storage is kept (sliding window)."""
     plan = walk.plan(stage)
     if not isinstance(plan.compute, At) or plan.store is not None:
         return
-    around = enclosing(walk.state, stage)[:-1]
+    around = enclosing_loops(walk.state, stage)[:-1]
     places: list[tuple[Value, Step]] = [
         (f"{other} {loop}", make_step(stage, "store_at", stage=other, axis=loop)) for other, loop in reversed(around)
     ]
@@ -70,10 +72,10 @@ def ask_window(walk: Walk, stage: str) -> None:
     walk.choose(stage, "keep", [Option(""), *options])
 
 
-def ask_strategy(walk: Walk, stage: str) -> None:
+def choose_strategy(walk: Walk, stage: str) -> None:
     """Chooses a stage's strategy, if it has any, and one of its parameters: the default, or an eighth to eight times that."""
     found = strategies_of(walk.stage(stage))
-    if not found or walk.answered(stage, "strategy") or has_loops_said(walk.state, stage):
+    if not found or walk.is_decided(stage, "strategy") or has_explicit_loops(walk.state, stage):
         return
     options = [Option(DEFAULT, weight=2.0)]
     for name, strategy in found.items():
@@ -107,7 +109,7 @@ def _loops_around(walk: Walk, stage: str) -> list[Option]:
         if not isinstance(walk.state.uses.stages[reader], Stage):
             return []
         own = [(reader, loop.name) for loop in walk.plan(reader).loops[shared_count(walk.state, reader) :]]
-        around.update(dict.fromkeys([*enclosing(walk.state, reader), *own]))
+        around.update(dict.fromkeys([*enclosing_loops(walk.state, reader), *own]))
     options = []
     for other, loop in around:
         step = make_step(stage, "compute_at", stage=other, axis=loop)

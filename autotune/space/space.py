@@ -16,11 +16,11 @@ from math import prod
 
 from raido.algo.errors import ScheduleError
 from raido.algo.graph.expr import Expr
-from raido.autotune.space.askers import Even, First, Forced, Listing, Mutated, Openness, Weighted, same_label
-from raido.autotune.space.choices import ask_everything
+from raido.autotune.space.choices import choose_everything
+from raido.autotune.space.choosers import Even, First, Forced, Listing, Mutated, Openness, Weighted, same_label
 from raido.autotune.space.identity import key_of
 from raido.autotune.space.locate import Finder
-from raido.autotune.space.walk import Asker, DeadEnd, Decision, Option, Walk
+from raido.autotune.space.walk import Chooser, DeadEnd, Decision, Option, Walk
 from raido.schedule.defaults.complete import complete, default_steps
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.holes import fill, holes_of
@@ -194,14 +194,14 @@ class Space:
                 return found
         return self.default()
 
-    def _make(self, asker: Asker, strict: bool = False, judge: Finder | None = None) -> Candidate | None:
+    def _make(self, asker: Chooser, strict: bool = False, judge: Finder | None = None) -> Candidate | None:
         """The candidate that a chooser leads to; None for a dead end. strict: only legal options are offered."""
         try:
             return self._fill(asker) if self.has_holes else self._walk(asker, strict, judge)
         except (DeadEnd, ScheduleError):
             return None
 
-    def _fill(self, asker: Asker) -> Candidate:
+    def _fill(self, asker: Chooser) -> Candidate:
         values: dict[str, Value] = {}
         decisions: list[tuple[str, Value]] = []
         while open_ := holes_of(fill(self.schedule.steps, values)):
@@ -212,11 +212,11 @@ class Space:
         made = complete(filled, self.machine, self.sizes)
         return Candidate(made, key_of(made), tuple(decisions))
 
-    def _walk(self, asker: Asker, strict: bool, judge: Finder | None) -> Candidate:
+    def _walk(self, asker: Chooser, strict: bool, judge: Finder | None) -> Candidate:
         walk = Walk(self.schedule.state, self.machine, self.sizes, asker, self._base, self._extents, strict, judge)
         if judge is not None:
             judge.walk = walk
-        ask_everything(walk)
+        choose_everything(walk)
         graph, target, steps = self.schedule.graph, self.schedule.target, (*self.schedule.steps, *walk.steps)
         if self._branches:
             made = complete(Schedule.trusted(graph, steps, walk.state, target), self.machine, self.sizes)

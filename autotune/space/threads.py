@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from raido.autotune.space.factors import powers
 from raido.autotune.space.walk import DEFAULT, Option, Walk
-from raido.schedule.defaults.gpu import line_axis
+from raido.schedule.defaults.gpu.loops import line_axis
 from raido.schedule.defaults.short import WRITTEN_OUT
 from raido.schedule.plan import At
-from raido.schedule.state import has_loops_said, is_reduction
+from raido.schedule.state import has_explicit_loops, is_reduction
 
 MOST_ELEMENTS = 8
 
@@ -29,11 +29,11 @@ class Tile:
     elements: int
 
 
-def ask_threads(walk: Walk, stage: str) -> None:
+def choose_threads(walk: Walk, stage: str) -> None:
     """Makes the choices for a stage's loops, unless some are decided. A stage computed inside a block has none: all its threads share the
     work."""
     whole, plan = walk.stage(stage), walk.plan(stage)
-    if walk.machine.gpu is None or has_loops_said(walk.state, stage) or isinstance(plan.compute, At):
+    if walk.machine.gpu is None or has_explicit_loops(walk.state, stage) or isinstance(plan.compute, At):
         return
     if any((whole.scan, whole.sort, whole.update, whole.filter)) or plan.strategy is not None:
         return
@@ -43,11 +43,11 @@ def ask_threads(walk: Walk, stage: str) -> None:
     ]
     if not results or walk.choose(stage, "loops", [Option(DEFAULT), Option("own", weight=3.0)]) == DEFAULT:
         return
-    tiles = ask_tiles(walk, stage, results)
-    say_tiles(walk, stage, results, tiles)
+    tiles = choose_tiles(walk, stage, results)
+    decide_tiles(walk, stage, results, tiles)
 
 
-def ask_tiles(walk: Walk, stage: str, results: list[str]) -> list[Tile]:
+def choose_tiles(walk: Walk, stage: str, results: list[str]) -> list[Tile]:
     """Chooses the tiles of a block; the one along thread.x is last."""
     gpu, whole = walk.machine.gpu, walk.stage(stage)
     assert gpu is not None
@@ -56,17 +56,17 @@ def ask_tiles(walk: Walk, stage: str, results: list[str]) -> list[Tile]:
     x = str(walk.choose(stage, "thread.x", options))
     usual = gpu.usual_threads
     left = min(gpu.threads, 4 * usual)
-    tiles = [ask_tile(walk, stage, x, min(left, gpu.along[0]), usual // 4, WRITTEN_OUT)]
+    tiles = [choose_tile(walk, stage, x, min(left, gpu.along[0]), usual // 4, WRITTEN_OUT)]
     rows = [name for name in results if name != x]
     if rows:
         used = tiles[0]
         y = str(walk.choose(stage, "thread.y", [Option(name, weight=1.0) for name in reversed(rows)]))
         most = min(left // used.threads, gpu.along[1])
-        tiles.insert(0, ask_tile(walk, stage, y, most, max(1, usual // used.threads), WRITTEN_OUT // used.elements))
+        tiles.insert(0, choose_tile(walk, stage, y, most, max(1, usual // used.threads), WRITTEN_OUT // used.elements))
     return tiles
 
 
-def ask_tile(walk: Walk, stage: str, axis: str, most: int, usual: int, unrolled: int) -> Tile:
+def choose_tile(walk: Walk, stage: str, axis: str, most: int, usual: int, unrolled: int) -> Tile:
     """Chooses the number of threads along an axis, at most `most`, and of elements per thread."""
     extent = walk.iterations(stage, axis)
     counts = [n for n in powers(1, most) if n < 2 * extent]
@@ -78,28 +78,28 @@ def ask_tile(walk: Walk, stage: str, axis: str, most: int, usual: int, unrolled:
     return Tile(axis, threads, int(chosen))  # type: ignore[arg-type]
 
 
-def say_tiles(walk: Walk, stage: str, results: list[str], tiles: list[Tile]) -> None:
+def decide_tiles(walk: Walk, stage: str, results: list[str], tiles: list[Tile]) -> None:
     """Applies the directives for these tiles: blocks, threads, the stage's other loops, and the elements of a thread."""
     planes = [name for name in results if all(tile.axis != name for tile in tiles)]
     inside = [loop.name for loop in walk.plan(stage).loops if loop.name not in results]
     blocks, threads, elements = [], [], []
     for tile in tiles:
-        walk.say(stage, "split", axis=tile.axis, factor=tile.threads * tile.elements)
+        walk.decide(stage, "split", axis=tile.axis, factor=tile.threads * tile.elements)
         blocks.append(tile.axis + "o")
         thread = tile.axis + "i"
         if tile.elements > 1:
-            walk.say(stage, "split", axis=thread, factor=tile.threads)
+            walk.decide(stage, "split", axis=thread, factor=tile.threads)
             elements.append(thread + "o")
             thread += "i"
         threads.append(thread)
-    walk.say(stage, "reorder", axes=(*planes, *blocks, *threads, *inside, *elements))
+    walk.decide(stage, "reorder", axes=(*planes, *blocks, *threads, *inside, *elements))
     for name in planes[1:]:
-        walk.say(stage, "fuse", a=planes[0], b=name)
+        walk.decide(stage, "fuse", a=planes[0], b=name)
         planes[0] += name
     places = {**dict(zip(planes[:1], "z", strict=False)), **dict(zip(reversed(blocks), "xy", strict=False))}
     for name, dimension in places.items():
-        walk.say(stage, "bind", axis=name, place=f"block.{dimension}")
+        walk.decide(stage, "bind", axis=name, place=f"block.{dimension}")
     for name, dimension in zip(reversed(threads), "xy", strict=False):
-        walk.say(stage, "bind", axis=name, place=f"thread.{dimension}")
+        walk.decide(stage, "bind", axis=name, place=f"thread.{dimension}")
     for name in elements:
-        walk.say(stage, "unroll", axis=name)
+        walk.decide(stage, "unroll", axis=name)

@@ -1,6 +1,6 @@
 """One walk through a program's open choices: a state, the directives so far, and the decisions that led to them.
 
-An `Asker`, which knows nothing of schedules, picks one of the options at each choice. An option is a label and its directives; an illegal
+An `Chooser`, which knows nothing of schedules, picks one of the options at each choice. An option is a label and its directives; an illegal
 one is withdrawn, and the asker picks again. A walk is determined by the labels picked: the same labels give the same schedule.
 """
 
@@ -50,7 +50,7 @@ class Decision:
     options: tuple[Value, ...]
 
 
-class Asker(Protocol):
+class Chooser(Protocol):
     """Interface of strategies that pick an option at each choice."""
 
     def pick(self, name: str, options: Sequence[Option]) -> int:
@@ -81,7 +81,7 @@ class Walk:
     state: State
     machine: Machine
     sizes: Mapping[str, int]
-    asker: Asker
+    asker: Chooser
     base: Draft
     extents: dict[Expr, int]
     strict: bool = False
@@ -91,12 +91,12 @@ class Walk:
     shares: dict[str, list[str]] = field(default_factory=dict)
     now: Draft | None = None
 
-    def choose(self, stage: str, question: str, options: Iterable[Option]) -> Value:
+    def choose(self, stage: str, decision: str, options: Iterable[Option]) -> Value:
         """Makes a choice for a stage, applies the picked option's directives, and returns its label. A single option is taken without
         asking."""
         left = [option for option in options if not self.strict or self.allows(*option.steps)]
         alone = len(left) == 1
-        name = f"{stage}: {question}"
+        name = f"{stage}: {decision}"
         while left:
             at = 0 if alone else self.asker.pick(name, left)
             if self.try_all(left[at].steps):
@@ -116,7 +116,7 @@ class Walk:
         self.steps += (with_numbers(state, step) for step in said)
         return True
 
-    def say(self, stage: str, directive: str, /, **args: Value) -> None:
+    def decide(self, stage: str, directive: str, /, **args: Value) -> None:
         """Applies a directive that follows from decisions; raises `DeadEnd` where it is refused."""
         if not self.try_all((make_step(stage, directive, **args),)):
             raise DeadEnd(f"{stage}: {directive}")
@@ -198,9 +198,9 @@ class Walk:
         made = name in self.state.plans and name not in self.base.state.plans
         return made and all(isinstance(body, Load) for body in self.stage(name).bodies)
 
-    def answered(self, stage: str, question: str) -> bool:
+    def is_decided(self, stage: str, decision: str) -> bool:
         """Whether a decision about a stage was made, by the user or in this walk."""
-        return (stage, question) in self.state.asked
+        return (stage, decision) in self.state.decided
 
 
 def make_step(stage: str, directive: str, /, **args: Value) -> Step:

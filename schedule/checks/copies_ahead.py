@@ -6,7 +6,7 @@ from raido.algo.graph.expr import Load
 from raido.schedule.checks.levels import all_loops, level_of
 from raido.schedule.plan import At
 from raido.schedule.refusal import Refusal
-from raido.schedule.state import State, enclosing, is_inlined
+from raido.schedule.state import State, enclosing_loops, is_inlined
 
 MOST_BUFFERS = 8
 """Iterations whose copies exist at a time, at most: a load from memory takes several hundred cycles, an iteration a hundred at least."""
@@ -33,7 +33,7 @@ def check_copies_ahead(state: State, name: str) -> None:
             "leave `store_at` out",
         )
     loop = next(each for each in state.plans[at.stage].loops if each.name == at.loop)
-    around = all_loops(state, name)[: len(enclosing(state, name))]
+    around = all_loops(state, name)[: len(enclosing_loops(state, name))]
     if loop.kind != "serial" or any(level_of(each) == "thread" for _, each in around):
         kind = f"bound to {loop.level}" if loop.level else "inside of threads" if loop.kind == "serial" else loop.kind
         raise Refusal(
@@ -45,7 +45,7 @@ def check_copies_ahead(state: State, name: str) -> None:
 
 def check_plain_copy(state: State, name: str) -> None:
     """Refuses a stage that is not an unchecked copy of an array that is complete before the launch."""
-    stage, home = state.stage(name), {owner for owner, _ in enclosing(state, name)}
+    stage, home = state.stage(name), {owner for owner, _ in enclosing_loops(state, name)}
     if stage.reduction is not None or len(stage.bodies) != 1 or not isinstance(stage.bodies[0], Load):
         raise Refusal(
             f'"{name}" computes its elements, and only plain copies can be asynchronous',
@@ -54,7 +54,7 @@ def check_plain_copy(state: State, name: str) -> None:
     load = stage.bodies[0]
     for source in state.uses.loads[name]:
         if source in state.plans and (
-            is_inlined(state, source) or home & {owner for owner, _ in enclosing(state, source)}
+            is_inlined(state, source) or home & {owner for owner, _ in enclosing_loops(state, source)}
         ):
             raise Refusal(f'"{source}", which "{name}" copies, is computed in the same launch', f's["{source}"].root()')
     if load.checked:

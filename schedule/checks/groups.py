@@ -23,81 +23,81 @@ from raido.schedule.state import (
 
 def check_groups(state: State) -> None:
     """Refuses fused stages that read another iteration's values, folds in a wrong order, and nests that depend on each other cyclically."""
-    hosts = {name: plan.compute_with.stage for name, plan in state.plans.items() if plan.compute_with is not None}
-    guests = list(hosts)
-    if not guests:
+    leaders = {name: plan.compute_with.stage for name, plan in state.plans.items() if plan.compute_with is not None}
+    fused_stages = list(leaders)
+    if not fused_stages:
         return
-    for guest, host in hosts.items():
-        members = [host, *(other for other in guests if hosts[other] == host)]
+    for fused_stage, leader in leaders.items():
+        members = [leader, *(other for other in fused_stages if leaders[other] == leader)]
         for producer in members:
-            if producer != guest:
-                check_reads(state, guest, producer, host)
-        check_shared_fold(state, guest)
-        check_placed_guest(state, guest)
-    check_order(state, guests)
+            if producer != fused_stage:
+                check_reads(state, fused_stage, producer, leader)
+        check_shared_fold(state, fused_stage)
+        check_placed_fused_stage(state, fused_stage)
+    check_order(state, fused_stages)
 
 
-def lender(state: State, name: str) -> str:
+def leader_of(state: State, name: str) -> str:
     """Returns the leader whose loops a stage shares, or the stage itself."""
     with_ = state.plans[name].compute_with
     return name if with_ is None else with_.stage
 
 
-def check_shared_fold(state: State, guest: str) -> None:
+def check_shared_fold(state: State, fused_stage: str) -> None:
     """Refuses shared loops that fold a fused stage's values in lanes or out of order when its operator is not commutative."""
-    stage, plan = state.stage(guest), state.plans[guest]
+    stage, plan = state.stage(fused_stage), state.plans[fused_stage]
     if stage.reduction is None or stage.reduction.commutative or plan.compute_with is None:
         return
-    host = plan.compute_with.stage
+    leader = plan.compute_with.stage
     folding = [loop.name for loop in plan.loops if is_reduction(stage, plan, loop.name)]
     wanted = loops_after([axis.name for axis in stage.reduction_axes], plan.relations)
     if folding != wanted:
         raise Refusal(
-            f'"{guest}" would fold its values in the order {listed(folding)}, and its operator is not commutative',
+            f'"{fused_stage}" would fold its values in the order {listed(folding)}, and its operator is not commutative',
             "commutative=True on the reduction, if its operator is commutative",
         )
-    for own, theirs in zip(plan.loops, state.plans[host].loops[: shared_count(state, guest)], strict=False):
+    for own, theirs in zip(plan.loops, state.plans[leader].loops[: shared_count(state, fused_stage)], strict=False):
         if theirs.kind == "vector" and own.name in folding:
             raise Refusal(
-                f'each iteration of "{theirs.name}" of "{host}" folds a value into "{guest}", '
+                f'each iteration of "{theirs.name}" of "{leader}" folds a value into "{fused_stage}", '
                 "whose operator is not commutative",
                 "commutative=True on the reduction, if its operator is commutative",
             )
 
 
-def check_placed_guest(state: State, guest: str) -> None:
+def check_placed_fused_stage(state: State, fused_stage: str) -> None:
     """Refuses to fuse a stage into a leader that is computed at a loop of another stage, unless the fused stage could be computed there
     too.
     """
-    host = lender(state, guest)
-    at = state.plans[host].compute
+    leader = leader_of(state, fused_stage)
+    at = state.plans[leader].compute
     if not isinstance(at, At):
         return
-    where = f'"{host}" is computed inside loop "{at.loop}" of "{at.stage}"'
-    if guest in state.uses.outputs:
-        raise Refusal(f'"{guest}" is an output, and {where}')
-    refuse_control_readers(state, guest)
-    check_encloses_readers(state, guest, at)
-    stage, plan = state.stage(guest), state.plans[guest]
-    shared = {axis for loop in plan.loops[: shared_count(state, guest)] for axis in axes_of(plan, loop.name)}
-    for reader in state.uses.readers[guest]:
-        for load in state.uses.loads.get(reader, {}).get(guest, ()):
+    where = f'"{leader}" is computed inside loop "{at.loop}" of "{at.stage}"'
+    if fused_stage in state.uses.outputs:
+        raise Refusal(f'"{fused_stage}" is an output, and {where}')
+    refuse_control_readers(state, fused_stage)
+    check_encloses_readers(state, fused_stage, at)
+    stage, plan = state.stage(fused_stage), state.plans[fused_stage]
+    shared = {axis for loop in plan.loops[: shared_count(state, fused_stage)] for axis in axes_of(plan, loop.name)}
+    for reader in state.uses.readers[fused_stage]:
+        for load in state.uses.loads.get(reader, {}).get(fused_stage, ()):
             for k, axis in enumerate(stage.axes):
                 if axis.name in shared and not is_bounded(load, k):
                     raise Refusal(
-                        f'"{reader}" reads "{guest}" at computed indices along "{axis.name}", so the whole array is needed, '
+                        f'"{reader}" reads "{fused_stage}" at computed indices along "{axis.name}", so the whole array is needed, '
                         f"and {where}",
-                        f's["{host}"].root()',
+                        f's["{leader}"].root()',
                     )
-    theirs = state.plans[host]
-    for loop, leading in zip(plan.loops[: shared_count(state, guest)], theirs.loops, strict=False):
-        if is_reduction(stage, plan, loop.name) and not is_reduction(state.stage(host), theirs, leading.name):
+    theirs = state.plans[leader]
+    for loop, leading in zip(plan.loops[: shared_count(state, fused_stage)], theirs.loops, strict=False):
+        if is_reduction(stage, plan, loop.name) and not is_reduction(state.stage(leader), theirs, leading.name):
             raise Refusal(
-                f'"{guest}" folds over loops that it shares with "{host}", and {where}, for part of them only'
+                f'"{fused_stage}" folds over loops that it shares with "{leader}", and {where}, for part of them only'
             )
 
 
-def check_reads(state: State, reader: str, producer: str, host: str) -> None:
+def check_reads(state: State, reader: str, producer: str, leader: str) -> None:
     """Refuses a fused stage that reads, of another stage in the same loops, an element that the current iteration has not produced."""
     for between in state.uses.readers[producer]:
         if (
@@ -111,18 +111,18 @@ def check_reads(state: State, reader: str, producer: str, host: str) -> None:
         return
     at = state.plans[reader].compute_with
     assert at is not None
-    plan = state.plans[host]
+    plan = state.plans[leader]
     depth = position(plan, at.loop)
     theirs = state.plans[producer].compute_with
     if theirs is not None and position(plan, theirs.loop) < depth:
         raise Refusal(f'"{reader}" reads "{producer}", which shares only loops outside "{at.loop}"', f'"{theirs.loop}"')
     shared = [loop.name for loop in plan.loops[: depth + 1]]
-    host_stage, producing = state.stage(host), state.stage(producer)
-    if producing.reduction and not producing.scan and any(is_reduction(host_stage, plan, loop) for loop in shared):
+    leader_stage, producing = state.stage(leader), state.stage(producer)
+    if producing.reduction and not producing.scan and any(is_reduction(leader_stage, plan, loop) for loop in shared):
         raise Refusal(f'"{reader}" reads "{producer}", which is complete only after its reduction loops')
     needed = {axis for loop in shared for axis in axes_of(plan, loop)}
     for load in loads:
-        for k, axis in enumerate(host_stage.all_axes):
+        for k, axis in enumerate(leader_stage.all_axes):
             if axis.name not in needed:
                 continue
             own = state.stage(reader).all_axes[k].var
@@ -136,7 +136,7 @@ def check_reads(state: State, reader: str, producer: str, host: str) -> None:
 def unit_of(state: State, name: str, where: Placement) -> str | None:
     """Returns the stage placed at `where` in whose nest a stage is computed; None when the stage is computed elsewhere."""
     while name in state.plans:
-        name = lender(state, name)
+        name = leader_of(state, name)
         at = state.plans[name].compute
         if at == where:
             return name
@@ -146,9 +146,9 @@ def unit_of(state: State, name: str, where: Placement) -> str | None:
     return name if where == Root() else None
 
 
-def check_order(state: State, guests: list[str]) -> None:
+def check_order(state: State, fused_stages: list[str]) -> None:
     """Refuses nests that depend on each other cyclically."""
-    for home in dict.fromkeys(lender(state, guest) for guest in guests):
+    for home in dict.fromkeys(leader_of(state, fused_stage) for fused_stage in fused_stages):
         where = state.plans[home].compute
         units = {name: unit_of(state, name, where) for name in state.uses.stages if not is_inlined(state, name)}
         members: dict[str | None, list[str]] = {}
@@ -168,7 +168,7 @@ def check_order(state: State, guests: list[str]) -> None:
 
 def check_inner_reads(state: State, home: str, inside: list[str]) -> None:
     """Refuses stages inside shared loops that read a stage computed in them: an iteration computes placed producers first."""
-    group = {name for name in inside if name in state.plans and lender(state, name) == home}
+    group = {name for name in inside if name in state.plans and leader_of(state, name) == home}
     for member in group:
         for reader in readers_of(state, member):
             if reader in inside and reader not in group:

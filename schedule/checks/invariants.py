@@ -18,7 +18,7 @@ from raido.schedule.refusal import Refusal, listed
 from raido.schedule.state import (
     State,
     arrays_read,
-    enclosing,
+    enclosing_loops,
     is_inlined,
     is_reduction,
     loops_from,
@@ -159,8 +159,8 @@ def check_chunks(state: State, name: str) -> None:
     stage, plan = state.stage(name), state.plans[name]
     if stage.scan is not None:
         return
-    host = plan.compute_with and state.plans[plan.compute_with.stage]
-    shared = host.loops[: shared_count(state, name)] if host else ()
+    leader = plan.compute_with and state.plans[plan.compute_with.stage]
+    shared = leader.loops[: shared_count(state, name)] if leader else ()
     running = (*shared, *plan.loops[len(shared) :])
     folding = [loop for loop, own in zip(running, plan.loops, strict=True) if is_reduction(stage, plan, own.name)]
     for k, loop in enumerate(folding[1:], 1):
@@ -176,7 +176,7 @@ def check_chunks(state: State, name: str) -> None:
 def check_window(state: State, name: str) -> None:
     """Refuses a sliding window over iterations that run concurrently, and one at a loop that does not enclose the computation."""
     plan = state.plans[name]
-    around = enclosing(state, name)
+    around = enclosing_loops(state, name)
     start = 0
     if isinstance(plan.store, At):
         here = (plan.store.stage, plan.store.loop)

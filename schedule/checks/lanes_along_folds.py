@@ -1,7 +1,7 @@
 """Legality of lanes along the axis of a fold.
 
 The lanes of a commutative fold take its values in turn, and their partial results are combined in a tree. The lanes of another fold have a
-block of consecutive iterations each, combined in order (`lower/lane_blocks.py`); no other stage may run in such a loop.
+block of consecutive iterations each, combined in order (`lower/loops/lane_blocks.py`); no other stage may run in such a loop.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def check_lanes(state: State, name: str) -> None:
     stage, plan = state.stage(name), state.plans[name]
     if stage.reduction is None or stage.filter is not None or stage.sort is not None:
         return
-    host = plan.compute_with and state.plans[plan.compute_with.stage]
-    shared = host.loops[: shared_count(state, name)] if host else ()
+    leader = plan.compute_with and state.plans[plan.compute_with.stage]
+    shared = leader.loops[: shared_count(state, name)] if leader else ()
     running = (*shared, *plan.loops[len(shared) :])
     lanes = (k for k, loop in enumerate(running) if loop.kind == "vector")
     position = next((k for k in lanes if is_reduction(stage, plan, plan.loops[k].name)), None)
@@ -47,7 +47,7 @@ def check_lanes(state: State, name: str) -> None:
     check_lanes_of_operator(stage)
     if is_plain_fold(stage):
         check_one_operator(stage)
-    if is_ordered_fold(stage) and host is None:
+    if is_ordered_fold(stage) and leader is None:
         check_blocks(state, name, position)
 
 

@@ -16,7 +16,16 @@ from raido.schedule.machine import Gpu
 from raido.schedule.plan import At, LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position, shared_count, trip_count
+from raido.schedule.state import (
+    State,
+    axes_of,
+    enclosing_loops,
+    is_reduction,
+    places,
+    position,
+    shared_count,
+    trip_count,
+)
 
 PLACES = tuple(f"{level}.{dimension}" for level in ("block", "thread") for dimension in "xyz")
 
@@ -30,7 +39,8 @@ Owned = tuple[str, LoopPlan]
 def all_loops(state: State, name: str) -> list[Owned]:
     """Returns the loops around a stage's computation and its own, outermost first."""
     around = [
-        (stage, state.plans[stage].loops[position(state.plans[stage], loop)]) for stage, loop in enclosing(state, name)
+        (stage, state.plans[stage].loops[position(state.plans[stage], loop)])
+        for stage, loop in enclosing_loops(state, name)
     ]
     return around + [(name, loop) for loop in state.plans[name].loops[shared_count(state, name) :]]
 
@@ -127,17 +137,17 @@ def check_order(name: str, loops: list[Owned]) -> None:
 def check_home(state: State, name: str) -> None:
     """Refuses a stage at a loop that has inner loops of the same level, and blocks of a stage that is computed inside bound loops."""
     for at in places(state.plans[name]):
-        host = state.plans[at.stage]
-        where = position(host, at.loop)
-        level = level_of(host.loops[where])
-        inner = [loop for loop in host.loops[where + 1 :] if level and level_of(loop) == level]
+        leader = state.plans[at.stage]
+        where = position(leader, at.loop)
+        level = level_of(leader.loops[where])
+        inner = [loop for loop in leader.loops[where + 1 :] if level and level_of(loop) == level]
         if inner:
             raise Refusal(
                 f'"{inner[-1].name}" of "{at.stage}", inside of "{at.loop}", is bound to {level}s too: '
                 f'"{name}" would belong to no single {level}',
                 f'compute_at("{at.stage}", "{inner[-1].name}")',
             )
-    around = enclosing(state, name)
+    around = enclosing_loops(state, name)
     own = next((loop for owner, loop in all_loops(state, name) if owner == name and level_of(loop) == "block"), None)
     bound = [
         (stage, loop) for stage, loop in around if state.plans[stage].loops[position(state.plans[stage], loop)].level
@@ -178,7 +188,8 @@ def check_folds(state: State, name: str, loops: list[Owned]) -> None:
             f'reorder "{folding[0].name}" outside "{outer.name}"' if owner == name else None,
         )
     sharing = next(
-        (guest for guest, at in state.plans.items() if at.compute_with and at.compute_with.stage == name), None
+        (fused_stage for fused_stage, at in state.plans.items() if at.compute_with and at.compute_with.stage == name),
+        None,
     )
     if sharing is not None:
         raise Refusal(
@@ -228,7 +239,7 @@ def check_threads(state: State, name: str, gpu: Gpu) -> None:
             count = threads_of(state.stage(other), state.plans[other], loop)
             if count:
                 counts.setdefault(loop.level, {})[count] = other, loop
-            elif enclosing(state, other):
+            elif enclosing_loops(state, other):
                 open_[loop.level] = other, loop
             else:
                 raise Refusal(
@@ -258,5 +269,5 @@ def check_threads(state: State, name: str, gpu: Gpu) -> None:
 
 def launch_of(state: State, name: str) -> str:
     """Returns the stage whose outermost loops a stage is computed in: the stage itself where it is computed whole."""
-    around = enclosing(state, name)
+    around = enclosing_loops(state, name)
     return around[0][0] if around else name

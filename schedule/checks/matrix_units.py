@@ -20,7 +20,7 @@ from raido.schedule.checks.levels import all_loops, launch_of, level_of, threads
 from raido.schedule.plan import LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, axes_of, is_reduction, moves_by, shared_count, trip_count
+from raido.schedule.state import State, axes_of, is_reduction, shared_count, stride_of, trip_count
 
 ROWS, COLUMNS, STEPS = 16, 8, 16
 """The rows and columns of sums of a matrix instruction, and the reduction steps of each."""
@@ -154,7 +154,7 @@ def shape_of_loop(stage: Stage, plan: StagePlan, loop: LoopPlan) -> tuple[str, i
     """Returns the axis of a loop ("" for a fused one), its trip count (0: not known), and its stride along the axis."""
     axes = axes_of(plan, loop.name)
     trips = index.constant_value(trip_count(stage, plan, loop.name)) or 0
-    return (axes[0] if len(axes) == 1 else "", trips, moves_by(plan, loop.name))
+    return (axes[0] if len(axes) == 1 else "", trips, stride_of(plan, loop.name))
 
 
 def _check_launch(state: State, name: str, matrix: LoopPlan) -> None:

@@ -48,7 +48,7 @@ class Cost:
     steady: float
     bytes: tuple[float, float, float]
     time: float
-    round_bytes: float
+    iteration_bytes: float
     touched_bytes: float
 
 
@@ -89,14 +89,14 @@ class Traffic:
         if loop.span or loop.kind == "while":
             wide = [self._widen(box, loop) for box in boxes]
             wide_sizes = self._bytes_of(wide)
-        round_bytes, touched = round_sizes.held, wide_sizes.moved
+        iteration_bytes, touched = round_sizes.held, wide_sizes.moved
         cores = self.machine.cores if inside else 1
         capacities = (self.machine.l1, self.machine.l2, self.machine.l3 / cores)
         own = sum(min(box.touched, box.access.times) * LINE for box in boxes[: len(loop.accesses)])
         moved: list[float] = []
         for level, capacity in enumerate(capacities):
             each = own + sum(weight * cost.bytes[level] for weight, cost in parts)
-            fits = round_bytes <= 0.8 * capacity
+            fits = iteration_bytes <= 0.8 * capacity
             moved.append(min(touched, loop.iterations * each) if fits else loop.iterations * each)
         if loop.kind == "root":
             moved = [0.0 if touched <= 0.8 * c else b for c, b in zip(capacities, moved, strict=True)]
@@ -114,7 +114,7 @@ class Traffic:
             time = loop.iterations * (loop.cycles + sum(weight * cost.time for weight, cost in parts))
         else:
             time = self._roofline(cycles, moved, inside)
-        self.costs[loop] = Cost(cycles, smooth, (moved[0], moved[1], moved[2]), time, round_bytes, touched)
+        self.costs[loop] = Cost(cycles, smooth, (moved[0], moved[1], moved[2]), time, iteration_bytes, touched)
         return wide, wide_sizes
 
     def _threads(self, loop: Loop) -> float:

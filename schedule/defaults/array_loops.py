@@ -2,7 +2,7 @@
 register.
 
 Independence depends on the loops of all stages of the body, and on what changes in place. So the program is lowered, and its nest is
-analysed (`nest/row_orders.py`), unless the reads of a state already show that rows depend on one another.
+analysed (`nest/passes/row_orders.py`), unless the reads of a state already show that rows depend on one another.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from raido.algo.errors import RaidoError
 from raido.algo.graph.expr import Load, Node, Op
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.lower.jobs import flat
-from raido.schedule.nest.row_order import RowOrder, row_axes
+from raido.schedule.lower.lowered_stage import flat
+from raido.schedule.nest.passes.row_order import RowOrder, row_axes
 from raido.schedule.replay import variant_of
 from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import ControlStage, Stage, is_array_loop
-from raido.schedule.state import State, has_loops_said
+from raido.schedule.state import State, has_explicit_loops
 from raido.schedule.strategies.array_loops import ITERATIONS, row_order
 
 
-def say_array_loops(draft: Draft) -> None:
+def decide_array_loops(draft: Draft) -> None:
     """Decides the order of rows and iterations of every array loop without a strategy."""
     state = draft.state
     if draft.machine.gpu is not None or not any(_is_open(state, name) for name in state.uses.stages):
@@ -36,7 +36,7 @@ def say_array_loops(draft: Draft) -> None:
 
 def _without_loops(state: State) -> list[str]:
     """Returns the array loops with the strategy "rows" and without loop directives."""
-    return [n for n, plan in state.array_loops.items() if row_order(plan).loops and not has_loops_said(state, n)]
+    return [n for n, plan in state.array_loops.items() if row_order(plan).loops and not has_explicit_loops(state, n)]
 
 
 def _is_open(state: State, name: str) -> bool:
@@ -44,7 +44,7 @@ def _is_open(state: State, name: str) -> bool:
     stage = state.uses.stages[name]
     if not isinstance(stage, ControlStage) or not is_array_loop(stage):
         return False
-    return name in _without_loops(state) or ((name, "strategy") not in state.asked and _may_keep_to_rows(stage))
+    return name in _without_loops(state) or ((name, "strategy") not in state.decided and _may_keep_to_rows(stage))
 
 
 def _may_keep_to_rows(loop: ControlStage) -> bool:
@@ -69,10 +69,10 @@ def _is_apart(e: Node) -> bool:
 def _say_order(draft: Draft, name: str, order: RowOrder) -> None:
     """Records the directives for an order."""
     outermost, *_ = order.loops
-    draft.say(name, "strategy", name="rows", depth=order.depth, **({"alone": order.alone} if order.alone else {}))
+    draft.decide(name, "strategy", name="rows", depth=order.depth, **({"alone": order.alone} if order.alone else {}))
     if order.piece:
-        draft.say(name, "split", axis=row_axes(1)[0], factor=order.piece)
+        draft.decide(name, "split", axis=row_axes(1)[0], factor=order.piece)
     if order.between:
-        draft.say(name, "reorder", axes=(ITERATIONS, order.loops[-1].name))
+        draft.decide(name, "reorder", axes=(ITERATIONS, order.loops[-1].name))
     grain = {"grain": outermost.grain} if outermost.grain else {}
-    draft.say(name, "parallel", axis=outermost.name, **grain, **({"dynamic": True} if outermost.dynamic else {}))
+    draft.decide(name, "parallel", axis=outermost.name, **grain, **({"dynamic": True} if outermost.dynamic else {}))

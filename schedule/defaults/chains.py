@@ -15,9 +15,9 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.checks.lanes_along_folds import is_plain_fold
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent
-from raido.schedule.defaults.facts import longest_chunk, whole_cost
 from raido.schedule.defaults.joins import moves
-from raido.schedule.defaults.planes import planes_of, strip_axis
+from raido.schedule.defaults.planes import planes_of, row_tile_axis
+from raido.schedule.defaults.queries import longest_chunk, whole_cost
 from raido.schedule.defaults.row_reads import RowReads, row_reads
 from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.stage import Stage
@@ -33,7 +33,7 @@ def rows_read(draft: Draft, reader: str, name: str) -> RowReads | None:
     """Returns the rows of a stage that each row of a reader needs; None where they are not a few neighbours of it."""
     key = draft.state.stage(reader), draft.state.stage(name)
     if key not in draft.reads:
-        rows, own = (strip_axis(draft, each) for each in key)
+        rows, own = (row_tile_axis(draft, each) for each in key)
         draft.reads[key] = _rows_read(rows, own, key[1], draft.demand.readers(name)[reader])
     return draft.reads[key]
 
@@ -58,13 +58,13 @@ def has_chain(draft: Draft, stage: Stage) -> bool:
 def chain(draft: Draft, stage: Stage) -> tuple[str, ...]:
     """Returns the stages that will be computed in row tiles of this one, nearest first."""
     return tuple(
-        chain_in_strips(
+        chain_in_row_tiles(
             draft, stage, chain_rows(draft, stage) if len(stage.all_axes) > 1 else longest_chunk(draft) // 4
         )
     )
 
 
-def chain_in_strips(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
+def chain_in_row_tiles(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
     """Returns the stages that may be computed in row tiles of `rows` rows of this one, with the number of their rows for each of
     its rows.
     """
@@ -86,19 +86,19 @@ def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]
             continue
         if (
             name not in state.uses.outputs
-            and (name, "placement") not in state.asked
+            and (name, "placement") not in state.decided
             and not other.outer
             and state.uses.scope[name] == state.uses.scope[stage.name]
             and state.uses.readers[name]
             and all(isinstance(state.uses.stages[r], Stage) for r in state.uses.readers[name])
-            and (needed := rows_for_strip(draft, name, found)) is not None
-            and is_low(needed, rows)
+            and (needed := rows_for_tile(draft, name, found)) is not None
+            and overlaps_little(needed, rows)
         ):
             found[name] = needed
     return {name: needed.step for name, needed in found.items() if name != stage.name}
 
 
-def rows_for_strip(draft: Draft, name: str, found: Mapping[str, RowReads]) -> RowReads | None:
+def rows_for_tile(draft: Draft, name: str, found: Mapping[str, RowReads]) -> RowReads | None:
     """Returns the rows of a stage that a row tile needs, from those of its readers in `found`; None where readers need them at different
     rates.
     """
@@ -113,7 +113,7 @@ def rows_for_strip(draft: Draft, name: str, found: Mapping[str, RowReads]) -> Ro
     return RowReads(steps.pop(), around) if len(steps) == 1 else None
 
 
-def strip_rows(draft: Draft, name: str, head: str) -> RowReads | None:
+def rows_of_tile(draft: Draft, name: str, head: str) -> RowReads | None:
     """Returns the rows of a stage that a row tile of `head` needs, through all its readers; None where they need them at different
     rates.
     """
@@ -125,7 +125,7 @@ def strip_rows(draft: Draft, name: str, head: str) -> RowReads | None:
             todo += unknown
             continue
         at = todo.pop()
-        needed = rows_for_strip(draft, at, found)
+        needed = rows_for_tile(draft, at, found)
         if needed is None:
             return None
         found[at] = needed
@@ -154,7 +154,7 @@ def _read_before(draft: Draft, stage: Stage, found: Mapping[str, RowReads]) -> I
         yield name
 
 
-def is_low(needed: RowReads, rows: int) -> bool:
+def overlaps_little(needed: RowReads, rows: int) -> bool:
     """Whether row tiles of `rows` rows recompute at most half as many rows again of a stage.
 
     A row tile that does not begin and end with a row of the stage shares one more row with its neighbours.
@@ -181,7 +181,7 @@ def chain_work(draft: Draft, stage: Stage) -> int:
         ):
             members.add(name)
         if name in members and isinstance(other, Stage):
-            along = other.axes[0] if other.outer else strip_axis(draft, other)
+            along = other.axes[0] if other.outer else row_tile_axis(draft, other)
             total += max(1, whole_cost(draft, other)) * prod(
                 extent(draft, axis.extent) for axis in other.all_axes if axis is not along
             )
@@ -192,7 +192,7 @@ def row_bytes(draft: Draft, name: str) -> int:
     """Returns the bytes of one row of a stage's results."""
     stage = draft.state.stage(name)
     size = sum(body.dtype.itemsize for body in stage.bodies)
-    around = (strip_axis(draft, stage), *planes_of(draft, stage))
+    around = (row_tile_axis(draft, stage), *planes_of(draft, stage))
     return size * prod(extent(draft, axis.extent) for axis in stage.axes if axis not in around)
 
 
@@ -211,19 +211,19 @@ def chain_rows(draft: Draft, stage: Stage) -> int:
 
 def bytes_of_rows(draft: Draft, stage: Stage, rows: int) -> int:
     """Returns the bytes that row tiles of `rows` rows store for each of their rows, in all stages of the chain."""
-    return ceil(sum(row_bytes(draft, name) * step for name, step in chain_in_strips(draft, stage, rows).items()))
+    return ceil(sum(row_bytes(draft, name) * step for name, step in chain_in_row_tiles(draft, stage, rows).items()))
 
 
 def makes_rows_twice(draft: Draft, stage: Stage) -> bool:
     """Whether neighbouring row tiles of a chain compute the same rows of one of its stages."""
     return any(
         (read := rows_read(draft, reader, name)) is not None and read.around
-        for name in chain_in_strips(draft, stage, MOST_ROWS)
+        for name in chain_in_row_tiles(draft, stage, MOST_ROWS)
         for reader in draft.demand.readers(name)
     )
 
 
-def fits_strips(draft: Draft, stage: Stage) -> bool:
+def fits_row_tiles(draft: Draft, stage: Stage) -> bool:
     """Whether the lowest row tiles of each stage of a chain fit half of L2; where they do not, rows slide."""
     most = draft.machine.l2 // 2 // (FEWEST_ROWS + 2)
     return all(row_bytes(draft, name) <= most for name in chain(draft, stage))

@@ -46,11 +46,19 @@ from typing import TYPE_CHECKING
 
 from raido.algo.collector import seldom_collected
 from raido.algo.errors import ScheduleError, explain
-from raido.schedule.defaults.array_loops import say_array_loops
-from raido.schedule.defaults.chains import FEWEST_ROWS, is_line_of_folds, is_low, row_bytes, strip_rows
+from raido.schedule.defaults.array_loops import decide_array_loops
+from raido.schedule.defaults.chains import FEWEST_ROWS, is_line_of_folds, overlaps_little, row_bytes, rows_of_tile
 from raido.schedule.defaults.demand import goes_in_phases, goes_over_twice, has_ragged_folds
 from raido.schedule.defaults.draft import Draft, known_extent
-from raido.schedule.defaults.facts import (
+from raido.schedule.defaults.gathers import decide_gathers
+from raido.schedule.defaults.gpu.loops import decide_gpu_loops
+from raido.schedule.defaults.gpu.updates import decide_gpu_parts
+from raido.schedule.defaults.loops import decide_loops
+from raido.schedule.defaults.memory import decide_memory
+from raido.schedule.defaults.old_contents import reads_rows_before
+from raido.schedule.defaults.parts import decide_parts
+from raido.schedule.defaults.planes import row_tile_axis
+from raido.schedule.defaults.queries import (
     is_made_for_elements,
     is_product_of_rows,
     is_tiled_product,
@@ -58,15 +66,7 @@ from raido.schedule.defaults.facts import (
     outer_axes,
     vector_axis,
 )
-from raido.schedule.defaults.gathers import say_gathers
-from raido.schedule.defaults.gpu import say_gpu_loops
-from raido.schedule.defaults.gpu_updates import say_gpu_parts
-from raido.schedule.defaults.loops import say_loops
-from raido.schedule.defaults.memory import say_memory
-from raido.schedule.defaults.old_contents import reads_rows_before
-from raido.schedule.defaults.parts import say_parts
-from raido.schedule.defaults.planes import strip_axis
-from raido.schedule.defaults.scans import say_runs
+from raido.schedule.defaults.scans import decide_runs
 from raido.schedule.holes import holes_of
 from raido.schedule.machine import Machine
 from raido.schedule.plan import At, Split
@@ -76,8 +76,8 @@ from raido.schedule.stages.stage import Stage, StageGraph
 from raido.schedule.state import (
     State,
     axes_of,
-    enclosing,
-    has_loops_said,
+    enclosing_loops,
+    has_explicit_loops,
     initial_state,
     is_inlined,
     loops_from,
@@ -147,9 +147,9 @@ def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str
         draft = Draft(branch_state(state, name), machine, sizes, only=IN_BRANCHES)
         for each in inner:
             draft.accept(each)
-        if not has_loops_said(draft.state, name):
-            say_own_loops(draft, name)
-        say_strategy_parts(draft, name)
+        if not has_explicit_loops(draft.state, name):
+            decide_own_loops(draft, name)
+        decide_strategy_parts(draft, name)
         step = replace(step, stage=name, branches=((test, tuple(draft.steps)),))
     return apply_step(state, step), with_numbers(state, step)
 
@@ -157,87 +157,87 @@ def complete_step(state: State, step: Step, machine: Machine, sizes: Mapping[str
 def default_steps(state: State, machine: Machine, sizes: Mapping[str, int]) -> Draft:
     """Returns the default decisions on what a state leaves open, readers first."""
     draft = Draft(state, machine, sizes)
-    say_gathers(draft)
+    decide_gathers(draft)
     if machine.gpu is None:
-        say_runs(draft)
+        decide_runs(draft)
     state = draft.state
-    hosts = draft.demand.hosts  # the leaders, before caches change the graph
-    guests: list[str] = []
+    leaders = draft.demand.leaders  # the leaders, before caches change the graph
+    fused_stages: list[str] = []
     for name in reversed(list(state.uses.stages)):
         if not isinstance(state.uses.stages[name], Stage):
             continue
-        if name in hosts:
-            guests.append(name)
+        if name in leaders:
+            fused_stages.append(name)
         else:
-            say_stage(draft, name)
-    for name in reversed(guests):
-        host = hosts[name]
-        plan = draft.state.plan(host)
+            decide_stage(draft, name)
+    for name in reversed(fused_stages):
+        leader = leaders[name]
+        plan = draft.state.plan(leader)
         loop = plan.loops[-1]
         shared = loop.level or loop.kind in ("vector", "unroll")
-        if shared and draft.say(name, "compute_with", stage=host, axis=loop.name):
+        if shared and draft.decide(name, "compute_with", stage=leader, axis=loop.name):
             if machine.gpu is None:
-                say_memory(draft, name)
+                decide_memory(draft, name)
         else:
-            say_stage(draft, name)
+            decide_stage(draft, name)
     for name in state.uses.stages:
-        say_strategy_parts(draft, name)
-    say_array_loops(draft)
+        decide_strategy_parts(draft, name)
+    decide_array_loops(draft)
     return draft
 
 
-def say_stage(draft: Draft, name: str) -> None:
+def decide_stage(draft: Draft, name: str) -> None:
     """Decides the placement, loops and memory of one stage."""
-    say_placement(draft, name)
-    if is_inlined(draft.state, name) or has_loops_said(draft.state, name):
+    decide_placement(draft, name)
+    if is_inlined(draft.state, name) or has_explicit_loops(draft.state, name):
         return
-    say_own_loops(draft, name)
+    decide_own_loops(draft, name)
 
 
-def say_own_loops(draft: Draft, name: str) -> None:
+def decide_own_loops(draft: Draft, name: str) -> None:
     """Decides the loops of a stage without loop directives, and, on a CPU, the memory of its results."""
     if draft.machine.gpu is not None:
-        say_gpu_loops(draft, name)
+        decide_gpu_loops(draft, name)
         return
-    say_loops(draft, name)
-    if has_loops_said(draft.state, name) or draft.state.stage(name).scan is not None:
-        say_memory(draft, name)
+    decide_loops(draft, name)
+    if has_explicit_loops(draft.state, name) or draft.state.stage(name).scan is not None:
+        decide_memory(draft, name)
 
 
-def say_strategy_parts(draft: Draft, name: str) -> None:
+def decide_strategy_parts(draft: Draft, name: str) -> None:
     """Decides the loops of the parts of a stage's strategy."""
     stage = draft.state.uses.stages[name]
     if not isinstance(stage, Stage):
         return
     if draft.machine.gpu is None and has_ragged_folds(stage) and draft.state.plan(name).strategy is None:
-        draft.say(name, "strategy", name="rows")
+        draft.decide(name, "strategy", name="rows")
     if draft.machine.gpu is None and (not is_inlined(draft.state, name) or strategy_name(draft.state, name) == "rows"):
-        say_parts(draft, name)
+        decide_parts(draft, name)
     elif draft.machine.gpu is not None and not is_inlined(draft.state, name):
-        say_gpu_parts(draft, name)
+        decide_gpu_parts(draft, name)
 
 
-def say_placement(draft: Draft, name: str) -> None:
+def decide_placement(draft: Draft, name: str) -> None:
     """Decides the placement of a stage: inlined, in the loops of the function around it, in its reader's row tiles, or whole."""
-    if (name, "placement") in draft.state.asked:
+    if (name, "placement") in draft.state.decided:
         return
-    if name in draft.demand.inlined and draft.say(name, "inline"):
+    if name in draft.demand.inlined and draft.decide(name, "inline"):
         return
     if reads_rows_before(draft.state, draft.state.stage(name), draft.demand.readers(name)):
-        draft.say(name, "root")
+        draft.decide(name, "root")
         return
     at = nested_place(draft, name) or element_place(draft, name)
-    if at is not None and draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
+    if at is not None and draft.decide(name, "compute_at", stage=at.stage, axis=at.loop):
         return
-    at = strip_place(draft, name) if draft.machine.gpu is None else None
+    at = row_tile_site(draft, name) if draft.machine.gpu is None else None
     if at is not None:
         inner = must_slide(draft, name, at)
-        if inner and draft.say(name, "compute_at", stage=at.stage, axis=inner):
-            draft.say(name, "store_at", stage=at.stage, axis=at.loop)
+        if inner and draft.decide(name, "compute_at", stage=at.stage, axis=inner):
+            draft.decide(name, "store_at", stage=at.stage, axis=at.loop)
             return
-        if not inner and draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
+        if not inner and draft.decide(name, "compute_at", stage=at.stage, axis=at.loop):
             return
-    draft.say(name, "root")
+    draft.decide(name, "root")
 
 
 def nested_place(draft: Draft, name: str) -> At | None:
@@ -304,7 +304,7 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
     plan, stage = state.plan(reader), state.stage(reader)
     around: list[tuple[str, str]] = []
     if isinstance(plan.compute, At):
-        places = enclosing(state, reader)
+        places = enclosing_loops(state, reader)
         home = plan.compute.stage
         chosen = moving_axes(draft, stage, home)
         within = deciding_loops(draft, home, tuple(chosen[axis] for axis in axes if axis in chosen))
@@ -318,14 +318,14 @@ def deciding_loops(draft: Draft, reader: str, axes: tuple[str, ...]) -> list[tup
     return [*around, *((reader, loop.name) for loop in own)]
 
 
-def strip_place(draft: Draft, name: str) -> At | None:
+def row_tile_site(draft: Draft, name: str) -> At | None:
     """Returns the loop over row tiles of the last stage of a chain, in which a stage of the chain is computed; None where it is not
     in one.
     """
     state = draft.state
     readers = draft.demand.readers(name)
     heads = {head_of(state, reader) for reader in readers}
-    if len(heads) != 1 or (name, "placement") in state.asked or state.stage(name).outer:
+    if len(heads) != 1 or (name, "placement") in state.decided or state.stage(name).outer:
         return None
     if has_ragged_folds(state.stage(name)):  # a long segment would be the task of one thread
         return None
@@ -337,8 +337,12 @@ def strip_place(draft: Draft, name: str) -> At | None:
         return None
     if is_line_of_folds(state.stage(name)) and len(state.stage(head).axes) == 1:
         return None
-    strips = strip_loop(draft, head)
-    if strips is None or (needed := strip_rows(draft, name, head)) is None or not is_low(needed, strips[0].factor):
+    strips = row_tile_loop(draft, head)
+    if (
+        strips is None
+        or (needed := rows_of_tile(draft, name, head)) is None
+        or not overlaps_little(needed, strips[0].factor)
+    ):
         return None
     return At(head, strips[1])
 
@@ -349,12 +353,12 @@ def head_of(state: State, reader: str) -> str:
     return at.stage if isinstance(at, At) else reader
 
 
-def strip_loop(draft: Draft, head: str) -> tuple[Split, str] | None:
+def row_tile_loop(draft: Draft, head: str) -> tuple[Split, str] | None:
     """Returns the split into row tiles of at least `FEWEST_ROWS` rows, and the loop over them (fused with planes), at which stages may be
     computed; None without one.
     """
     plan = draft.state.plans[head]
-    rows = strip_axis(draft, draft.state.stage(head))
+    rows = row_tile_axis(draft, draft.state.stage(head))
     for relation in plan.relations:
         if rows and isinstance(relation, Split) and relation.parent == rows.name and relation.factor >= FEWEST_ROWS:
             strips = loops_from(plan, relation.outer)

@@ -29,7 +29,7 @@ from raido.algo.graph.expr import Axis, Cond, Expr, Item, Load, Loop, Node, Op, 
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, substitute, transform
 from raido.schedule.checks.levels import is_scanned_in_pieces
-from raido.schedule.defaults.joins import join_all_readers, join_readers, join_twins
+from raido.schedule.defaults.joins import join_all_readers, join_readers, join_siblings
 from raido.schedule.defaults.old_contents import reads_old_contents
 from raido.schedule.defaults.short import shared_axes, written_out_axes
 from raido.schedule.defaults.sibling_folds import join_folds_of, join_sibling_folds
@@ -40,7 +40,7 @@ from raido.schedule.stages.reads import array_name, loads_of, scalars_of, stage_
 from raido.schedule.stages.segments import ragged_folds
 from raido.schedule.stages.stage import ControlStage, Stage
 from raido.schedule.stages.tables import fold_constants
-from raido.schedule.state import State, has_loops_said, is_inlined
+from raido.schedule.state import State, has_explicit_loops, is_inlined
 from raido.schedule.strategies.table import PHASES, strategy_name
 
 AGAIN = 16  # operations: two units do them in two cycles (f32, 128 bits), while an element is stored and loaded at 4 bytes a cycle
@@ -55,14 +55,14 @@ Point = tuple["Expr | None", ...]
 class Demand:
     """Access maps of all stages, and the stages that are inlined or share loops; see the module's text.
 
-    `arrays[reader][array]` is `points[array][reader]`; `ranks` numbers the arrays in the order of `points`. `hosts` maps a fused stage to
+    `arrays[reader][array]` is `points[array][reader]`; `ranks` numbers the arrays in the order of `points`. `leaders` maps a fused stage to
     its leader.
     """
 
     points: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
     arrays: dict[str, dict[str, set[Point]]] = field(default_factory=dict)
     inlined: set[str] = field(default_factory=set)
-    hosts: dict[str, str] = field(default_factory=dict)
+    leaders: dict[str, str] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
 
     def readers(self, array: str) -> dict[str, set[Point]]:
@@ -91,7 +91,7 @@ def find_demand(state: State) -> Demand:
 
     cpu = state.gpu is None
     demand = walk_demand(state, inlines)
-    join_twins(state, demand)
+    join_siblings(state, demand)
     if cpu:
         join_sibling_folds(state, demand)
     return demand
@@ -155,15 +155,15 @@ def is_plain(e: Expr) -> bool:
 def may_inline(state: State, name: str) -> bool:
     """Whether the rules and the explicit decisions allow a stage to be inlined."""
     stage = state.stage(name)
-    said = {question for each, question in state.asked if each == name}
+    said = {decision for each, decision in state.decided if each == name}
     return (
         stage.reduction is None
         and name not in state.uses.outputs
         and not said & {"placement", "layout", "scope", "pad", "stream", "hints"}
-        and not has_loops_said(state, name)
+        and not has_explicit_loops(state, name)
         and all(isinstance(state.uses.stages[reader], Stage) for reader in state.uses.readers[name])
         and checked_reader(state, name) is None
-        and name not in state.guests
+        and name not in state.attached
         and not any(state.plans[r].prefetches for r in state.uses.readers[name] if r in state.plans)
         and not reads_old_contents(state, stage, state.uses.readers[name])
     )
@@ -181,7 +181,7 @@ def pays_inline(stage: Stage, readers: dict[str, set[Point]], state: State) -> b
     if reads_functions(stage, state) and any(is_dependent(state.stage(reader)) for reader in readers):
         return False
     reads = [(state.stage(reader), point) for reader, points in readers.items() for point in points]
-    if any(turns_rows(stage, reader, point) or chooses_across(stage, reader, point) for reader, point in reads):
+    if any(transposes_rows(stage, reader, point) or chooses_across(stage, reader, point) for reader, point in reads):
         return False
     if is_chosen_by_position(stage) and any(
         reader.scan or reader.filter or reader.sort or reader.update for reader, _ in reads
@@ -250,7 +250,7 @@ def reads_functions(stage: Stage, state: State) -> bool:
     return any(isinstance(other, Stage) and other.outer for other in read)
 
 
-def turns_rows(stage: Stage, reader: Stage, point: Point) -> bool:
+def transposes_rows(stage: Stage, reader: Stage, point: Point) -> bool:
     """Whether a reader visits a stage's axes in another order, while rows share functions of some axes alone.
 
     An expression in a branch is shared by none: it is computed where the branch is taken.
@@ -343,7 +343,7 @@ def is_shared_by_rows(stage: Stage, readers: dict[str, set[Point]], state: State
         return False
     ((name, points),) = readers.items()
     reader = state.stage(name)
-    if reader.reduction is not None or reader.outer or len(reader.axes) < 2 or has_loops_said(state, name):
+    if reader.reduction is not None or reader.outer or len(reader.axes) < 2 or has_explicit_loops(state, name):
         return False
     row, last = reader.axes[-2].var, reader.axes[-1].var
     same = {(*point[:-2], point[-1]) for point in points}

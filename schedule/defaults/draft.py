@@ -51,7 +51,7 @@ class Draft:
         self.apart: bool | None = None  # cache of `planes.planes_of`, for this demand
         self.reads: dict[tuple[Stage, Stage], RowReads | None] = {}  # cache of `chains.rows_read`, for this demand
 
-    def say(self, stage: str, directive: str, /, **args: Value) -> bool:
+    def decide(self, stage: str, directive: str, /, **args: Value) -> bool:
         """Records a directive if it is legal, with default parameters for the machine; returns whether it was."""
         return self.accept(with_numbers(self.state, Step(stage, directive, tuple(args.items())), self.machine))
 
@@ -71,7 +71,7 @@ class Draft:
         """Fuses perfectly nested loops, outermost first, as far as that is legal; returns the name of the outermost loop then."""
         whole, *others = loops
         for each in others:
-            if not self.say(stage, "fuse", a=whole, b=each):
+            if not self.decide(stage, "fuse", a=whole, b=each):
                 break
             whole += each
         return whole
@@ -80,12 +80,12 @@ class Draft:
         """Threads for a loop with so many operations an iteration: chunks of about `Machine.task` operations, of `most` iterations."""
         grain = self.machine.task // operations
         grain = grain if most is None else min(grain, most)
-        return self.say(stage, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **how)
+        return self.decide(stage, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **how)
 
     def cache(self, stage: str, array: str, loop: str, **how: Value) -> Stage | None:
         """Records a `cache` of an array at a loop of the stage that reads it; returns the copy, None where that is refused."""
         before = self.state.plans
-        if not self.say(stage, "cache", array=array, stage=stage, axis=loop, **how):
+        if not self.decide(stage, "cache", array=array, stage=stage, axis=loop, **how):
             return None
         (copy,) = self.state.plans.keys() - before.keys()
         return self.state.stage(copy)

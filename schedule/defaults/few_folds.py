@@ -3,7 +3,7 @@
     for ro in chunks by threads: for ri in lanes: for x in 0..3 unrolled: sum[x] += p[ri, x]
 
 Each by itself would read every third element, and so all cache lines three times; and three tasks are few for threads. More sums than
-registers hold, or more columns than are unrolled, go along the columns (`say_column_folds`).
+registers hold, or more columns than are unrolled, go along the columns (`decide_column_folds`).
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ def are_few_folds(stage: Stage, vector: Axis) -> bool:
     return plain and few and not any(is_short(axis.extent) for axis in stage.reduction_axes)
 
 
-def say_few_folds(draft: Draft, stage: Stage, vector: Axis) -> None:
+def decide_few_folds(draft: Draft, stage: Stage, vector: Axis) -> None:
     """Schedules chunks of the outermost reduction axis for threads, with all results unrolled inside lanes along the innermost."""
     name, (first, *rest) = stage.name, stage.reduction_axes
     rows = MOST_ROWS if rest else 1 << (2 * draft.machine.task // _count(stage)).bit_length() - 1
     count = known_extent(draft, first.extent)
     outer, inner = [], first.name
-    if (count is None or count > rows) and draft.say(name, "split", axis=first.name, factor=rows):
+    if (count is None or count > rows) and draft.decide(name, "split", axis=first.name, factor=rows):
         outer, inner = [first.name + "o"], first.name + "i"
     results = [axis.name for axis in stage.axes]
-    draft.say(name, "reorder", axes=(*outer, inner, *(axis.name for axis in rest), *results))
+    draft.decide(name, "reorder", axes=(*outer, inner, *(axis.name for axis in rest), *results))
     if outer:
-        draft.say(name, "parallel", axis=outer[0])
+        draft.decide(name, "parallel", axis=outer[0])
     gangs = gangs_of_sums(stage, vector, draft.machine, _count(stage) - 1)
-    draft.say(name, "vectorize", axis=vector.name if rest else inner, **({"interleave": gangs} if gangs > 1 else {}))
+    draft.decide(name, "vectorize", axis=vector.name if rest else inner, **({"interleave": gangs} if gangs > 1 else {}))
     for axis in results:
-        draft.say(name, "unroll", axis=axis)
+        draft.decide(name, "unroll", axis=axis)
 
 
 def _count(stage: Stage) -> int:

@@ -9,7 +9,7 @@ Let the result have n elements, of which the steps set m. If each element is rea
 
 A map is chosen where it moves fewer bytes than the update, by more than the model's precision. A box that moves with loops around the stage
 may be small in most iterations, and counts as empty; so does one of data-dependent size. Where each row of a loop's state is independent of
-the others, the update stays: all iterations of a row then run while it is in the cache (`nest/rows_outside.py`).
+the others, the update stays: all iterations of a row then run while it is in the cache (`nest/passes/rows_outside.py`).
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from raido.algo.graph.expr import Constant, Expr, Load, Parameter
 from raido.algo.graph.rewrite import loads_in, scalar_nodes
 from raido.schedule.defaults.draft import UNKNOWN, Draft, known
 from raido.schedule.defaults.rows import EQUAL
-from raido.schedule.stages.boxes import box_of
 from raido.schedule.stages.reads import array_name
 from raido.schedule.stages.stage import Stage, initial_values
-from raido.schedule.state import has_loops_said
+from raido.schedule.stages.updates.boxes import box_of
+from raido.schedule.state import has_explicit_loops
 
 
-def say_gathers(draft: Draft) -> None:
+def decide_gathers(draft: Draft) -> None:
     """Chooses "gather" for updates without directives, where it pays."""
     for name, stage in list(draft.state.uses.stages.items()):
-        if not isinstance(stage, Stage) or stage.update is None or has_loops_said(draft.state, name):
+        if not isinstance(stage, Stage) or stage.update is None or has_explicit_loops(draft.state, name):
             continue
         made = _made_before(draft, stage)
-        if {(name, "strategy"), (name, "placement")} & draft.state.asked or not _pays(draft, stage, made):
+        if {(name, "strategy"), (name, "placement")} & draft.state.decided or not _pays(draft, stage, made):
             continue
         if _keeps_to_rows(draft, stage, made):
             continue
         trial = draft.trial()
-        if trial.say(name, "strategy", name="gather"):
+        if trial.decide(name, "strategy", name="gather"):
             trial.renew_demand()
             if _pays(draft, stage, _made_before(draft, stage) & trial.demand.inlined):
                 draft.adopt(trial)

@@ -17,7 +17,7 @@ from raido.algo.graph.rewrite import scalar_nodes, substitute
 from raido.schedule.plan import Root
 from raido.schedule.stages.reads import loads_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, has_loops_said
+from raido.schedule.state import State, has_explicit_loops
 
 if TYPE_CHECKING:
     from raido.schedule.defaults.demand import Demand, Point
@@ -33,9 +33,9 @@ def join_readers(state: State, demand: Demand, stage: Stage, inlinable: bool) ->
     alike = [name for name in readers if reads_own_index(state, demand, name, stage)]
     if inlinable and len(alike) == len(readers) > 1:
         return join_all(state, demand, alike)
-    if is_host(state, stage.name):
-        guests = [name for name in alike if may_join(state, demand, name, stage.name)]
-        demand.hosts.update(dict.fromkeys(guests, stage.name))
+    if is_leader(state, stage.name):
+        fused_stages = [name for name in alike if may_join(state, demand, name, stage.name)]
+        demand.leaders.update(dict.fromkeys(fused_stages, stage.name))
     return False
 
 
@@ -52,26 +52,26 @@ def join_all_readers(state: State, demand: Demand, stage: Stage) -> bool:
 def join_all(state: State, demand: Demand, names: Iterable[str]) -> bool:
     """Fuses stages into the loops of the first of them, unless one may not be; returns whether they are."""
     first = min(names, key=state.uses.positions.__getitem__)
-    host = demand.hosts.get(first, first)
-    others = [name for name in names if demand.hosts.get(name, name) != host]
-    if not all(may_join(state, demand, name, host) for name in others):
+    leader = demand.leaders.get(first, first)
+    others = [name for name in names if demand.leaders.get(name, name) != leader]
+    if not all(may_join(state, demand, name, leader) for name in others):
         return False
-    demand.hosts.update(dict.fromkeys(others, host))
+    demand.leaders.update(dict.fromkeys(others, leader))
     return True
 
 
-def join_twins(state: State, demand: Demand) -> None:
+def join_siblings(state: State, demand: Demand) -> None:
     """Fuses pairs of sibling stencils, which read the same elements and are read alike, into one pass."""
     free = [name for name in state.uses.stages if is_free_stencil(state, demand, name)]
-    taken = {*demand.hosts, *demand.hosts.values()}
+    taken = {*demand.leaders, *demand.leaders.values()}
     alike: dict[frozenset[str], list[str]] = {}  # by the arrays that they read
-    for guest in free:
-        hosts = alike.setdefault(frozenset(demand.arrays.get(guest, ())), [])
-        for host in hosts:
-            if not {guest, host} & taken and are_twins(state, demand, guest, host):
-                demand.hosts[guest] = host
-                taken |= {guest, host}
-        hosts.append(guest)
+    for fused_stage in free:
+        leaders = alike.setdefault(frozenset(demand.arrays.get(fused_stage, ())), [])
+        for leader in leaders:
+            if not {fused_stage, leader} & taken and are_siblings(state, demand, fused_stage, leader):
+                demand.leaders[fused_stage] = leader
+                taken |= {fused_stage, leader}
+        leaders.append(fused_stage)
 
 
 def is_free_stencil(state: State, demand: Demand, name: str) -> bool:
@@ -84,28 +84,28 @@ def is_free_stencil(state: State, demand: Demand, name: str) -> bool:
     return len(stage.axes) > 1 and len(stage.bodies) == 1 and not is_pointwise(stage) and cost(stage) <= TWIN
 
 
-def are_twins(state: State, demand: Demand, guest: str, host: str) -> bool:
+def are_siblings(state: State, demand: Demand, fused_stage: str, leader: str) -> bool:
     """Whether two stencils are siblings: of one shape and type, with mostly the same reads, and read at the same indices."""
-    one, other = state.stage(guest), state.stage(host)
+    one, other = state.stage(fused_stage), state.stage(leader)
     return (
         one.bodies[0].dtype is other.bodies[0].dtype
         and has_shape_of(one, other)
-        and demand.reads(guest).keys() == demand.reads(host).keys()
-        and shares_reads(state, demand, guest, host)
-        and bool(demand.readers(guest))
-        and demand.readers(guest) == demand.readers(host)
-        and not {guest, host} & set(state.uses.outputs)
-        and state.uses.scope[guest] == state.uses.scope[host]
+        and demand.reads(fused_stage).keys() == demand.reads(leader).keys()
+        and shares_reads(state, demand, fused_stage, leader)
+        and bool(demand.readers(fused_stage))
+        and demand.readers(fused_stage) == demand.readers(leader)
+        and not {fused_stage, leader} & set(state.uses.outputs)
+        and state.uses.scope[fused_stage] == state.uses.scope[leader]
     )
 
 
-def shares_reads(state: State, demand: Demand, guest: str, host: str) -> bool:
+def shares_reads(state: State, demand: Demand, fused_stage: str, leader: str) -> bool:
     """Whether the leader reads at least half of the elements that a stage of its shape reads."""
     total = common = 0
-    for array, points in demand.reads(guest).items():
-        there = demand.reads(host)[array]
+    for array, points in demand.reads(fused_stage).items():
+        there = demand.reads(leader)[array]
         for point in points:
-            (place,) = moved((point,), state.stage(guest).axes, state.stage(host).axes)
+            (place,) = moved((point,), state.stage(fused_stage).axes, state.stage(leader).axes)
             total, common = total + 1, common + (place in there)
     return 2 * common >= total
 
@@ -145,13 +145,13 @@ def extents(axes: Iterable[Axis]) -> list[Expr]:
     return [index.canonical(axis.extent) for axis in axes]
 
 
-def may_join(state: State, demand: Demand, guest: str, host: str) -> bool:
+def may_join(state: State, demand: Demand, fused_stage: str, leader: str) -> bool:
     """Whether a stage may be fused into a leader: all that it reads is complete before the leader runs, or is the leader's result."""
-    if guest in demand.hosts or guest in demand.hosts.values() or not is_host(state, host):
+    if fused_stage in demand.leaders or fused_stage in demand.leaders.values() or not is_leader(state, leader):
         return False
     order = state.uses.positions
-    made = [name for name in demand.reads(guest) if name in order and name not in demand.inlined]
-    return order[host] < order[guest] and all(name == host or order[name] < order[host] for name in made)
+    made = [name for name in demand.reads(fused_stage) if name in order and name not in demand.inlined]
+    return order[leader] < order[fused_stage] and all(name == leader or order[name] < order[leader] for name in made)
 
 
 def is_joinable(state: State, name: str) -> bool:
@@ -180,7 +180,7 @@ def is_gather(state: State, name: str) -> bool:
     )
 
 
-def is_host(state: State, name: str) -> bool:
+def is_leader(state: State, name: str) -> bool:
     """Whether pointwise stages may be fused into a stage's loops: it is pointwise, or a scan whose results they take as they are
     computed.
     """
@@ -202,9 +202,9 @@ def is_untouched(state: State, stage: Stage) -> bool:
     """Whether a stage has neither loop directives nor a placement."""
     plan = state.plan(stage.name)
     placed = plan.compute_with is not None or not isinstance(plan.compute, Root)
-    return not placed and (stage.name, "placement") not in state.asked and not has_loops_said(state, stage.name)
+    return not placed and (stage.name, "placement") not in state.decided and not has_explicit_loops(state, stage.name)
 
 
-def guests_of(demand: Demand, host: str) -> Iterable[str]:
+def fused_stages_of(demand: Demand, leader: str) -> Iterable[str]:
     """Returns the stages fused into a leader's loops."""
-    return (guest for guest, each in demand.hosts.items() if each == host)
+    return (fused_stage for fused_stage, each in demand.leaders.items() if each == leader)

@@ -21,8 +21,8 @@ from raido.schedule.cost.private_loops import each_time
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent
-from raido.schedule.defaults.facts import inlined_into, whole_cost
 from raido.schedule.defaults.neighbours import reads_rows
+from raido.schedule.defaults.queries import inlined_into, whole_cost
 from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import loads_of, stage_roots
 from raido.schedule.stages.stage import Stage

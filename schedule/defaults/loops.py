@@ -7,22 +7,11 @@ from math import prod
 from raido.algo.graph.expr import Axis
 from raido.schedule.cost.private_loops import gangs_of_private_loops
 from raido.schedule.cost.streams import PAGE
-from raido.schedule.defaults.chains import chain_rows, chain_work, fits_strips, has_chain
+from raido.schedule.defaults.chains import chain_rows, chain_work, fits_row_tiles, has_chain
 from raido.schedule.defaults.demand import cost, decides_lengths, is_divergent
 from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import (
-    ENOUGH_TASKS,
-    array_of,
-    contiguity,
-    inlined_into,
-    is_little_work,
-    longest_chunk,
-    row_axis,
-    vector_axis,
-    whole_cost,
-)
-from raido.schedule.defaults.few_folds import are_few_folds, say_few_folds
-from raido.schedule.defaults.joins import guests_of
+from raido.schedule.defaults.few_folds import are_few_folds, decide_few_folds
+from raido.schedule.defaults.joins import fused_stages_of
 from raido.schedule.defaults.latency import (
     are_elements_faster_alone,
     gangs_of_elements,
@@ -34,17 +23,33 @@ from raido.schedule.defaults.memory import is_streamed
 from raido.schedule.defaults.neighbours import read_by_planes
 from raido.schedule.defaults.phases import phases_of
 from raido.schedule.defaults.pixels import joins_colours
-from raido.schedule.defaults.planes import planes_of, strip_axis
-from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, say_packed_loops, say_product_loops
+from raido.schedule.defaults.planes import planes_of, row_tile_axis
+from raido.schedule.defaults.products import FEWEST_CHUNKS, FEWEST_STEPS, decide_packed_loops, decide_product_loops
+from raido.schedule.defaults.queries import (
+    ENOUGH_TASKS,
+    array_of,
+    contiguity,
+    inlined_into,
+    is_little_work,
+    longest_chunk,
+    row_axis,
+    vector_axis,
+    whole_cost,
+)
 from raido.schedule.defaults.recurrences import gangs_of_states, is_recurrent
-from raido.schedule.defaults.rows import jammed_rows
-from raido.schedule.defaults.scans import say_filter_loops, say_scan_loops, say_segment_loops, say_sort_loops
+from raido.schedule.defaults.rows import rows_of_register_tile
+from raido.schedule.defaults.scans import (
+    decide_filter_loops,
+    decide_scan_loops,
+    decide_segment_loops,
+    decide_sort_loops,
+)
 from raido.schedule.defaults.short import WRITTEN_OUT, is_stacked
-from raido.schedule.defaults.short_iterations import say_short_iterations
+from raido.schedule.defaults.short_iterations import decide_short_iterations
 from raido.schedule.defaults.short_rows import folds_short_rows
-from raido.schedule.defaults.short_stages import say_short_loops
-from raido.schedule.defaults.transposes import say_turned_loops
-from raido.schedule.defaults.updates import say_update_loops
+from raido.schedule.defaults.short_stages import decide_short_loops
+from raido.schedule.defaults.transposes import decide_transposed_loops
+from raido.schedule.defaults.updates import decide_update_loops
 from raido.schedule.machine import UNKNOWN_GRAIN
 from raido.schedule.plan import At, Split
 from raido.schedule.stages.inline import SHORT, is_short
@@ -56,33 +61,33 @@ COLUMN_JAM = 8  # rows added to a row of sums at a time: one load and one store 
 AHEAD = 4  # rows
 
 
-def say_loops(draft: Draft, name: str) -> None:
+def decide_loops(draft: Draft, name: str) -> None:
     """Decides the loops of a stage without loop directives."""
     stage = draft.state.stage(name)
     plan = draft.state.plan(name)
     if not stage.all_axes:
         return
     if stage.scan is not None:
-        say_scan_loops(draft, stage, vector_axis(draft, stage))
+        decide_scan_loops(draft, stage, vector_axis(draft, stage))
         return
     if stage.sort is not None:
-        say_sort_loops(draft, stage)
+        decide_sort_loops(draft, stage)
         return
     if stage.filter is not None:
-        say_filter_loops(draft, stage)
+        decide_filter_loops(draft, stage)
         return
     if stage.update is not None:
         if draft.machine.gpu is None:
-            say_short_iterations(draft, stage, None, 0)
-        say_update_loops(draft, stage)
+            decide_short_iterations(draft, stage, None, 0)
+        decide_update_loops(draft, stage)
         return
     if [loop.name for loop in plan.loops] != [axis.name for axis in stage.all_axes]:
-        say_packed_loops(draft, name)
+        decide_packed_loops(draft, name)
         return
-    if not isinstance(plan.compute, At) and draft.machine.gpu is None and say_short_loops(draft, stage):
+    if not isinstance(plan.compute, At) and draft.machine.gpu is None and decide_short_loops(draft, stage):
         return
     vector = vector_axis(draft, stage)
-    if say_segment_loops(draft, stage):
+    if decide_segment_loops(draft, stage):
         return
     if vector is not None and decides_lengths(stage, vector):
         vector = None  # lanes run along each fold
@@ -93,25 +98,25 @@ def say_loops(draft: Draft, name: str) -> None:
         vector = None
     if draft.machine.gpu is None and not isinstance(plan.compute, At):
         chunk = column_chunk(draft, stage) if folds_columns(draft, stage, vector) else 0
-        say_short_iterations(draft, stage, vector, chunk)
+        decide_short_iterations(draft, stage, vector, chunk)
     if isinstance(plan.compute, At):
-        jam = 0 if stage.outer or is_sliding(draft, name) else jammed_rows(draft, stage, vector)
-        if jam:
-            say_rows_side_by_side(draft, stage, stage.axes[-2].name, jam)
+        unroll_and_jam = 0 if stage.outer or is_sliding(draft, name) else rows_of_register_tile(draft, stage, vector)
+        if unroll_and_jam:
+            decide_rows_side_by_side(draft, stage, stage.axes[-2].name, unroll_and_jam)
         if vector is not None:
-            say_lanes(draft, stage, vector, say_colours(draft, stage, vector))
-            say_written_out(draft, stage, vector)
+            decide_lanes(draft, stage, vector, decide_colours(draft, stage, vector))
+            decide_written_out(draft, stage, vector)
     elif not stage.axes:
-        say_fold_loops(draft, stage, vector, alone)
-    elif say_turned_loops(draft, stage) or say_product_loops(draft, stage, vector):
+        decide_fold_loops(draft, stage, vector, alone)
+    elif decide_transposed_loops(draft, stage) or decide_product_loops(draft, stage, vector):
         return
     elif vector is not None and are_few_folds(stage, vector):
-        say_few_folds(draft, stage, vector)
-    elif not folds_columns(draft, stage, vector) or not say_column_folds(draft, stage):
-        say_map_loops(draft, stage, vector)
+        decide_few_folds(draft, stage, vector)
+    elif not folds_columns(draft, stage, vector) or not decide_column_folds(draft, stage):
+        decide_map_loops(draft, stage, vector)
 
 
-def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool) -> None:
+def decide_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool) -> None:
     """Schedules a whole reduction: fixed chunks for threads, lanes inside (with blocks of their own for an operator that is not
     commutative).
 
@@ -121,15 +126,15 @@ def say_fold_loops(draft: Draft, stage: Stage, vector: Axis | None, alone: bool)
     assert first is not None
     rows = chain_rows(draft, stage) if len(stage.all_axes) > 1 else 2 * draft.machine.task
     if vector is not None and vector is not last:
-        draft.say(stage.name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
+        draft.decide(stage.name, "vectorize", axis=vector.name, **wide(draft, stage, vector))
         return
-    if draft.say(stage.name, "split", axis=first.name, factor=rows):
-        draft.say(stage.name, "parallel", axis=first.name + "o")
+    if draft.decide(stage.name, "split", axis=first.name, factor=rows):
+        draft.decide(stage.name, "parallel", axis=first.name + "o")
     inner = last.name if first is not last else first.name + "i"
     if vector is not None:
-        draft.say(stage.name, "vectorize", axis=inner, **wide(draft, stage, vector))
+        draft.decide(stage.name, "vectorize", axis=inner, **wide(draft, stage, vector))
     elif first is last and not alone:
-        draft.say(stage.name, "vectorize", axis=inner)
+        draft.decide(stage.name, "vectorize", axis=inner)
 
 
 def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
@@ -150,7 +155,7 @@ def folds_columns(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     return 1 in steps and steps <= {0, 1}
 
 
-def say_column_folds(draft: Draft, stage: Stage) -> bool:
+def decide_column_folds(draft: Draft, stage: Stage) -> bool:
     """Schedules sums of columns: rows are read from end to end and added to a row of sums; returns whether that is legal.
 
     One-dimensional results take chunks of rows. Each chunk stores a row of sums, which is read again for the combination: chunks are long
@@ -163,13 +168,13 @@ def say_column_folds(draft: Draft, stage: Stage) -> bool:
     page = PAGE // max(array_of(draft, array).dtype.itemsize for array in draft.demand.reads(name))
     length = known_extent(draft, last.extent)
     if length is not None and page <= length <= held:
-        return say_rows_of_columns(draft, stage, 1)
-    shared = name in draft.demand.hosts.values()  # guests follow one set of loops, at all sizes
+        return decide_rows_of_columns(draft, stage, 1)
+    shared = name in draft.demand.leaders.values()  # guests follow one set of loops, at all sizes
     if length is None and page < held and not shared and all(axis.name.isidentifier() for axis in stage.all_axes):
         in_order = draft.branch()
-        if say_rows_of_columns(in_order, stage, 1):
+        if decide_rows_of_columns(in_order, stage, 1):
             draft.accept(in_order.when(name, f"{last.name} >= {page} and {last.name} <= {held}"))
-    return say_rows_of_columns(draft, stage, COLUMN_JAM)
+    return decide_rows_of_columns(draft, stage, COLUMN_JAM)
 
 
 def column_chunk(draft: Draft, stage: Stage) -> int:
@@ -178,67 +183,67 @@ def column_chunk(draft: Draft, stage: Stage) -> int:
     return chunk if extent(draft, stage.reduction_axes[0].extent) >= FEWEST_CHUNKS * chunk else chunk // 2
 
 
-def say_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
+def decide_rows_of_columns(draft: Draft, stage: Stage, rows: int) -> bool:
     """Schedules sums of columns with `rows` rows added together; returns whether that is legal."""
     name, (*outer, last), (reduced,) = stage.name, stage.axes, stage.reduction_axes
     row = reduced.name
     if not outer:
-        if not draft.say(name, "split", axis=row, factor=column_chunk(draft, stage)):
+        if not draft.decide(name, "split", axis=row, factor=column_chunk(draft, stage)):
             return False
         row += "i"
-    if rows > 1 and not draft.say(name, "split", axis=row, factor=rows):
+    if rows > 1 and not draft.decide(name, "split", axis=row, factor=rows):
         return False
     around = [axis.name for axis in outer] or [reduced.name + "o"]
     inner = (row + "o", last.name, row + "i") if rows > 1 else (row, last.name)
-    draft.say(name, "reorder", axes=(*around, *inner))
+    draft.decide(name, "reorder", axes=(*around, *inner))
     if rows > 1:
-        draft.say(name, "unroll", axis=row + "i")
+        draft.decide(name, "unroll", axis=row + "i")
     if outer:
-        say_parallel(draft, stage, outer[0].name, 1, last)
+        decide_parallel(draft, stage, outer[0].name, 1, last)
     else:
-        draft.say(name, "parallel", axis=reduced.name + "o")
-    draft.say(name, "vectorize", axis=last.name, interleave=COLUMN_GANGS)
+        draft.decide(name, "parallel", axis=reduced.name + "o")
+    draft.decide(name, "vectorize", axis=last.name, interleave=COLUMN_GANGS)
     return True
 
 
-def say_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
+def decide_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     """Schedules a stage with pure axes: rows are parallel and outermost, in row tiles where the stage has a chain, in register tiles where
     these pay.
     """
     name = stage.name
     chained = has_chain(draft, stage)
     apart = [axis.name for axis in planes_of(draft, stage)] if chained else []
-    rows = strip_axis(draft, stage) if chained else row_axis(stage)
+    rows = row_tile_axis(draft, stage) if chained else row_axis(stage)
     assert rows is not None
     planes = [] if apart else [axis.name for axis in stage.axes[: stage.axes.index(rows)]]
-    vector_name = say_colours(draft, stage, vector)
-    jam = jammed_rows(draft, stage, vector)
+    vector_name = decide_colours(draft, stage, vector)
+    unroll_and_jam = rows_of_register_tile(draft, stage, vector)
     if vector is rows:
-        vector_name = say_line_chunks(draft, stage, rows, vector_name, planes, chained)
-    elif jam and not chained:
-        say_jam(draft, stage, rows, planes, jam)
-    elif chained and draft.say(name, "split", axis=rows.name, factor=chain_rows(draft, stage)):
+        vector_name = decide_line_chunks(draft, stage, rows, vector_name, planes, chained)
+    elif unroll_and_jam and not chained:
+        decide_jam(draft, stage, rows, planes, unroll_and_jam)
+    elif chained and draft.decide(name, "split", axis=rows.name, factor=chain_rows(draft, stage)):
         if planes:
-            draft.say(name, "reorder", axes=(rows.name + "o", *planes, rows.name + "i"))
-        if jam and rows is stage.axes[-2] and fits_strips(draft, stage):
-            say_rows_side_by_side(draft, stage, rows.name + "i", jam)
+            draft.decide(name, "reorder", axes=(rows.name + "o", *planes, rows.name + "i"))
+        if unroll_and_jam and rows is stage.axes[-2] and fits_row_tiles(draft, stage):
+            decide_rows_side_by_side(draft, stage, rows.name + "i", unroll_and_jam)
         strips = draft.fuse(name, [*apart, rows.name + "o"])
-        say_parallel(draft, stage, strips, chain_rows(draft, stage), vector)
+        decide_parallel(draft, stage, strips, chain_rows(draft, stage), vector)
     else:
         if planes:
-            draft.say(name, "reorder", axes=(rows.name, *planes))
-        say_parallel(draft, stage, rows.name, 1, vector)
+            draft.decide(name, "reorder", axes=(rows.name, *planes))
+        decide_parallel(draft, stage, rows.name, 1, vector)
     if vector is not None:
-        say_lanes(draft, stage, vector, vector_name)
+        decide_lanes(draft, stage, vector, vector_name)
     if stage.reduction is None and vector is stage.axes[-1] and not is_streamed(draft, name):
         for array in read_by_planes(draft, stage):
-            draft.say(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
-    say_written_out(draft, stage, vector, rows)
+            draft.decide(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
+    decide_written_out(draft, stage, vector, rows)
     if vector in stage.axes and folds_short_rows(draft, stage) and not is_short(stage.reduction_axes[0].extent):
-        draft.say(name, "unroll", axis=stage.reduction_axes[0].name)
+        draft.decide(name, "unroll", axis=stage.reduction_axes[0].name)
 
 
-def say_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis | None = None) -> None:
+def decide_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis | None = None) -> None:
     """Unrolls short axes, but those of lanes and rows, where that makes few instances; stores along them are interleaved.
 
     So are axes along which each index selects an expression of its own (`rd.stack`): each instance then has its own without a test.
@@ -249,38 +254,40 @@ def say_written_out(draft: Draft, stage: Stage, vector: Axis | None, rows: Axis 
     if prod(extent(draft, axis.extent) for axis in short) <= WRITTEN_OUT:
         for axis in short:
             if axis is not rows and axis.name in loops:
-                draft.say(stage.name, "unroll", axis=axis.name)
+                draft.decide(stage.name, "unroll", axis=axis.name)
 
 
-def say_colours(draft: Draft, stage: Stage, vector: Axis | None) -> str:
+def decide_colours(draft: Draft, stage: Stage, vector: Axis | None) -> str:
     """Returns the loop over the vectorized axis, fused with the short last one where both are contiguous in memory."""
     if vector is None:
         return ""
     last = stage.axes[-1].name if stage.axes else ""
     stays = is_recurrent(draft.state.graph, stage)  # each lane keeps all numbers of a row in registers
-    joined = not stays and joins_colours(draft, stage, vector) and draft.say(stage.name, "fuse", a=vector.name, b=last)
+    joined = (
+        not stays and joins_colours(draft, stage, vector) and draft.decide(stage.name, "fuse", a=vector.name, b=last)
+    )
     return vector.name + last if joined else vector.name
 
 
-def say_line_chunks(draft: Draft, stage: Stage, line: Axis, loop: str, planes: list[str], chained: bool) -> str:
+def decide_line_chunks(draft: Draft, stage: Stage, line: Axis, loop: str, planes: list[str], chained: bool) -> str:
     """Splits the line of a one-dimensional stage into chunks for threads; returns the name of the loop inside a chunk."""
     count = known_extent(draft, line.extent)
     if not chained and count is not None and count <= longest_chunk(draft) // 2:
         return loop
     chunk = chain_chunk(draft, stage) if chained else line_chunk(draft, stage)
-    if not draft.say(stage.name, "split", axis=loop, factor=chunk):
+    if not draft.decide(stage.name, "split", axis=loop, factor=chunk):
         return loop
     if planes:
-        draft.say(stage.name, "reorder", axes=(loop + "o", *planes, loop + "i"))
-    draft.say(stage.name, "parallel", axis=loop + "o", **dynamic(draft, stage))
+        draft.decide(stage.name, "reorder", axes=(loop + "o", *planes, loop + "i"))
+    draft.decide(stage.name, "parallel", axis=loop + "o", **dynamic(draft, stage))
     return loop + "i"
 
 
-def say_rows_side_by_side(draft: Draft, stage: Stage, row: str, jam: int) -> None:
-    """Makes register tiles of `jam` rows inside a row tile (unroll-and-jam)."""
-    if draft.say(stage.name, "split", axis=row, factor=jam):
-        draft.say(stage.name, "reorder", axes=(row + "o", stage.axes[-1].name, row + "i"))
-        draft.say(stage.name, "unroll", axis=row + "i")
+def decide_rows_side_by_side(draft: Draft, stage: Stage, row: str, unroll_and_jam: int) -> None:
+    """Makes register tiles of `unroll_and_jam` rows inside a row tile (unroll-and-jam)."""
+    if draft.decide(stage.name, "split", axis=row, factor=unroll_and_jam):
+        draft.decide(stage.name, "reorder", axes=(row + "o", stage.axes[-1].name, row + "i"))
+        draft.decide(stage.name, "unroll", axis=row + "i")
 
 
 def is_sliding(draft: Draft, name: str) -> bool:
@@ -288,21 +295,21 @@ def is_sliding(draft: Draft, name: str) -> bool:
     return draft.state.plan(name).store is not None
 
 
-def say_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], jam: int) -> None:
-    """Makes register tiles of `jam` rows (unroll-and-jam), and threads over them."""
+def decide_jam(draft: Draft, stage: Stage, rows: Axis, planes: list[str], unroll_and_jam: int) -> None:
+    """Makes register tiles of `unroll_and_jam` rows (unroll-and-jam), and threads over them."""
     name, row, last = stage.name, stage.axes[-2], stage.axes[-1].name
     outer, inner = row.name + "o", row.name + "i"
-    if not draft.say(name, "split", axis=row.name, factor=jam):
+    if not draft.decide(name, "split", axis=row.name, factor=unroll_and_jam):
         return
     first = outer if rows is row else rows.name
     between = [axis.name for axis in stage.axes[len(planes) + 1 : -2]]
     order = (first, *planes, *between, *(() if rows is row else (outer,)), last, inner)
-    draft.say(name, "reorder", axes=order if planes else (outer, last, inner))
-    draft.say(name, "unroll", axis=inner)
-    say_parallel(draft, stage, first, jam if rows is row else 1, stage.axes[-1])
+    draft.decide(name, "reorder", axes=order if planes else (outer, last, inner))
+    draft.decide(name, "unroll", axis=inner)
+    decide_parallel(draft, stage, first, unroll_and_jam if rows is row else 1, stage.axes[-1])
 
 
-def say_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Axis | None) -> None:
+def decide_parallel(draft: Draft, stage: Stage, loop: str, rows: int, vector: Axis | None) -> None:
     """Makes a loop over rows parallel; a chunk has about `Machine.task` operations, and small stages stay on one thread."""
     if is_little_work(draft, stage):
         return
@@ -331,7 +338,7 @@ def rows_of_few_planes(draft: Draft, stage: Stage, loop: str, vector: Axis | Non
     if (count is not None and count >= ENOUGH_TASKS) or is_short(axes[loop].extent):
         return None
     made = draft.demand.reads(stage.name).keys() & draft.state.uses.stages.keys() - draft.demand.inlined
-    if made or stage.name in draft.demand.hosts.values() or read_by_planes(draft, stage):
+    if made or stage.name in draft.demand.leaders.values() or read_by_planes(draft, stage):
         return None
     split = next((r for r in plan.relations if isinstance(r, Split) and r.outer == name), None)
     axis = axes.get(split.parent if split is not None else name)
@@ -360,17 +367,17 @@ def line_chunk(draft: Draft, stage: Stage) -> int:
     return min(most, max(most >> 6, 1 << (32 * most // each).bit_length()))
 
 
-def say_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
+def decide_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
     """Vectorizes a loop; where elements are read at quotients of its axis, tiles of the quotients' period are unrolled inside the lanes."""
     name, phases = stage.name, phases_of(draft, stage, vector)
     if phases > 1:
         if isinstance(draft.state.plan(name).compute, At):
-            draft.say(name, "align", axis=vector.name, multiple=phases)
-        if draft.say(name, "split", axis=loop, factor=phases):
-            draft.say(name, "unroll", axis=loop + "i")
-            draft.say(name, "vectorize", axis=loop + "o")
+            draft.decide(name, "align", axis=vector.name, multiple=phases)
+        if draft.decide(name, "split", axis=loop, factor=phases):
+            draft.decide(name, "unroll", axis=loop + "i")
+            draft.decide(name, "vectorize", axis=loop + "o")
             return
-    draft.say(name, "vectorize", axis=loop, **wide(draft, stage, vector))
+    draft.decide(name, "vectorize", axis=loop, **wide(draft, stage, vector))
 
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
@@ -381,7 +388,7 @@ def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     gangs = max(gangs_of_elements(stage), gangs_of_iterations(draft, stage, vector))
     gangs = max(gangs, gangs_of_states(draft.state.graph, stage, draft.machine))
     if stage.reduction is not None and few > WRITTEN_OUT and gangs == 1:
-        beside = sum(len(draft.state.stage(name).bodies) for name in guests_of(draft.demand, stage.name))
+        beside = sum(len(draft.state.stage(name).bodies) for name in fused_stages_of(draft.demand, stage.name))
         gangs = gangs_of_sums(stage, vector, draft.machine, beside)
     gangs = min(gangs, gangs_of_private_loops(stage, vector.var, draft.machine) or gangs)
     if vector in stage.axes[-1:] and sums_in_pairs(draft, stage):

@@ -7,11 +7,11 @@ from math import prod
 
 from raido.schedule.defaults.demand import meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import array_of, is_last_use, output_bytes, whole_cost
-from raido.schedule.defaults.joins import guests_of
+from raido.schedule.defaults.joins import fused_stages_of
 from raido.schedule.defaults.latency import sums_in_pairs
 from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
-from raido.schedule.defaults.transposes import turned_axis
+from raido.schedule.defaults.queries import array_of, is_last_use, output_bytes, whole_cost
+from raido.schedule.defaults.transposes import transposed_axis
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
@@ -23,26 +23,26 @@ FEWEST_LINES = 4
 PARTS = 16  # of the last-level cache
 
 
-def say_memory(draft: Draft, name: str) -> None:
+def decide_memory(draft: Draft, name: str) -> None:
     """Decides boundary loops for stencils (along rows only where bodies are long) and non-temporal stores for large outputs."""
     if meets_boundary(draft.state, draft.demand, name) and not draft.state.plan(name).partition:
         stage = draft.state.stage(name)
         ends = {"axes": (stage.axes[-1].name,)} if sums_in_pairs(draft, stage) else {}
-        draft.say(name, "partition_boundaries", **ends)
+        draft.decide(name, "partition_boundaries", **ends)
     if may_stream(draft, name):
         size = known_extent(draft, output_bytes(draft, name))
         if size is None:
-            draft.say(name, "stream_stores", above=most_kept(draft, name))
+            draft.decide(name, "stream_stores", above=most_kept(draft, name))
         elif size > most_kept(draft, name):
-            draft.say(name, "stream_stores")
+            draft.decide(name, "stream_stores")
 
 
 def may_stream(draft: Draft, name: str) -> bool:
     """Whether results are stored past the caches where these would not keep them."""
     stage = draft.state.stage(name)
-    kept = (stage.reduction is None or stage.scan is not None) and turned_axis(draft, stage) is None
+    kept = (stage.reduction is None or stage.scan is not None) and transposed_axis(draft, stage) is None
     if (
-        strategy_name(draft.state, draft.demand.hosts.get(name, name)) == "runs"
+        strategy_name(draft.state, draft.demand.leaders.get(name, name)) == "runs"
     ):  # of which each may be shorter than a line
         return False
     return (
@@ -62,8 +62,8 @@ def most_kept(draft: Draft, name: str) -> int:
     Of larger results the next call finds neither its inputs nor its result's lines in the cache, and these are fetched only to be
     overwritten. The limit is rounded to sixteenths of the cache: a row beside whole arrays makes no difference.
     """
-    host = draft.demand.hosts.get(name, name)
-    members = [host, *guests_of(draft.demand, host)]
+    leader = draft.demand.leaders.get(name, name)
+    members = [leader, *fused_stages_of(draft.demand, leader)]
     results = [
         body.dtype.itemsize * _elements(draft, each) for each in members for body in draft.state.stage(each).bodies
     ]

@@ -8,8 +8,8 @@ from raido.algo.graph.expr import Array, ArrayLoop, ArrayWhile, Generate, Result
 from raido.algo.graph.rewrite import loads_in
 from raido.schedule.remember import remembered
 from raido.schedule.stages.reads import flatten, loads_of
-from raido.schedule.stages.reads_before import makes_in_place
 from raido.schedule.stages.stage import ControlStage, Stage, StageGraph
+from raido.schedule.stages.updates.reads_before import makes_in_place
 from raido.schedule.state import State, reaches
 
 

@@ -19,7 +19,7 @@ from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.latency import gangs_of_iterations
 from raido.schedule.stages.segments import ragged_folds, segments_of, takes_lanes
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import State, axes_of, enclosing, is_inlined, is_reduction, loop_of
+from raido.schedule.state import State, axes_of, enclosing_loops, is_inlined, is_reduction, loop_of
 from raido.schedule.strategies.parts import part_name, part_stage
 from raido.schedule.strategies.table import block_of, strategies_of
 
@@ -30,44 +30,44 @@ VALUE_AND_INDEX = 16  # bytes of each step of a tile
 GANGS = 4  # interleaved, where blocks are only folded
 
 
-def say_parts(draft: Draft, name: str) -> None:
+def decide_parts(draft: Draft, name: str) -> None:
     """Decides the loops of the parts of a stage's strategy that have no directives."""
     stage, plan = draft.state.stage(name), draft.state.plan(name)
     if plan.strategy is None or plan.compute_with is not None:
         return
     for part in strategies_of(stage)[plan.strategy[0]].parts:
         whole = part_name(name, part)
-        if (whole, "loops") in draft.state.asked:
+        if (whole, "loops") in draft.state.decided:
             continue
         axes = [axis.name for axis in part_stage(stage, plan, part).axes]
         free = not has_threads_around(draft.state, stage)
         if part in ("combine", "check"):
-            say_strips(draft, whole, axes, draft.machine.task // (8 if part == "combine" else 2), free)
+            decide_strips(draft, whole, axes, draft.machine.task // (8 if part == "combine" else 2), free)
         elif part in ("totals", "count"):
-            say_blocks(draft, whole, axes, stage, COUNTED if part == "count" and cost(stage) <= FEW else GANGS)
+            decide_blocks(draft, whole, axes, stage, COUNTED if part == "count" and cost(stage) <= FEW else GANGS)
         elif part == "search" and free:
-            draft.say(whole, "parallel", axis=axes[0])
+            draft.decide(whole, "parallel", axis=axes[0])
         elif part == "values":
             if are_values_sooner_in_lanes(draft, stage):
                 gangs = max(GANGS_OF_VALUES, gangs_of_iterations(draft, stage, stage.reduction_axes[-1]))
-                draft.say(whole, "split", axis=axes[0], factor=strip_of_steps(draft))
-                draft.say(whole, "vectorize", axis=axes[0] + "i", interleave=gangs)
+                draft.decide(whole, "split", axis=axes[0], factor=strip_of_steps(draft))
+                draft.decide(whole, "vectorize", axis=axes[0] + "i", interleave=gangs)
         elif part == "copy":
             if free:
-                draft.say(whole, "parallel", axis=axes[0])
-            draft.say(whole, "vectorize", axis=axes[1])
+                draft.decide(whole, "parallel", axis=axes[0])
+            draft.decide(whole, "vectorize", axis=axes[1])
         elif part == "ranges" and free:
-            draft.say(whole, "parallel", axis=axes[0], dynamic=True)
+            draft.decide(whole, "parallel", axis=axes[0], dynamic=True)
         elif part == "fold" and len(axes) == 1:
             may = any(map(takes_lanes, ragged_folds(stage))) and not is_gathered_slowly(draft, stage)
             if may and not has_lanes_around(draft, stage):
-                draft.say(whole, "vectorize", axis=axes[0], interleave=GANGS_OF_SEGMENTS)
+                draft.decide(whole, "vectorize", axis=axes[0], interleave=GANGS_OF_SEGMENTS)
         elif part == "fold":
             segments = segments_of(stage)
             if free:
-                draft.say(whole, "parallel", axis=axes[0], dynamic=True)
+                draft.decide(whole, "parallel", axis=axes[0], dynamic=True)
             if segments is not None and identities_of(segments.fold) and not is_gathered_slowly(draft, stage):
-                draft.say(whole, "vectorize", axis=axes[1])
+                draft.decide(whole, "vectorize", axis=axes[1])
 
 
 def is_gathered_slowly(draft: Draft, stage: Stage) -> bool:
@@ -81,7 +81,7 @@ def has_threads_around(state: State, stage: Stage) -> bool:
     plan, segments = state.plan(stage.name), segments_of(stage)
     taken = {axis.name for axis in (stage.reduction_axes if segments is None else (stage.axes[segments.axis],))}
     own = takewhile(lambda loop: not taken & {*axes_of(plan, loop.name)}, plan.loops)
-    outer = (loop_of(state, owner, loop) for owner, loop in enclosing(state, stage.name))
+    outer = (loop_of(state, owner, loop) for owner, loop in enclosing_loops(state, stage.name))
     return any(loop.kind == "parallel" for loop in (*outer, *own))
 
 
@@ -90,7 +90,7 @@ def has_lanes_around(draft: Draft, stage: Stage) -> bool:
     state, name = draft.state, stage.name
     computed = draft.demand.readers(name) if is_inlined(state, name) else (name,)
     for each in computed:
-        outer = (loop_of(state, owner, loop) for owner, loop in enclosing(state, each))
+        outer = (loop_of(state, owner, loop) for owner, loop in enclosing_loops(state, each))
         if any(loop.kind == "vector" for loop in (*outer, *state.plan(each).loops)):
             return True
     return False
@@ -111,26 +111,26 @@ def are_values_sooner_in_lanes(draft: Draft, stage: Stage) -> bool:
     return is_faster_in_strips(stage, last.var, inlined, draft.machine)
 
 
-def say_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:
+def decide_strips(draft: Draft, part: str, axes: list[str], strip: int, threads: bool) -> None:
     """Schedules threads over the first axis, in chunks if it is the only one, and lanes along the last; lanes alone inside parallel
     loops.
     """
     first, *inner = axes
     if not threads:
-        draft.say(part, "vectorize", axis=axes[-1])
+        draft.decide(part, "vectorize", axis=axes[-1])
         return
     if not inner:
-        draft.say(part, "split", axis=first, factor=strip)
-    draft.say(part, "parallel", axis=first if inner else first + "o")
-    draft.say(part, "vectorize", axis=inner[-1] if inner else first + "i")
+        draft.decide(part, "split", axis=first, factor=strip)
+    draft.decide(part, "parallel", axis=first if inner else first + "o")
+    draft.decide(part, "vectorize", axis=inner[-1] if inner else first + "i")
 
 
-def say_blocks(draft: Draft, part: str, axes: list[str], stage: Stage, gangs: int) -> None:
+def decide_blocks(draft: Draft, part: str, axes: list[str], stage: Stage, gangs: int) -> None:
     """Schedules threads over blocks, and lanes inside as in the stage's own loop, with at least `gangs` interleaved."""
     plan = draft.state.plan(stage.name)
     if len(axes) > 1:
-        draft.say(part, "parallel", axis=axes[0])
+        draft.decide(part, "parallel", axis=axes[0])
     for loop in plan.loops:
         if loop.kind == "vector" and is_reduction(stage, plan, loop.name):
             lanes = {"lanes": loop.lanes} if loop.lanes else {}
-            draft.say(part, "vectorize", axis=axes[-1], **lanes, interleave=max(loop.interleave, gangs))
+            draft.decide(part, "vectorize", axis=axes[-1], **lanes, interleave=max(loop.interleave, gangs))

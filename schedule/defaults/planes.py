@@ -13,12 +13,12 @@ from __future__ import annotations
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Generate
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.defaults.facts import row_axis
 from raido.schedule.defaults.joins import moves
+from raido.schedule.defaults.queries import row_axis
 from raido.schedule.stages.stage import Stage
 
 
-def strip_axis(draft: Draft, stage: Stage) -> Axis | None:
+def row_tile_axis(draft: Draft, stage: Stage) -> Axis | None:
     """Returns the axis along which a stage is split into row tiles: the rows of a plane where planes are independent, else the outermost
     axis.
     """

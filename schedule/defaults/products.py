@@ -17,7 +17,7 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import (
+from raido.schedule.defaults.queries import (
     ENOUGH_TASKS,
     contiguity,
     is_product_of_rows,
@@ -38,26 +38,26 @@ LANES_FULL = 4  # steps of each lane of a vector of partial sums: about as many 
 FEW_ROWS = 4  # rows of two gangs each: eight accumulators, the latency of an FMA at two a cycle
 
 
-def say_product_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
+def decide_product_loops(draft: Draft, stage: Stage, vector: Axis | None) -> bool:
     """Schedules a stage whose results share inputs; returns whether it is one."""
     if is_product_of_rows(draft, stage, vector):
-        return say_turned_rows(draft, stage) or say_tile_of_sums(draft, stage)
+        return decide_transposed_rows(draft, stage) or decide_tile_of_sums(draft, stage)
     if (
         vector in stage.axes[1:][-1:]
         and shares_functions(draft, stage, stage.axes[-2:])
         and not has_chain(draft, stage)
     ):
-        return say_rows_of_sums(draft, stage, stage.axes[-2], FEW_ROWS)
+        return decide_rows_of_sums(draft, stage, stage.axes[-2], FEW_ROWS)
     if not is_tiled_product(draft, stage, vector):
         return False
     shared = shared_axis(draft, stage)
     if shared is stage.axes[-2]:
-        return say_register_tile(draft, stage)
+        return decide_register_tile(draft, stage)
     most = 2 * FEW_ROWS if draft.machine.registers >= 32 else FEW_ROWS
-    return shared is not None and say_rows_of_sums(draft, stage, shared, most)
+    return shared is not None and decide_rows_of_sums(draft, stage, shared, most)
 
 
-def say_tile_of_sums(draft: Draft, stage: Stage, few_rows: bool = False) -> bool:
+def decide_tile_of_sums(draft: Draft, stage: Stage, few_rows: bool = False) -> bool:
     """Schedules a tile of dot products: each loaded row of a factor serves several sums, with lanes along the reduction; returns whether
     that is legal.
 
@@ -65,36 +65,36 @@ def say_tile_of_sums(draft: Draft, stage: Stage, few_rows: bool = False) -> bool
     """
     name, (reduced,) = stage.name, stage.reduction_axes
     i, j = stage.axes[-2].name, stage.axes[-1].name
-    if not draft.say(name, "tile", **{i: 4 if draft.machine.registers >= 32 else 2, j: 4}):
+    if not draft.decide(name, "tile", **{i: 4 if draft.machine.registers >= 32 else 2, j: 4}):
         return False
     few_rows = few_rows or extent(draft, stage.axes[-2].extent) < extent(draft, stage.axes[-1].extent)
     outer, inner = (j, i) if few_rows else (i, j)
-    draft.say(name, "reorder", axes=(outer + "o", inner + "o", reduced.name, i + "i", j + "i"))
-    draft.say(name, "unroll", axis=i + "i", edge=2)
-    draft.say(name, "unroll", axis=j + "i")
-    draft.say(name, "vectorize", axis=reduced.name)
-    draft.say(name, "parallel", axis=stage.axes[0].name if len(stage.axes) > 2 else outer + "o")
+    draft.decide(name, "reorder", axes=(outer + "o", inner + "o", reduced.name, i + "i", j + "i"))
+    draft.decide(name, "unroll", axis=i + "i", edge=2)
+    draft.decide(name, "unroll", axis=j + "i")
+    draft.decide(name, "vectorize", axis=reduced.name)
+    draft.decide(name, "parallel", axis=stage.axes[0].name if len(stage.axes) > 2 else outer + "o")
     return True
 
 
-def say_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> bool:
+def decide_rows_of_sums(draft: Draft, stage: Stage, shared: Axis, most: int) -> bool:
     """Schedules `most` results along the shared axis together, with lanes along the last one, so that they share each iteration's values;
     returns whether that is legal.
     """
     name, i, j = stage.name, shared.name, stage.axes[-1].name
     rows = min(most, known_extent(draft, shared.extent) or most)
-    if not draft.say(name, "split", axis=i, factor=rows):
+    if not draft.decide(name, "split", axis=i, factor=rows):
         return False
     around = [axis.name for axis in stage.axes[:-1] if axis is not shared]
     reductions = [axis.name for axis in stage.reduction_axes]
-    draft.say(name, "reorder", axes=(*around, i + "o", j, *reductions, i + "i"))
-    draft.say(name, "unroll", axis=i + "i")
-    draft.say(name, "vectorize", axis=j, interleave=2)
-    draft.say(name, "parallel", axis=draft.fuse(stage.name, around or [i + "o"]))
+    draft.decide(name, "reorder", axes=(*around, i + "o", j, *reductions, i + "i"))
+    draft.decide(name, "unroll", axis=i + "i")
+    draft.decide(name, "vectorize", axis=j, interleave=2)
+    draft.decide(name, "parallel", axis=draft.fuse(stage.name, around or [i + "o"]))
     return True
 
 
-def say_turned_rows(draft: Draft, stage: Stage) -> bool:
+def decide_transposed_rows(draft: Draft, stage: Stage) -> bool:
     """Schedules a product of rows with rows as a matrix product, the right factor packed transposed; returns whether that is legal.
 
     No lanes are combined then. Products of a few rows are left out: the packed factor would be used too little.
@@ -107,12 +107,12 @@ def say_turned_rows(draft: Draft, stage: Stage) -> bool:
     if len(stage.axes) == 2 and count_of_rows(draft, stage) is None:
         few, reduced = draft.branch(), stage.reduction_axes[0].name
         many = LANES_FULL * draft.machine.lanes(stage.bodies[0].dtype.bits)
-        if reduced.isidentifier() and say_tile_of_sums(few, stage, few_rows=True):
-            say_branch_of_few_rows(draft, stage, few, f" and {reduced} > {many}")
-    return say_tiles_of_panels(draft, stage, packed)
+        if reduced.isidentifier() and decide_tile_of_sums(few, stage, few_rows=True):
+            decide_branch_of_few_rows(draft, stage, few, f" and {reduced} > {many}")
+    return decide_tiles_of_panels(draft, stage, packed)
 
 
-def say_register_tile(draft: Draft, stage: Stage) -> bool:
+def decide_register_tile(draft: Draft, stage: Stage) -> bool:
     """Schedules a register tile of sums, with the right factor packed in panels; returns whether that is legal.
 
     Where there are few tiles, threads take chunks of a long reduction instead, and the tiles of a chunk read factors that the cache holds.
@@ -121,14 +121,14 @@ def say_register_tile(draft: Draft, stage: Stage) -> bool:
     packed = {} if chunk else panels(draft, stage)
     if packed and has_few_rows(draft, stage, packed):
         if count_of_rows(draft, stage) is not None:
-            return say_few_rows(draft, stage)
+            return decide_few_rows(draft, stage)
         few = draft.branch()
-        if say_few_rows(few, stage):
-            say_branch_of_few_rows(draft, stage, few)
-    return bool(packed and say_tiles_of_panels(draft, stage, packed)) or say_tiles(draft, stage, chunk)
+        if decide_few_rows(few, stage):
+            decide_branch_of_few_rows(draft, stage, few)
+    return bool(packed and decide_tiles_of_panels(draft, stage, packed)) or decide_tiles(draft, stage, chunk)
 
 
-def say_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: str = "") -> None:
+def decide_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: str = "") -> None:
     """Records the branch of a product for results of no more rows than a register tile."""
     row = stage.axes[-2].name
     if row.isidentifier():
@@ -148,7 +148,7 @@ def has_few_rows(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> boo
     return along and (count_of_rows(draft, stage) or 0) <= rows_of_tile(draft.machine)
 
 
-def say_few_rows(draft: Draft, stage: Stage) -> bool:
+def decide_few_rows(draft: Draft, stage: Stage) -> bool:
     """Schedules a product of few rows: threads take chunks of the right factor's rows, and read them from end to end; returns whether that
     is legal.
 
@@ -159,41 +159,41 @@ def say_few_rows(draft: Draft, stage: Stage) -> bool:
     (reduced,) = stage.reduction_axes
     gangs = FEW_ROWS if draft.machine.registers >= 32 else 2
     rows = min(FEW_ROWS, count_of_rows(draft, stage) or FEW_ROWS)
-    if not draft.say(name, "tile", **{i: rows, j: gangs * draft.machine.lanes(stage.bodies[0].dtype.bits)}):
+    if not draft.decide(name, "tile", **{i: rows, j: gangs * draft.machine.lanes(stage.bodies[0].dtype.bits)}):
         return False
-    if not draft.say(name, "split", axis=reduced.name, factor=max(FEWEST_STEPS, draft.machine.task >> 7)):
+    if not draft.decide(name, "split", axis=reduced.name, factor=max(FEWEST_STEPS, draft.machine.task >> 7)):
         return False
     over = reduced.name
-    draft.say(name, "reorder", axes=(over + "o", i + "o", j + "o", over + "i", i + "i", j + "i"))
-    draft.say(name, "unroll", axis=i + "i")
-    draft.say(name, "vectorize", axis=j + "i", interleave=gangs)
-    draft.say(name, "parallel", axis=over + "o")
+    draft.decide(name, "reorder", axes=(over + "o", i + "o", j + "o", over + "i", i + "i", j + "i"))
+    draft.decide(name, "unroll", axis=i + "i")
+    draft.decide(name, "vectorize", axis=j + "i", interleave=gangs)
+    draft.decide(name, "parallel", axis=over + "o")
     return True
 
 
-def say_tiles(draft: Draft, stage: Stage, chunk: int) -> bool:
+def decide_tiles(draft: Draft, stage: Stage, chunk: int) -> bool:
     """Schedules loops over register tiles, with chunks of `chunk` reduction steps outside (0: none); returns whether that is legal."""
     name, (i, j) = stage.name, (axis.name for axis in stage.axes[-2:])
     rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
-    if not draft.say(name, "tile", **{i: rows, j: width_of_tile(stage, draft.machine)}):
+    if not draft.decide(name, "tile", **{i: rows, j: width_of_tile(stage, draft.machine)}):
         return False
     steps, chunks = [axis.name for axis in stage.reduction_axes], []
-    if chunk and draft.say(name, "split", axis=steps[0], factor=chunk):
+    if chunk and draft.decide(name, "split", axis=steps[0], factor=chunk):
         chunks, steps = [steps[0] + "o"], [steps[0] + "i"]
-    draft.say(name, "reorder", axes=(*chunks, i + "o", j + "o", *steps, i + "i", j + "i"))
-    say_sums(draft, stage, i + "i", j + "i")
+    draft.decide(name, "reorder", axes=(*chunks, i + "o", j + "o", *steps, i + "i", j + "i"))
+    decide_sums(draft, stage, i + "i", j + "i")
     tasks = [*chunks, *(axis.name for axis in stage.axes[:-2]), i + "o"]
-    draft.say(name, "parallel", axis=tasks[0])
+    draft.decide(name, "parallel", axis=tasks[0])
     return True
 
 
-def say_sums(draft: Draft, stage: Stage, row: str, column: str) -> None:
+def decide_sums(draft: Draft, stage: Stage, row: str, column: str) -> None:
     """Makes a register tile: its rows unrolled, two interleaved gangs each."""
-    draft.say(stage.name, "unroll", axis=row)
-    draft.say(stage.name, "vectorize", axis=column, interleave=2)
+    draft.decide(stage.name, "unroll", axis=row)
+    draft.decide(stage.name, "vectorize", axis=column, interleave=2)
 
 
-def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> bool:
+def decide_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point]) -> bool:
     """Schedules loops over tiles inside loops over blocks of columns, whose panels are packed first; returns whether that is legal.
 
     Of symmetric results one triangle is computed. Of many products side by side that have factors of their own, each is a task; else
@@ -203,33 +203,33 @@ def say_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Point])
     rows = even_part(draft, stage.axes[-2], rows_of_tile(draft.machine))
     if stage.symmetric and prod(extent(draft, axis.extent) for axis in stage.reduction_axes) >= FEWEST_STEPS:
         # an element that is copied takes as long as some dozen steps of its sum
-        trial.say(name, "strategy", name="triangle")
-    if not trial.say(name, "split", axis=i, factor=rows):
+        trial.decide(name, "strategy", name="triangle")
+    if not trial.decide(name, "split", axis=i, factor=rows):
         return False
     block, width = columns_of_block(draft, stage), width_of_tile(stage, draft.machine)
     inside, column = [j + "o"], j
     if block > width:
-        trial.say(name, "split", axis=j, factor=block)
+        trial.decide(name, "split", axis=j, factor=block)
         inside, column = [j + "o", j + "io"], j + "i"
-    trial.say(name, "split", axis=column, factor=width)
+    trial.decide(name, "split", axis=column, factor=width)
     products = [known_extent(draft, axis.extent) for axis in stage.axes[:-2]]
     many = prod(ENOUGH_TASKS if n is None else n for n in products) >= ENOUGH_TASKS
     apart = many and any(axis.var in point for axis in stage.axes[:-2] for point in packed.values())
     outer = [axis.name for axis in stage.axes[:-2]]
     blocks = [*outer, j + "o"] if apart else [j + "o", *outer]
     steps = [axis.name for axis in stage.reduction_axes]
-    trial.say(name, "reorder", axes=(*blocks, i + "o", *inside[1:], *steps, i + "i", column + "i"))
-    say_sums(trial, stage, i + "i", column + "i")
-    trial.say(name, "parallel", axis=outer[0] if apart else trial.fuse(stage.name, [*outer, i + "o"]))
+    trial.decide(name, "reorder", axes=(*blocks, i + "o", *inside[1:], *steps, i + "i", column + "i"))
+    decide_sums(trial, stage, i + "i", column + "i")
+    trial.decide(name, "parallel", axis=outer[0] if apart else trial.fuse(stage.name, [*outer, i + "o"]))
     for array, point in packed.items():
-        if not say_panels(trial, stage, array, point, [*inside, column + "i"], apart):
+        if not decide_panels(trial, stage, array, point, [*inside, column + "i"], apart):
             return False
     draft.adopt(trial)
     draft.renew_demand()
     return True
 
 
-def say_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Sequence[str], apart: bool) -> bool:
+def decide_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Sequence[str], apart: bool) -> bool:
     """Packs an array's columns of a block in the order in which tiles read them; returns whether that is legal.
 
     columns: the loops over blocks, over tiles of a block where there are several, and over the columns of a tile. apart: each task packs
@@ -245,14 +245,14 @@ def say_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Se
         return False
     copy, along, copied = made.name, steps[-1], columns_of_block(draft, stage)
     lanes = square_lanes(draft, made)
-    if is_transposed(stage, point) and draft.say(copy, "split", axis=along, factor=lanes):
-        draft.say(copy, "reorder", axes=(*tiles, *steps[:-1], along + "o", column, along + "i"))
-        draft.say(copy, "unroll", axis=along + "i")
-        draft.say(copy, "vectorize", axis=column, lanes=lanes)
+    if is_transposed(stage, point) and draft.decide(copy, "split", axis=along, factor=lanes):
+        draft.decide(copy, "reorder", axes=(*tiles, *steps[:-1], along + "o", column, along + "i"))
+        draft.decide(copy, "unroll", axis=along + "i")
+        draft.decide(copy, "vectorize", axis=column, lanes=lanes)
         steps[-1], copied = along + "o", lanes * width_of_tile(stage, draft.machine)
     else:
-        draft.say(copy, "reorder", axes=(*steps, *tiles))
-        draft.say(copy, "vectorize", axis=column)
+        draft.decide(copy, "reorder", axes=(*steps, *tiles))
+        draft.decide(copy, "vectorize", axis=column)
     if not apart:
         draft.parallel(copy, steps[0], copied * prod(extent(draft, axis.extent) for axis in stage.reduction_axes[1:]))
     draft.renew_demand()
@@ -266,12 +266,12 @@ def is_transposed(stage: Stage, point: Point) -> bool:
     return contiguity(stage.reduction_axes[-1].var, point) == 1 and contiguity(stage.axes[-1].var, point) < 0
 
 
-def say_packed_loops(draft: Draft, name: str) -> None:
+def decide_packed_loops(draft: Draft, name: str) -> None:
     """Schedules a copy whose layout already fixes its loops: the first is parallel, the last vectorized."""
     loops = [loop.name for loop in draft.state.plan(name).loops]
     if not isinstance(draft.state.plan(name).compute, At) and len(loops) > 1:
-        draft.say(name, "parallel", axis=loops[0])
-    draft.say(name, "vectorize", axis=loops[-1])
+        draft.decide(name, "parallel", axis=loops[0])
+    draft.decide(name, "vectorize", axis=loops[-1])
 
 
 def width_of_tile(stage: Stage, machine: Machine) -> int:

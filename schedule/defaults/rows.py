@@ -18,11 +18,11 @@ from raido.schedule.cost.streams import PAGE, may_be_streamed, shifts_into_lines
 from raido.schedule.defaults.chains import chain_rows, has_chain
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known_extent
-from raido.schedule.defaults.facts import array_of
-from raido.schedule.defaults.joins import guests_of
+from raido.schedule.defaults.joins import fused_stages_of
 from raido.schedule.defaults.latency import gangs_of_elements, sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed, may_stream
 from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
+from raido.schedule.defaults.queries import array_of
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
 from raido.schedule.stages.stage import Stage
@@ -33,7 +33,7 @@ STREAMED = (*KEPT, 6, 8, 12)
 EQUAL = 1.01  # times the fewest cycles: differences below the model's precision
 
 
-def jammed_rows(draft: Draft, stage: Stage, vector: Axis | None) -> int:
+def rows_of_register_tile(draft: Draft, stage: Stage, vector: Axis | None) -> int:
     """Returns the height of a stencil's register tile; 0 where rows are computed one by one.
 
     Stencils that also read neighbouring planes run along each plane from end to end instead: one stream a plane. Long weighted sums have
@@ -110,7 +110,7 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
         if height is None:
             axes[rows.var] = 2 * draft.machine.l3 // (size * axes[last.var])
     work = Work(tuple(axes.items()), apart=strips is None, far=strips is None)
-    for name in (stage.name, *guests_of(draft.demand, stage.name)):
+    for name in (stage.name, *fused_stages_of(draft.demand, stage.name)):
         member = draft.state.stage(name)
         own = {axis.var: shared.var for axis, shared in zip(member.axes, stage.axes, strict=True)}
         work.stored += tuple(body.dtype.itemsize for body in member.bodies)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from math import prod
 
 from raido.algo.graph import index
+from raido.algo.graph.assumptions import greatest
 from raido.algo.graph.expr import Axis, Expr, Op, SizeVar
-from raido.algo.graph.facts import greatest
 from raido.algo.graph.reduction import is_exact
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.defaults.demand import is_long_scan
@@ -25,7 +25,7 @@ from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.runs import runs_of
 from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
-from raido.schedule.state import has_loops_said, loops_from
+from raido.schedule.state import has_explicit_loops, loops_from
 from raido.schedule.strategies.table import (
     BITS_OF_A_DIGIT,
     BY_COMPARISONS,
@@ -44,17 +44,17 @@ SORTS_PER_SELECTION = 24  # times of a selection in that of a sort by digits, on
 BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need more of them than parts need comparisons
 
 
-def say_runs(draft: Draft) -> None:
+def decide_runs(draft: Draft) -> None:
     """Chooses "runs" for scans without directives where it is legal: marks are then neither computed nor read."""
     for name, stage in list(draft.state.uses.stages.items()):
         if not isinstance(stage, Stage) or stage.scan is None or runs_of(stage) is None:
             continue
-        said = has_loops_said(draft.state, name) or {(name, "strategy"), (name, "placement")} & draft.state.asked
-        if not said and draft.say(name, "strategy", name="runs", block=chain_block(draft, stage)):
+        said = has_explicit_loops(draft.state, name) or {(name, "strategy"), (name, "placement")} & draft.state.decided
+        if not said and draft.decide(name, "strategy", name="runs", block=chain_block(draft, stage)):
             draft.renew_demand()
 
 
-def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
+def decide_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
     """Decides the strategy and the loops of a scan without directives."""
     assert stage.scan is not None
     name, axis = stage.name, stage.axes[stage.scan.along]
@@ -65,36 +65,36 @@ def say_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         count = known_extent(draft, axis.extent)
         block = chain_block(draft, stage)
         if count is None or count > block:
-            draft.say(name, "strategy", name="chain", block=block)
+            draft.decide(name, "strategy", name="chain", block=block)
     strips = vector is not None and vector is not axis and len(others) > 0
     if isinstance(draft.state.plan(name).compute, At):
         strips = False
     elif others and all(loop.kind == "serial" for loop in draft.state.plan(name).loops):
         if strips and vector is not None and others == [vector]:
-            say_few_columns(draft, stage, vector)
-        say_rows(draft, stage, others, vector if strips else None)
+            decide_few_columns(draft, stage, vector)
+        decide_rows(draft, stage, others, vector if strips else None)
         return
     if vector is axis and not others:
-        say_parts_of_blocks(draft, stage)
+        decide_parts_of_blocks(draft, stage)
     if vector is not None:
         inner = loops_from(draft.state.plan(name), vector.name)[-1]
         by_runs = strategy_name(draft.state, name) == "runs"
-        draft.say(name, "vectorize", axis=inner, **(wide(draft, stage) if vector is axis and not by_runs else {}))
+        draft.decide(name, "vectorize", axis=inner, **(wide(draft, stage) if vector is axis and not by_runs else {}))
 
 
-def say_few_columns(draft: Draft, stage: Stage, column: Axis) -> None:
+def decide_few_columns(draft: Draft, stage: Stage, column: Axis) -> None:
     """The branch of scans side by side for columns that fill no vector: lanes that stored some numbers wait for all of them in the next step,
     so they run along each column."""
     name, along = stage.name, stage.reduction_axes[0]
     if column.name.isidentifier() and known_extent(draft, column.extent) is None and may_branch(draft, stage):
         few = draft.branch()
-        few.say(name, "reorder", axes=(column.name, along.name))
-        few.say(name, "parallel", axis=column.name)
-        if few.say(name, "vectorize", axis=along.name, **wide(draft, stage)):
+        few.decide(name, "reorder", axes=(column.name, along.name))
+        few.decide(name, "parallel", axis=column.name)
+        if few.decide(name, "vectorize", axis=along.name, **wide(draft, stage)):
             draft.accept(few.when(name, f"{column.name} <= {SHORT // 2}"))
 
 
-def say_parts_of_blocks(draft: Draft, stage: Stage) -> None:
+def decide_parts_of_blocks(draft: Draft, stage: Stage) -> None:
     """Splits the blocks of a chain into parts for the one-thread case: a part stays in L1 between its fold, or its producers, and
     its scan.
     """
@@ -105,7 +105,7 @@ def say_parts_of_blocks(draft: Draft, stage: Stage) -> None:
         return
     part = block_of(draft.machine.l1 // 4, sum(body.dtype.itemsize for body in results_of(stage)))
     if part < int(str(dict(strategy[1])["block"])):
-        draft.say(stage.name, "split", axis=along.name + "i", factor=part)
+        draft.decide(stage.name, "split", axis=along.name + "i", factor=part)
 
 
 def needs_totals(stage: Stage) -> bool:
@@ -118,7 +118,7 @@ def wide(draft: Draft, stage: Stage) -> dict[str, int]:
     return {"interleave": 2} if 4 * len(stage.bodies) <= draft.machine.registers else {}
 
 
-def say_segment_loops(draft: Draft, stage: Stage) -> bool:
+def decide_segment_loops(draft: Draft, stage: Stage) -> bool:
     """Chooses blocks of values for threads, so that long segments are shared; returns whether the strategy is `flat`.
 
     Few values, and rows of values, stay with loops over segments.
@@ -129,19 +129,21 @@ def say_segment_loops(draft: Draft, stage: Stage) -> bool:
     block = block_of(draft.machine.l2 // 2, sum(value.dtype.itemsize for value in segments.fold.values))
     count = known_extent(draft, index.add(stage.axes[0].extent, segments.size))
     if plan.strategy is None and (count is None or count > block):
-        draft.say(stage.name, "strategy", name="flat", block=block)
+        draft.decide(stage.name, "strategy", name="flat", block=block)
     chosen = draft.state.plan(stage.name).strategy
     return chosen is not None and chosen[0] == "flat"
 
 
-def say_filter_loops(draft: Draft, stage: Stage) -> None:
+def decide_filter_loops(draft: Draft, stage: Stage) -> None:
     """Chains a filter as a long scan; kept rows move in lanes."""
     name, axis, last = stage.name, stage.axes[0], stage.axes[-1]
     if draft.state.plan(name).strategy is None:
-        draft.say(name, "strategy", name="chain", block=filter_block(draft, stage))
+        draft.decide(name, "strategy", name="chain", block=filter_block(draft, stage))
     if last is axis:
-        say_parts_of_blocks(draft, stage)
-    draft.say(name, "vectorize", axis=loops_from(draft.state.plan(name), (last if last is not axis else axis).name)[-1])
+        decide_parts_of_blocks(draft, stage)
+    draft.decide(
+        name, "vectorize", axis=loops_from(draft.state.plan(name), (last if last is not axis else axis).name)[-1]
+    )
 
 
 def chain_block(draft: Draft, stage: Stage) -> int:
@@ -161,21 +163,21 @@ def filter_block(draft: Draft, stage: Stage) -> int:
     return 2 * block if count is not None and count >= MANY_BLOCKS * 2 * block else block
 
 
-def say_sort_loops(draft: Draft, stage: Stage) -> None:
+def decide_sort_loops(draft: Draft, stage: Stage) -> None:
     """Schedules sorts: threads take some of those side by side; one alone uses all threads, unless it is inside parallel loops."""
     first = stage.all_axes[0]
     placed = isinstance(draft.state.plan(stage.name).compute, At)
     name = "quicksort" if "quicksort" in strategies_of(stage) and is_sorted_by_comparisons(draft, stage) else "radix"
     if name == "radix" and not placed and is_counted_where_long(draft, stage):
-        name = say_counted_sort(draft, stage)
+        name = decide_counted_sort(draft, stage)
     if is_selection(draft, stage):
-        draft.say(stage.name, "strategy", name="quickselect")
+        draft.decide(stage.name, "strategy", name="quickselect")
     else:
-        draft.say(stage.name, "strategy", name=name, **({"chunks": 1} if placed else {}))
+        draft.decide(stage.name, "strategy", name=name, **({"chunks": 1} if placed else {}))
     if strategy_name(draft.state, stage.name) in BY_COMPARISONS:
-        draft.say(stage.name, "vectorize", axis=stage.reduction_axes[0].name)
+        draft.decide(stage.name, "vectorize", axis=stage.reduction_axes[0].name)
     if first not in stage.reduction_axes and not placed:
-        draft.say(stage.name, "parallel", axis=first.name)
+        draft.decide(stage.name, "parallel", axis=first.name)
 
 
 def is_counted_where_long(draft: Draft, stage: Stage) -> bool:
@@ -187,7 +189,7 @@ def is_counted_where_long(draft: Draft, stage: Stage) -> bool:
     return 1 << stage.reduction.left[0].dtype.bits <= int(found.numbers["counted"])
 
 
-def say_counted_sort(draft: Draft, stage: Stage) -> str:
+def decide_counted_sort(draft: Draft, stage: Stage) -> str:
     """Returns the strategy of a sort of narrow integers; counting is used where there is an element for each counter, tested at the call
     for unknown sizes.
     """
@@ -199,11 +201,11 @@ def say_counted_sort(draft: Draft, stage: Stage) -> str:
     if not along.name.isidentifier():
         return "radix"
     branch = draft.branch()
-    if branch.say(stage.name, "strategy", name="quicksort"):
-        branch.say(stage.name, "vectorize", axis=along.name)
+    if branch.decide(stage.name, "strategy", name="quicksort"):
+        branch.decide(stage.name, "vectorize", axis=along.name)
         first = stage.all_axes[0]
         if first is not along:
-            branch.say(stage.name, "parallel", axis=first.name)
+            branch.decide(stage.name, "parallel", axis=first.name)
         draft.accept(branch.when(stage.name, f"{along.name} >= {counters}"))
     return "radix"
 
@@ -253,14 +255,14 @@ def is_sorted_by_comparisons(draft: Draft, stage: Stage) -> bool:
     return count is not None and count <= (key.bits // BITS_OF_A_DIGIT) << BITS_OF_A_DIGIT
 
 
-def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None) -> None:
+def decide_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None) -> None:
     """Schedules scans side by side: threads over the outermost axis that is not scanned, lanes along the scanned one or across."""
     name = stage.name
     assert stage.scan is not None
     axis = stage.axes[stage.scan.along]
     if across is None:
-        draft.say(name, "parallel", axis=others[0].name)
-        draft.say(name, "vectorize", axis=axis.name, **wide(draft, stage))
+        draft.decide(name, "parallel", axis=others[0].name)
+        draft.decide(name, "vectorize", axis=axis.name, **wide(draft, stage))
         return
     inside = [each for each in others[others.index(across) + 1 :] if is_short(each.extent)]
     size = sum(body.dtype.itemsize for body in stage.bodies) * prod(extent(draft, each.extent) for each in inside)
@@ -271,11 +273,11 @@ def say_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None
     if width is not None and not before:
         line = max(16, 2 * LINE // size)
         strip = min(strip, max(line, width // draft.machine.cores // line * line))
-    if draft.say(name, "split", axis=across.name, factor=strip):
-        rows = not inside and draft.say(name, "split", axis=axis.name, factor=ROWS)
+    if draft.decide(name, "split", axis=across.name, factor=strip):
+        rows = not inside and draft.decide(name, "split", axis=axis.name, factor=ROWS)
         along = (axis.name + "o", inner, axis.name + "i") if rows else (axis.name, inner)
-        draft.say(name, "reorder", axes=(*before, outer, *along, *(each.name for each in inside)))
-        draft.say(name, "parallel", axis=before[0] if before else outer)
-        draft.say(name, "vectorize", axis=inner, **(wide(draft, stage) if rows else {}))
+        draft.decide(name, "reorder", axes=(*before, outer, *along, *(each.name for each in inside)))
+        draft.decide(name, "parallel", axis=before[0] if before else outer)
+        draft.decide(name, "vectorize", axis=inner, **(wide(draft, stage) if rows else {}))
         if rows or inside:
-            draft.say(name, "unroll", axis=inside[-1].name if inside else along[-1])
+            draft.decide(name, "unroll", axis=inside[-1].name if inside else along[-1])

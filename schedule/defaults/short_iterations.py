@@ -14,13 +14,13 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.chains import chain, is_line_of_folds
 from raido.schedule.defaults.demand import is_dependent
 from raido.schedule.defaults.draft import Draft, known
-from raido.schedule.defaults.facts import is_made_for_elements
 from raido.schedule.defaults.latency import gangs_of_sums
+from raido.schedule.defaults.queries import is_made_for_elements
 from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.stage import ControlStage, Stage, is_array_loop
 
 
-def say_short_iterations(draft: Draft, stage: Stage, vector: Axis | None, chunk: int) -> None:
+def decide_short_iterations(draft: Draft, stage: Stage, vector: Axis | None, chunk: int) -> None:
     """Records the branch of a stage for few elements.
 
     vector: the axis of lanes. chunk: steps that one thread folds at a time, down columns; 0 where the stage does not fold columns.
@@ -37,8 +37,8 @@ def say_short_iterations(draft: Draft, stage: Stage, vector: Axis | None, chunk:
     said = False
     if chunk and vector is not None:
         gangs = gangs_of_sums(stage, vector, draft.machine)
-        said = branch.say(stage.name, "vectorize", axis=vector.name, interleave=gangs)
-    if said or branch.say(stage.name, "reorder", axes=tuple(names)):
+        said = branch.decide(stage.name, "vectorize", axis=vector.name, interleave=gangs)
+    if said or branch.decide(stage.name, "reorder", axes=tuple(names)):
         most = chunk if said else SHORT
         draft.accept(branch.when(stage.name, " and ".join(f"{axis.name} <= {most}" for axis in open_)))
 
@@ -76,7 +76,7 @@ def folds_its_elements(draft: Draft, loop: ControlStage) -> bool:
 
 def may_branch(draft: Draft, stage: Stage) -> bool:
     """Whether no other stage is to be fused into or placed in the loops of a stage, which would have to be the same for all sizes."""
-    if stage.name in draft.demand.hosts.values() or stage.outer:
+    if stage.name in draft.demand.leaders.values() or stage.outer:
         return False
     strips = chain(draft, stage)
     if not all(len(stage.axes) == 1 and is_line_of_folds(draft.state.stage(each)) for each in strips):

@@ -2,8 +2,8 @@
 
     for y in 0..2: for x in 0..2: for r in 0..2: p[y, x] += f[y, r] * q[r, x]        eight products, each at constant indices
 
-They are no slower than a loop, and the states of a loop around them then stay in registers (`nest/serial_loops.py`): no iteration waits for
-a store and the load after it.
+They are no slower than a loop, and the states of a loop around them then stay in registers (`nest/passes/serial_loops.py`): no iteration waits
+for a store and the load after it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Cond, Loop, While
 from raido.schedule.defaults.demand import has_ragged_folds
 from raido.schedule.defaults.draft import Draft
-from raido.schedule.defaults.facts import accesses_of, contiguity, vector_axis
 from raido.schedule.defaults.joins import moves
+from raido.schedule.defaults.queries import accesses_of, contiguity, vector_axis
 from raido.schedule.defaults.short import WRITTEN_OUT
 from raido.schedule.stages.inline import is_short
 from raido.schedule.stages.reads import scalars_of
 from raido.schedule.stages.stage import Stage
 
 
-def say_short_loops(draft: Draft, stage: Stage) -> bool:
+def decide_short_loops(draft: Draft, stage: Stage) -> bool:
     """Unrolls a stage whose axes are all short; returns whether it is one, of at most `WRITTEN_OUT` instances."""
     straight = not any(isinstance(node, Loop | While | Cond) for node in scalars_of(stage)) and not has_ragged_folds(
         stage
@@ -34,9 +34,9 @@ def say_short_loops(draft: Draft, stage: Stage) -> bool:
     if prod(index.constant_value(axis.extent) or 1 for axis in written_out) > WRITTEN_OUT:
         return False
     if vector is not None:
-        draft.say(stage.name, "vectorize", axis=vector.name, lanes=index.constant_value(vector.extent))
+        draft.decide(stage.name, "vectorize", axis=vector.name, lanes=index.constant_value(vector.extent))
     for axis in written_out:
-        draft.say(stage.name, "unroll", axis=axis.name)
+        draft.decide(stage.name, "unroll", axis=axis.name)
     return True
 
 

@@ -31,15 +31,15 @@ def join_folds_of(state: State, demand: Demand, stage: Stage) -> bool:
     if len(readers) < 2 or not all(is_free_fold(state, demand, name) for name in readers):
         return False
     first, *others = sorted(readers, key=state.uses.positions.__getitem__)
-    host = state.stage(first)
+    leader = state.stage(first)
     (point, *more) = readers[first]
-    if more or set(point) != {axis.var for axis in host.all_axes}:
+    if more or set(point) != {axis.var for axis in leader.all_axes}:
         return False
     if not may_share(state, demand, others, first):
         return False
-    if not all(moved(readers[name], state.stage(name).all_axes, host.all_axes) == {point} for name in others):
+    if not all(moved(readers[name], state.stage(name).all_axes, leader.all_axes) == {point} for name in others):
         return False
-    demand.hosts.update(dict.fromkeys(others, first))
+    demand.leaders.update(dict.fromkeys(others, first))
     return True
 
 
@@ -50,16 +50,20 @@ def join_sibling_folds(state: State, demand: Demand) -> None:
     for name in free:
         for array in demand.arrays.get(name, ()):
             reading.setdefault(array, []).append(name)
-    hosting = set(demand.hosts.values())
-    for host in free:
-        others = {name for array in demand.arrays.get(host, ()) for name in reading[array]}
-        for guest in sorted(others, key=state.uses.positions.__getitem__):
-            if host in demand.hosts or guest in demand.hosts or guest in hosting:
+    leading = set(demand.leaders.values())
+    for leader in free:
+        others = {name for array in demand.arrays.get(leader, ()) for name in reading[array]}
+        for fused_stage in sorted(others, key=state.uses.positions.__getitem__):
+            if leader in demand.leaders or fused_stage in demand.leaders or fused_stage in leading:
                 continue
-            later = state.uses.positions[guest] > state.uses.positions[host]
-            if later and folds_the_same(state, demand, guest, host) and may_share(state, demand, [guest], host):
-                demand.hosts[guest] = host
-                hosting.add(host)
+            later = state.uses.positions[fused_stage] > state.uses.positions[leader]
+            if (
+                later
+                and folds_the_same(state, demand, fused_stage, leader)
+                and may_share(state, demand, [fused_stage], leader)
+            ):
+                demand.leaders[fused_stage] = leader
+                leading.add(leader)
 
 
 def is_free_fold(state: State, demand: Demand, name: str) -> bool:
@@ -98,7 +102,7 @@ def goes_along(demand: Demand, stage: Stage) -> bool:
 
 def goes_down(demand: Demand, stage: Stage) -> bool:
     """Whether a fold reads columns, contiguous across results, and beside them only one element for each row."""
-    from raido.schedule.defaults.facts import contiguity
+    from raido.schedule.defaults.queries import contiguity
 
     if len(stage.reduction_axes) != 1 or not stage.axes:
         return False
@@ -113,16 +117,16 @@ def goes_down(demand: Demand, stage: Stage) -> bool:
     return own in down and all(mine == own or not mine for _, mine in moving)
 
 
-def folds_the_same(state: State, demand: Demand, guest: str, host: str) -> bool:
+def folds_the_same(state: State, demand: Demand, fused_stage: str, leader: str) -> bool:
     """Whether at least half of the elements that a fold reads in each iteration are read by another of its shape and type."""
-    one, other = state.stage(guest), state.stage(host)
+    one, other = state.stage(fused_stage), state.stage(leader)
     if not has_folds_of(one, other):
         return False
     total = common = 0
     changing = {axis.var for axis in one.reduction_axes}
-    for array, points in demand.reads(guest).items():
+    for array, points in demand.reads(fused_stage).items():
         steps = {point for point in points if any(moves(e, var) for e in point for var in changing)}
-        there = demand.reads(host).get(array, set())
+        there = demand.reads(leader).get(array, set())
         total += len(steps)
         common += len(moved(steps, one.all_axes, other.all_axes) & there)
     return common > 0 and 2 * common >= total
@@ -138,17 +142,19 @@ def has_folds_of(one: Stage, other: Stage) -> bool:
     )
 
 
-def may_share(state: State, demand: Demand, guests: Iterable[str], host: str) -> bool:
+def may_share(state: State, demand: Demand, fused_stages: Iterable[str], leader: str) -> bool:
     """Whether folds may be fused into a leader: none is in shared loops yet, and all that they read is complete before the leader runs."""
-    guests, order = list(guests), state.uses.positions
-    if host in demand.hosts or len(guests) + list(demand.hosts.values()).count(host) >= MOST_FOLDS:
+    fused_stages, order = list(fused_stages), state.uses.positions
+    if leader in demand.leaders or len(fused_stages) + list(demand.leaders.values()).count(leader) >= MOST_FOLDS:
         return False
-    for guest in guests:
-        if guest in demand.hosts or guest in demand.hosts.values():
+    for fused_stage in fused_stages:
+        if fused_stage in demand.leaders or fused_stage in demand.leaders.values():
             return False
-        if state.uses.scope[guest] != state.uses.scope[host] or not has_folds_of(state.stage(guest), state.stage(host)):
+        if state.uses.scope[fused_stage] != state.uses.scope[leader] or not has_folds_of(
+            state.stage(fused_stage), state.stage(leader)
+        ):
             return False
-        made = [name for name in demand.reads(guest) if name in order and name not in demand.inlined]
-        if not all(order[name] < order[host] for name in made):
+        made = [name for name in demand.reads(fused_stage) if name in order and name not in demand.inlined]
+        if not all(order[name] < order[leader] for name in made):
             return False
     return True

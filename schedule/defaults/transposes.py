@@ -12,7 +12,7 @@ from raido.algo.graph.index import BOUNDARY_OPS
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point, cost, is_divergent, meets_boundary
 from raido.schedule.defaults.draft import Draft, extent
-from raido.schedule.defaults.facts import contiguity, is_little_work
+from raido.schedule.defaults.queries import contiguity, is_little_work
 from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 
@@ -21,7 +21,7 @@ MOST_LANES = 16  # as many rows are in registers
 MOST_SQUARES = 2
 
 
-def turned_axis(draft: Draft, stage: Stage) -> Axis | None:
+def transposed_axis(draft: Draft, stage: Stage) -> Axis | None:
     """Returns the axis along which reads across the result's rows are contiguous; None where there are none to transpose."""
     if stage.reduction is not None or len(stage.axes) < 2 or has_chain(draft, stage) or is_divergent(stage):
         return None
@@ -48,23 +48,23 @@ def square_lanes(draft: Draft, stage: Stage) -> int:
     return min(MOST_LANES, draft.machine.lanes(max(made + read)))
 
 
-def say_turned_loops(draft: Draft, stage: Stage) -> bool:
+def decide_transposed_loops(draft: Draft, stage: Stage) -> bool:
     """Schedules register-block transposition; returns whether the stage has such reads and the splits are legal."""
-    turned = turned_axis(draft, stage)
-    if turned is None:
+    transposed = transposed_axis(draft, stage)
+    if transposed is None:
         return False
-    name, i, j = stage.name, turned.name, stage.axes[-1].name
+    name, i, j = stage.name, transposed.name, stage.axes[-1].name
     size = max(body.dtype.itemsize for body in stage.bodies)
     lanes = square_lanes(draft, stage)
-    if not draft.say(name, "split", axis=i, factor=BLOCK_BYTES // size):
+    if not draft.decide(name, "split", axis=i, factor=BLOCK_BYTES // size):
         return False
     rows = max(lanes, min(BLOCK_ROWS, draft.machine.l2 // 2 // BLOCK_BYTES))
-    draft.say(name, "split", axis=j, factor=rows)
-    draft.say(name, "split", axis=i + "i", factor=lanes)
-    around = [axis.name for axis in stage.axes[:-1] if axis is not turned]
-    draft.say(name, "reorder", axes=(*around, i + "o", j + "o", i + "io", j + "i", i + "ii"))
-    draft.say(name, "unroll", axis=i + "ii")
-    draft.say(name, "vectorize", axis=j + "i", lanes=lanes)
+    draft.decide(name, "split", axis=j, factor=rows)
+    draft.decide(name, "split", axis=i + "i", factor=lanes)
+    around = [axis.name for axis in stage.axes[:-1] if axis is not transposed]
+    draft.decide(name, "reorder", axes=(*around, i + "o", j + "o", i + "io", j + "i", i + "ii"))
+    draft.decide(name, "unroll", axis=i + "ii")
+    draft.decide(name, "vectorize", axis=j + "i", lanes=lanes)
     blocks = draft.fuse(name, (*around, i + "o", j + "o"))
     if not is_little_work(draft, stage):
         draft.parallel(name, blocks, max(1, cost(stage)) * (BLOCK_BYTES // size * rows))

@@ -19,12 +19,12 @@ from raido.algo.graph.rewrite import free_variables, loads_in, scalar_nodes
 from raido.schedule.defaults.demand import cost
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.latency import MOST
-from raido.schedule.defaults.parts import are_values_sooner_in_lanes, say_parts
+from raido.schedule.defaults.parts import are_values_sooner_in_lanes, decide_parts
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
-from raido.schedule.stages.dependence import place_of
 from raido.schedule.stages.runs import steps_are_in_order
 from raido.schedule.stages.stage import Stage, initial_values
+from raido.schedule.stages.updates.dependence import place_of
 from raido.schedule.steps import Step
 from raido.schedule.strategies.table import STEPS_FOR_A_BIN, block_of
 
@@ -34,31 +34,31 @@ FEW_STEPS = 2 * STEPS_FOR_A_BIN  # for each bin: with more, `private` has two ch
 LONG_ROW = 1024  # elements: two strips, of which each still is some lines
 
 
-def say_update_loops(draft: Draft, stage: Stage) -> None:
+def decide_update_loops(draft: Draft, stage: Stage) -> None:
     """Decides the strategy and the loops of an update without directives."""
     assert stage.update is not None
     name, first = stage.name, stage.all_axes[0]
     placed = isinstance(draft.state.plan(name).compute, At)
     if not placed and stage.update.mode == "unique" and _is_evenly_placed(stage):
-        say_place_loops(draft, stage)
+        decide_place_loops(draft, stage)
         return
     side_by_side = first not in stage.reduction_axes
     if side_by_side and not placed:
-        draft.say(name, "parallel", axis=first.name)
+        draft.decide(name, "parallel", axis=first.name)
     if not side_by_side and not placed and draft.state.plan(name).strategy is None:
-        if say_strips_of_rows(draft, stage):
+        if decide_row_tiles(draft, stage):
             return
         if stage.update.mode == "combine":
-            say_strategy(draft, stage)
+            decide_strategy(draft, stage)
     if draft.state.plan(name).strategy is None and are_values_sooner_in_lanes(draft, stage):
-        draft.say(name, "strategy", name="serial")  # whose part "values" has lanes
+        draft.decide(name, "strategy", name="serial")  # whose part "values" has lanes
     chosen = draft.state.plan(name).strategy
     if not placed and not side_by_side and chosen is not None and chosen[0] == "atomic":
-        draft.say(name, "parallel", axis=first.name)
-    say_loops_of_result(draft, stage, first)
+        draft.decide(name, "parallel", axis=first.name)
+    decide_loops_of_result(draft, stage, first)
 
 
-def say_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
+def decide_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
     """Schedules threads and lanes over the destination, which is initialized before the steps."""
     name, last = stage.name, stage.axes[-1]
     if last is first or last in stage.reduction_axes:
@@ -66,14 +66,14 @@ def say_loops_of_result(draft: Draft, stage: Stage, first: Axis) -> None:
     count = known_extent(draft, last.extent)
     alone = len(stage.axes) == 1 and not isinstance(draft.state.plan(name).compute, At)
     if alone and (count is None or count > draft.machine.task // 2):
-        draft.say(name, "split", axis=last.name, factor=draft.machine.task // 2)
-        draft.say(name, "parallel", axis=last.name + "o")
-        draft.say(name, "vectorize", axis=last.name + "i")
+        draft.decide(name, "split", axis=last.name, factor=draft.machine.task // 2)
+        draft.decide(name, "parallel", axis=last.name + "o")
+        draft.decide(name, "vectorize", axis=last.name + "i")
         return
-    draft.say(name, "vectorize", axis=last.name)
+    draft.decide(name, "vectorize", axis=last.name)
 
 
-def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
+def decide_row_tiles(draft: Draft, stage: Stage) -> bool:
     """Splits long rows into chunks, each for a thread that runs all steps in order; returns whether it did. For unknown lengths in a
     branch.
     """
@@ -87,38 +87,38 @@ def say_strips_of_rows(draft: Draft, stage: Stage) -> bool:
         branch = draft.branch()
         rows = " + ".join(" * ".join(a.name for a in axes) for axes in (stage.axes[:-1], stage.reduction_axes))
         test = f"{last.name} >= {LONG_ROW} and {last.name} * ({rows}) >= {draft.machine.task}"
-        if say_strips(branch, stage, LONG_ROW // 2):
+        if decide_strips(branch, stage, LONG_ROW // 2):
             draft.accept(branch.when(stage.name, test))
         return False
     rows = sum(prod(extent(draft, axis.extent) for axis in axes) for axes in (stage.axes[:-1], stage.reduction_axes))
     if length < LONG_ROW or length * rows < draft.machine.task:
         return False
     line = LINE // min(body.dtype.itemsize for body in stage.bodies)
-    return say_strips(draft, stage, max(line, min(LONG_ROW // 2, length // draft.machine.cores // line * line)))
+    return decide_strips(draft, stage, max(line, min(LONG_ROW // 2, length // draft.machine.cores // line * line)))
 
 
-def say_strips(draft: Draft, stage: Stage, strip: int) -> bool:
+def decide_strips(draft: Draft, stage: Stage, strip: int) -> bool:
     """Schedules threads over chunks of rows, with the steps inside; returns whether that is legal."""
     name, last = stage.name, stage.axes[-1].name
     outer, inner = last + "o", last + "i"
-    if not draft.say(name, "split", axis=last, factor=strip):
+    if not draft.decide(name, "split", axis=last, factor=strip):
         return False
-    draft.say(name, "reorder", axes=(outer, *(axis.name for axis in stage.all_axes if axis.name != last), inner))
-    draft.say(name, "parallel", axis=outer)
-    draft.say(name, "vectorize", axis=inner)
+    draft.decide(name, "reorder", axes=(outer, *(axis.name for axis in stage.all_axes if axis.name != last), inner))
+    draft.decide(name, "parallel", axis=outer)
+    draft.decide(name, "vectorize", axis=inner)
     return True
 
 
-def say_strategy(draft: Draft, stage: Stage) -> None:
+def decide_strategy(draft: Draft, stage: Stage) -> None:
     """Chooses private bins for chunks of steps, or, for steps that are not known to be in order, steps sorted by their bins."""
     in_order = steps_are_in_order(stage)
     beyond = bins_of(draft, stage) * sum(body.dtype.itemsize for body in stage.bodies) > draft.machine.l3 // 2
-    if beyond and not in_order and draft.say(stage.name, "strategy", name="sorted", bins=range_of(draft, stage)):
+    if beyond and not in_order and draft.decide(stage.name, "strategy", name="sorted", bins=range_of(draft, stage)):
         return
     far = None if in_order else sorted_where_far(draft, stage)
     if far is not None:
         draft.accept(far)
-    draft.say(stage.name, "strategy", name="private", replicas=turns(draft, stage))
+    draft.decide(stage.name, "strategy", name="private", replicas=turns(draft, stage))
 
 
 def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
@@ -127,10 +127,10 @@ def sorted_where_far(draft: Draft, stage: Stage) -> Step | None:
         return None
     branch = draft.branch()
     width = range_of(draft, stage)
-    if not branch.say(stage.name, "strategy", name="sorted", bins=width):
+    if not branch.decide(stage.name, "strategy", name="sorted", bins=width):
         return None
-    say_loops_of_result(branch, stage, stage.all_axes[0])
-    say_parts(branch, stage.name)
+    decide_loops_of_result(branch, stage, stage.all_axes[0])
+    decide_parts(branch, stage.name)
     bins, steps = (" * ".join(axis.name for axis in axes) for axes in (stage.axes, stage.reduction_axes))
     test = f"{bins} > {FAR_RANGES * width} and {2 * draft.machine.task} <= {steps} < {FEW_STEPS} * {bins}"
     return branch.when(stage.name, test)
@@ -141,7 +141,7 @@ def range_of(draft: Draft, stage: Stage) -> int:
     return block_of(draft.machine.l2 // 2, sum(body.dtype.itemsize for body in stage.bodies))
 
 
-def say_place_loops(draft: Draft, stage: Stage) -> None:
+def decide_place_loops(draft: Draft, stage: Stage) -> None:
     """Schedules steps with distinct, evenly spread destinations: lanes along contiguous ones, threads over the others."""
     name = stage.name
     steps = [axis for axis in _step_axes(stage) if known_extent(draft, axis.extent) != 1]
@@ -153,17 +153,19 @@ def say_place_loops(draft: Draft, stage: Stage) -> None:
         count = known_extent(draft, steps[0].extent)
         chunk = draft.machine.task // (2 if lanes is not None else 32)
         inner = steps[0].name
-        if (count is None or count > chunk) and draft.say(name, "split", axis=inner, factor=chunk):
-            draft.say(name, "parallel", axis=inner + "o")
+        if (count is None or count > chunk) and draft.decide(name, "split", axis=inner, factor=chunk):
+            draft.decide(name, "parallel", axis=inner + "o")
             inner += "i"
         if lanes is not None:
-            draft.say(name, "vectorize", axis=inner)
+            draft.decide(name, "vectorize", axis=inner)
         return
     each = max(1, cost(stage)) * prod(extent(draft, axis.extent) for axis in steps if axis is not first)
     if each * extent(draft, first.extent) > draft.machine.task // 4:
         draft.parallel(name, first.name, each)
     if lanes is not None:
-        draft.say(name, "vectorize", axis=lanes.name, **({"interleave": MOST} if _reads_beside(stage, lanes) else {}))
+        draft.decide(
+            name, "vectorize", axis=lanes.name, **({"interleave": MOST} if _reads_beside(stage, lanes) else {})
+        )
 
 
 def _reads_beside(stage: Stage, lanes: Axis) -> bool:

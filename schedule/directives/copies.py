@@ -162,7 +162,7 @@ def apply_cache(
     at: At | Root = Root() if axis is None else place_at(state, copy.name, stage, axis)
     if isinstance(at, At):
         check_encloses_readers(state, copy.name, at)
-    said = [question for question, value in (("layout", layout), ("scope", scope)) if value is not None]
+    said = [decision for decision, value in (("layout", layout), ("scope", scope)) if value is not None]
     return put(state, replace(plan, compute=at), "placement", *said)
 
 

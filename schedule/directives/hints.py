@@ -197,9 +197,9 @@ def apply_store(
     no_loops_when_inlined(state, stage)
     if layout is None and scope is None and pad is None and buffers is None:
         raise Refusal("the directive has no arguments", 'store(scope="stack")')
-    for question, value in (("layout", layout), ("scope", scope), ("pad", pad), ("buffers", buffers)):
-        if value is not None and (stage, question) in state.asked:
-            raise Refusal(f"the schedule already sets the {question} of this stage", "remove one of the two directives")
+    for decision, value in (("layout", layout), ("scope", scope), ("pad", pad), ("buffers", buffers)):
+        if value is not None and (stage, decision) in state.decided:
+            raise Refusal(f"the schedule already sets the {decision} of this stage", "remove one of the two directives")
     whole, plan = state.stage(stage), state.plan(stage)
     if stage in state.uses.outputs:
         raise Refusal(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from raido.algo.graph.assumptions import interval
 from raido.algo.graph.expr import Load
-from raido.algo.graph.facts import interval
 from raido.schedule.directives.recorder import Name, Recorder, Self, rule
 from raido.schedule.plan import At, Inline, Root, StagePlan
 from raido.schedule.refusal import Refusal, listed
@@ -14,8 +14,8 @@ from raido.schedule.stages.reads import epilogue_loads
 from raido.schedule.stages.stage import ControlStage
 from raido.schedule.state import (
     State,
-    enclosing,
-    has_loops_said,
+    enclosing_loops,
+    has_explicit_loops,
     is_inlined,
     is_reduction,
     loop_of,
@@ -117,15 +117,15 @@ def apply_inline(state: State, stage: str) -> State:
             f'"{reader}" reads "{stage}" at indices that are checked at run time, and an inlined stage has no value at an index out of range',
             f's["{stage}"].root(), or compute_at',
         )
-    if has_loops_said(state, stage):
+    if has_explicit_loops(state, stage):
         raise Refusal(
             f'"{stage}" has loop directives, and an inlined stage has no loops',
             "leave the loop directives out, or use compute_at",
         )
-    for question in ("store", "layout", "stream", "hints"):
-        if (stage, question) in state.asked:
+    for decision in ("store", "layout", "stream", "hints"):
+        if (stage, decision) in state.decided:
             raise Refusal(f'"{stage}" has directives for its storage or its loops, and an inlined stage has neither')
-    for other in state.guests.get(stage, ()):
+    for other in state.attached.get(stage, ()):
         raise Refusal(
             f'"{other.stage}" is placed at a loop of "{stage}", and an inlined stage has no loops',
             f'place "{other.stage}" elsewhere',
@@ -174,7 +174,7 @@ def apply_store_at(state: State, producer: str, stage: str, axis: str | None = N
 def unplaced(state: State, stage: str) -> StagePlan:
     """Returns the plan of a stage without a placement; refuses a stage that has one."""
     plan = state.plan(stage)
-    if (stage, "placement") in state.asked:
+    if (stage, "placement") in state.decided:
         where = {Inline: "inlined", Root: "at root"}.get(type(plan.compute))
         at = plan.compute_with or plan.compute
         where = where if plan.compute_with is None and where else f'at loop "{at.loop}" of "{at.stage}"'  # type: ignore[union-attr]
@@ -192,7 +192,7 @@ def place_at(state: State, producer: str, stage: str, axis: str) -> At:
     if is_inlined(state, target):
         raise Refusal(f'"{target}" is inlined and has no loops', stages=listed(readers_of(state, target)))
     loop_of(state, target, axis)
-    if any(stage == producer for stage, _ in enclosing(state, target)):
+    if any(stage == producer for stage, _ in enclosing_loops(state, target)):
         raise Refusal(f'"{target}" is computed inside the loops of "{producer}"')
     plan = state.plan(target)
     if plan.compute_with and position(plan, axis) < shared_count(state, target):
@@ -233,7 +233,7 @@ def check_encloses_readers(state: State, producer: str, at: At) -> None:
         raise Refusal(
             f'"{at.stage}" runs before "{producer}", which needs it', remedy, places=legal_places(state, producer)
         )
-    outside = [r for r in readers if r != at.stage and (at.stage, at.loop) not in enclosing(state, r)]
+    outside = [r for r in readers if r != at.stage and (at.stage, at.loop) not in enclosing_loops(state, r)]
     if outside:
         reader = outside[0]
         legal = legal_places(state, producer)
@@ -297,7 +297,7 @@ def legal_places(state: State, producer: str) -> str:
         if reader not in state.plans:
             return "root"
         own = [(reader, loop.name) for loop in state.plans[reader].loops[shared_count(state, reader) :]]
-        chain = [*enclosing(state, reader), *own]
+        chain = [*enclosing_loops(state, reader), *own]
         around = chain if around is None else [each for each in around if each in chain]
     found = [f'"{stage}" {loop}' for stage, loop in around or ()]
     return listed(["root", *found])

@@ -12,9 +12,9 @@ from raido.schedule.directives.loops import apply_split
 from raido.schedule.directives.recorder import Name, Number, Recorder, Self, positive, rule, truth
 from raido.schedule.plan import StagePlan
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stages.boxes import box_of, gathered
 from raido.schedule.stages.runs import runs_of, without_marks
 from raido.schedule.stages.stage import Stage
+from raido.schedule.stages.updates.boxes import box_of, gathered
 from raido.schedule.state import State, loop_of, places, plain_plan, put, readers_of, with_loop
 from raido.schedule.strategies.numbers import MOST_CHUNKS, full_numbers, numbers_over_sizes
 from raido.schedule.strategies.table import BY_BLOCKS, PHASES, strategies_of
@@ -82,7 +82,7 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
         raise Refusal("the stage has no strategies: loop directives alone decide its loops", strategies="none")
     if name not in found:
         raise Refusal(f'the stage has no strategy "{name}"', strategies=listed(found))
-    if (stage, "strategy") in state.asked:
+    if (stage, "strategy") in state.decided:
         raise Refusal("the schedule already names a strategy for this stage", "remove one of the two directives")
     if whole.sort is not None and name in BY_BLOCKS and state.gpu is None:
         raise Refusal("the strategy sorts in the blocks of a GPU, and the schedule is for a CPU", 'strategy("radix")')
@@ -112,7 +112,7 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
     split = "block" in chosen and whole.reduction is not None and whole.sort is None
     after = in_blocks(state, stage, name, cast(int, chosen["block"])) if split else state
     plan = replace(after.plan(stage), strategy=(name, stated))
-    return replace(after, plans={**after.plans, stage: plan}, asked=state.asked | {(stage, "strategy")})
+    return replace(after, plans={**after.plans, stage: plan}, decided=state.decided | {(stage, "strategy")})
 
 
 def by_runs(state: State, stage: str) -> State:
@@ -128,7 +128,7 @@ def by_runs(state: State, stage: str) -> State:
         )
 
     def is_read_by(name: str, reader: str) -> bool:
-        said = any(each == name for each, _ in state.asked)
+        said = any(each == name for each, _ in state.decided)
         return readers_of(state, name) == (reader,) and name not in state.uses.outputs and not said
 
     marks = state.uses.names[runs.marks]
@@ -144,7 +144,7 @@ def by_runs(state: State, stage: str) -> State:
 def gather(state: State, stage: str) -> State:
     """Returns the state in which an update that sets a box is a map; its loops are new, over the elements of the result."""
     whole = state.stage(stage)
-    if (stage, "loops") in state.asked or any(
+    if (stage, "loops") in state.decided or any(
         at.stage == stage for plan in state.plans.values() for at in places(plan)
     ):
         raise Refusal(

@@ -15,10 +15,10 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Const, Expr, Op, SizeVar, Var, const
 from raido.algo.graph.rewrite import children, topological
 from raido.schedule.gang.lanes import Mask, Vectors, any_lane, both, choose, lane_mask, negation
-from raido.schedule.gang.leaving import Counter, find_counters, forgotten, split_condition
+from raido.schedule.gang.liveness import InductionVariable, dead_after, find_induction_variables, split_condition
 from raido.schedule.gang.registers import Registers
 from raido.schedule.gang.steps import GangSteps, replace_parts
-from raido.schedule.gang.transposes import Square, find_squares, rounds_of
+from raido.schedule.gang.transposes import RegisterBlock, find_register_blocks, rounds_of
 from raido.schedule.gang.values import Partial
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import reads_memory
@@ -70,23 +70,23 @@ class GangBody(GangSteps):
     # --- blocks and names
 
     def _statements(self, statements: Sequence[Statement]) -> None:
-        squares = find_squares(statements, self.loop, self.lanes) if self.mask is None else []
+        register_blocks = find_register_blocks(statements, self.loop, self.lanes) if self.mask is None else []
         for place, statement in enumerate(statements):
             self.memo.clear()
-            for square in squares:
-                if square.first == place:
-                    self._turn(square)
+            for register_block in register_blocks:
+                if register_block.first == place:
+                    self._transpose(register_block)
             if isinstance(statement, While):
                 self._while(statement, statements[:place], statements[place + 1 :])
             else:
                 self._statement(statement)
-        for square in squares:
-            for read in square.reads:
-                self.turned.pop(read, None)
+        for register_block in register_blocks:
+            for read in register_block.reads:
+                self.transposed.pop(read, None)
 
-    def _turn(self, square: Square) -> None:
+    def _transpose(self, register_block: RegisterBlock) -> None:
         """Reads neighbouring columns of a register block as rows, and transposes these."""
-        read = square.reads[0]
+        read = register_block.reads[0]
         motions = [self.motion(i) for i in read.indices]
         flat = self._flat_motion(read.buffer, read.indices)
         if None in motions or motions[-1][1] or (flat is not None and abs(flat.stride) < self.lanes):  # type: ignore[index]
@@ -100,7 +100,7 @@ class GangBody(GangSteps):
             for shuffles in rounds_of(self.lanes, read.dtype.bits):
                 now = [*self._each("turned", (LaneShuffle(now[a], now[b], taken) for a, b, taken in shuffles), g)]
             gangs.append(now)
-        self.turned.update(zip(square.reads, zip(*gangs, strict=True), strict=True))
+        self.transposed.update(zip(register_block.reads, zip(*gangs, strict=True), strict=True))
 
     def _nested(self, block: Block, mask: Mask) -> Block:
         outer, outer_mask = self.out, self.mask
@@ -239,11 +239,14 @@ class GangBody(GangSteps):
             setup = self._nested(s.setup, self.mask)
             self.out.append(While(setup, s.condition, self._nested(s.body, self.mask)))
             return
-        lost, counters = forgotten(earlier, later, self.info), find_counters(s, earlier, self.info)
-        each, common = split_condition(s.condition, counters, self.info)
+        lost, induction_variables = (
+            dead_after(earlier, later, self.info),
+            find_induction_variables(s, earlier, self.info),
+        )
+        each, common = split_condition(s.condition, induction_variables, self.info)
         outer, outer_mask = self.out, self.mask
         running = self._carry_mask() if lost else ()
-        test, steps = self._count(counters, common)
+        test, steps = self._count(induction_variables, common)
         self.out = []
         if running:
             self.mask = self._name("running", tuple(Read(buffer, (), None) for buffer in running))
@@ -276,19 +279,21 @@ class GangBody(GangSteps):
             self.out += [Alloc(buffer), Store(buffer, (), lane_mask(self.mask, g) or everywhere)]
         return running
 
-    def _count(self, counters: Sequence[Counter], parts: Sequence[NestExpr]) -> tuple[list[NestExpr], list[Statement]]:
+    def _count(
+        self, induction_variables: Sequence[InductionVariable], parts: Sequence[NestExpr]
+    ) -> tuple[list[NestExpr], list[Statement]]:
         """Emits scalar copies of the uniform induction variables that these parts of a condition compare; returns the parts in terms of the
         copies, and the statements that increment them."""
         tests, steps = list(parts), []
-        for counter in counters:
-            if not any(name in topological(part) for part in parts for name in counter.names):
+        for induction_variable in induction_variables:
+            if not any(name in topological(part) for part in parts for name in induction_variable.names):
                 continue
-            dtype = counter.buffer.dtype
-            copy = Buffer(counter.buffer.name, dtype, (), "register", -next(self.serials), (), 1, None)
+            dtype = induction_variable.buffer.dtype
+            copy = Buffer(induction_variable.buffer.name, dtype, (), "register", -next(self.serials), (), 1, None)
             read: Read = Read(copy, (), None)
-            self.out += [Alloc(copy), Store(copy, (), counter.start)]
-            steps.append(Store(copy, (), Op("add", dtype, (read, counter.step))))
-            tests = [replace_parts(part, dict.fromkeys(counter.names, read)) for part in tests]
+            self.out += [Alloc(copy), Store(copy, (), induction_variable.start)]
+            steps.append(Store(copy, (), Op("add", dtype, (read, induction_variable.step))))
+            tests = [replace_parts(part, dict.fromkeys(induction_variable.names, read)) for part in tests]
         return tests, steps
 
     def _check(self, s: Check) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumed import assumed
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Const, Expr, Node, Op, Var
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.gang.vector_loops import replace_vector_loops
 from raido.schedule.nest.nodes import For, Let, Nest
@@ -26,7 +26,7 @@ from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 from raido.schedule.stages.boundary_rules import clamped_index
 
-_NOTHING_KNOWN = Facts()
+_NOTHING_KNOWN = Assumptions()
 
 
 def read_where_chosen(nest: Nest) -> Nest:

@@ -21,7 +21,7 @@ from raido.algo.graph.expr import Expr, Op
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.vector_loops import replace_vector_loops
 from raido.schedule.nest.nodes import Block, For, If, Nest, Statement, Store
-from raido.schedule.nest.rows import kept_in_caches
+from raido.schedule.nest.passes.rows import kept_in_caches
 from raido.schedule.nest.values import Buffer, Read
 from raido.schedule.nest.walk import expressions_of, statements_within
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import greatest
 from raido.algo.graph.dtypes import f32, f64
 from raido.algo.graph.expr import Expr, Node, Op, const, fresh
-from raido.algo.graph.facts import greatest
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.narrow_integers import Narrowing, type_of
 from raido.schedule.gang.variability import Variability

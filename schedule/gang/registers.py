@@ -81,7 +81,7 @@ class Registers:
             self._whole[buffer, span] = behind is not None and behind >= 0
         return self._whole[buffer, span]
 
-    def may_leave(self, buffer: Buffer, span: Span) -> bool:
+    def may_clobber_off_lanes(self, buffer: Buffer, span: Span) -> bool:
         """Whether a store may overwrite lanes that are off, which holds until other lanes are found to be read. The span must be the same
         while the buffer lives."""
         if self.is_whole(buffer, span):

@@ -133,7 +133,7 @@ class GangStores(GangValues):
             target = self._register_place(buffer, indices)
             if target is not None:
                 span = self._span(buffer, target[1])
-                if on is self.edge and self.registers.may_leave(buffer, span):
+                if on is self.edge and self.registers.may_clobber_off_lanes(buffer, span):
                     on = None
                 for g, place in enumerate(target[1]):
                     value = values[g] if on is None else choose(on[g], values[g], Read(target[0], place, None))

@@ -23,7 +23,7 @@ MOST = 16  # lanes, as this many rows are held in registers at once
 
 
 @dataclass(frozen=True, slots=True)
-class Square:
+class RegisterBlock:
     """A register block: reads that differ in the last index alone, by 0, 1, 2, …, as many as there are lanes; and the position of the first
     statement with one of them."""
 
@@ -31,7 +31,7 @@ class Square:
     first: int
 
 
-def find_squares(statements: Sequence[Statement], loop: For, lanes: int) -> list[Square]:
+def find_register_blocks(statements: Sequence[Statement], loop: For, lanes: int) -> list[RegisterBlock]:
     """The register blocks that the statements of one block read, of memory that the loop does not write."""
     if not 2 <= lanes <= MOST or lanes & (lanes - 1) or len(statements) < lanes:
         return []
@@ -39,20 +39,20 @@ def find_squares(statements: Sequence[Statement], loop: For, lanes: int) -> list
     columns: dict[tuple[object, ...], dict[int, tuple[int, Read]]] = {}
     for position, statement in enumerate(statements):
         for read in topological(*expressions_of(statement)):
-            if isinstance(read, Read) and _may_turn(read, lanes) and bound.isdisjoint(free_variables(read)):
+            if isinstance(read, Read) and _may_transpose(read, lanes) and bound.isdisjoint(free_variables(read)):
                 constant, terms = ix.linear(read.indices[-1])  # type: ignore[arg-type]
                 key = (read.buffer, read.indices[:-1], frozenset(terms.items()))
                 columns.setdefault(key, {}).setdefault(constant, (position, read))
     changed = written(loop) if columns else set()
     return [
-        square
+        register_block
         for (buffer, *_), places in columns.items()
         if buffer not in changed
-        for square in _squares(places, lanes)
+        for register_block in _register_blocks(places, lanes)
     ]
 
 
-def _may_turn(read: Read, lanes: int) -> bool:
+def _may_transpose(read: Read, lanes: int) -> bool:
     b = read.buffer
     plain = read.predicate is None and b.lanes == 1 and len(b.shape) > 1 and b.scope != "register"
     rows = not b.strides or ix.constant_value(b.strides[-1]) == 1
@@ -60,12 +60,12 @@ def _may_turn(read: Read, lanes: int) -> bool:
     return plain and rows and not counted and b.dtype is not bool_ and b.dtype.bits * lanes >= SHORT
 
 
-def _squares(places: dict[int, tuple[int, Read]], lanes: int) -> Iterator[Square]:
+def _register_blocks(places: dict[int, tuple[int, Read]], lanes: int) -> Iterator[RegisterBlock]:
     rest = sorted(places)
     while len(rest) >= lanes:
         run = rest[:lanes]
         if run[-1] - run[0] == lanes - 1:
-            yield Square(tuple(places[c][1] for c in run), min(places[c][0] for c in run))
+            yield RegisterBlock(tuple(places[c][1] for c in run), min(places[c][0] for c in run))
             rest = rest[lanes:]
         else:
             rest = rest[1:]

@@ -73,7 +73,7 @@ class GangValues:
         self.edge: Mask = None  # the lanes below the end of the loop
         self.on: Expr | None = None  # how many they are
         self.memo: dict[NestExpr, Vectors] = {}
-        self.turned: dict[Read, Vectors] = {}
+        self.transposed: dict[Read, Vectors] = {}
         self._places: dict[tuple[Buffer, tuple[NestExpr, ...]], tuple[Buffer, list[tuple[Expr, ...]]]] = {}
 
     def _ramp(self, base: Expr, stride: int) -> NestExpr:
@@ -185,8 +185,8 @@ class GangValues:
         return [self.vector(i) for i in indices]
 
     def _read(self, e: Read) -> Vectors:
-        if e in self.turned:
-            return self.turned[e]
+        if e in self.transposed:
+            return self.transposed[e]
         buffer = e.buffer
         uniform = not self.info.varies(*e.indices)
         if buffer in self.copies and uniform:

@@ -25,9 +25,9 @@ from typing import Any
 
 from raido.algo.collector import seldom_collected
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Assumptions, greatest
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var
-from raido.algo.graph.facts import Facts, greatest
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.chosen_reads import read_where_chosen
@@ -208,10 +208,10 @@ class _Former:
 
     def _is_ordered(self, low: Expr, high: Expr) -> bool:
         """Whether a loop provably does not end before it begins; the last parts of an axis that is split twice may."""
-        facts = Facts()
+        assumptions = Assumptions()
         for loop in self.around:
-            facts = facts.with_range(loop.var, loop.low, ix.sub(loop.high, 1))
-        return facts.less_equal(low, high)
+            assumptions = assumptions.with_range(loop.var, loop.low, ix.sub(loop.high, 1))
+        return assumptions.less_equal(low, high)
 
     def _tail(self, loop: For, info: Variability) -> str:
         """The kind of the tail: "mask", "scalar", or "shift:mask" and "shift:scalar", whose second word is the
@@ -225,7 +225,7 @@ class _Former:
         if loop.tail in ("mask", "scalar"):
             return loop.tail
         few = "mask" if cheap else "scalar"
-        if few == "mask" and loop.tail == "default" and _waits(loop) and self.describe(loop)[2] > 1:
+        if few == "mask" and loop.tail == "default" and _has_inner_loop(loop) and self.describe(loop)[2] > 1:
             return "mask"  # a group under masks is one group, whatever remains
         return f"shift:{few}" if loop.step == 1 and _may_repeat(loop, info) else few
 
@@ -261,7 +261,7 @@ class _Former:
         _, lanes, gangs = self.describe(loop)
         if not several:
             return If(Op("lt", bool_, (low, high)), self._body(loop, 1, low, high))
-        if _waits(loop):
+        if _has_inner_loop(loop):
             return self._halved_rest(loop, low, high, gangs, least=1 if loop.copied else gangs)
         masked = self._body(loop, 1, _bound(loop), high)
         return For(_bound(loop), low, high, lanes * loop.step, masked, "serial", **_names(loop))
@@ -362,7 +362,7 @@ def _scans(loop: For, info: Variability) -> bool:
     )
 
 
-def _waits(loop: For) -> bool:
+def _has_inner_loop(loop: For) -> bool:
     """Whether each lane has a loop of its own, whose iterations depend on one another: a group of gangs then
     takes little more time than one."""
     return any(

@@ -108,13 +108,13 @@ class _BlockCode(BlockMemory):
     def code(self) -> list[Statement]:
         """The statements of a thread."""
         self._survey(self.body, Scope(frozenset(), {}, {}))
-        shared = self._take_turn_memory()
+        shared = self._allocate_look_back()
         for buffer, (bound, loop, branches) in self.allocated.items():
             shared += self._place(buffer, bound, loop, branches, shared)
         code = self._together(self.body.statements, Scope(frozenset(), {}, {}))
         return [*map(Alloc, self.shared), *code]
 
-    def _take_turn_memory(self) -> int:
+    def _allocate_look_back(self) -> int:
         """Allocates the shared memory of look-back, if blocks look back; returns its bytes."""
         carry = next((s for s in statements_within(self.body) if isinstance(s, Carry)), None)
         if carry is None:
@@ -146,7 +146,7 @@ class _BlockCode(BlockMemory):
             yield from (s, Barrier())
             self.since = []
         elif isinstance(s, Let):
-            yield from self._meet(self._reached(s, scope), scope)
+            yield from self._barrier(self._reached(s, scope), scope)
             yield self._rewritten(s, scope)
             scope.learn(s)
         elif self._is_single(s):
@@ -154,7 +154,7 @@ class _BlockCode(BlockMemory):
         elif isinstance(s, (For, If, While)):
             yield from self._control(s, scope)
         else:
-            yield from self._meet(self._reached(s, scope), scope)
+            yield from self._barrier(self._reached(s, scope), scope)
             yield self._rewritten(s, scope)
 
     def _is_single(self, s: Statement) -> bool:
@@ -168,7 +168,7 @@ class _BlockCode(BlockMemory):
     def _single(self, s: Statement, scope: Scope) -> Iterator[Statement]:
         reached: list[Access] = []
         code = self._plain(s, scope.inner(), reached, alone=True)
-        yield from self._meet(reached, scope)
+        yield from self._barrier(reached, scope)
         yield from self._guarded(code, self.axes - scope.bound)
 
     def _guarded(self, code: Sequence[Statement], axes: Iterable[int]) -> Iterator[Statement]:
@@ -189,9 +189,9 @@ class _BlockCode(BlockMemory):
 
     def _control(self, s: For | If | While, scope: Scope) -> Iterator[Statement]:
         if isinstance(s, If):
-            yield from self._meet(self._reached(s, scope), scope)
+            yield from self._barrier(self._reached(s, scope), scope)
             entry = list(self.since)
-            inner = scope.inner(uniform=scope.uniform and self._is_everybodys(scope, s.condition))
+            inner = scope.inner(uniform=scope.uniform and self._is_uniform(scope, s.condition))
             then = self._together(s.then.statements, inner.inner())
             after, self.since = self.since, entry
             orelse = self._together(s.orelse.statements, inner.inner()) if s.orelse is not None else None
@@ -201,7 +201,7 @@ class _BlockCode(BlockMemory):
             )
             return
         if isinstance(s, For):
-            yield from self._meet(self._reached(s, scope), scope)
+            yield from self._barrier(self._reached(s, scope), scope)
         entry = list(self.since)
         self._iteration(s, scope)
         self.since = _union(entry, self.since)
@@ -212,14 +212,14 @@ class _BlockCode(BlockMemory):
     def _iteration(self, s: For | While, scope: Scope) -> Statement:
         if isinstance(s, For):
             inner = scope.enter(s)
-            inner.uniform = scope.uniform and self._is_everybodys(scope, s.low, s.high)
+            inner.uniform = scope.uniform and self._is_uniform(scope, s.low, s.high)
             if inner.uniform and not scope.bound & self.axes:
                 inner.common = scope.common | {s.var}
             body = self._together(s.body.statements, inner)
             return replace(s, low=self._value(s.low, scope), high=self._value(s.high, scope), body=Block(tuple(body)))
-        inner = scope.inner(uniform=scope.uniform and self._is_everybodys(scope, s.condition))
+        inner = scope.inner(uniform=scope.uniform and self._is_uniform(scope, s.condition))
         setup = self._together(s.setup.statements, inner)
-        setup += self._meet(self._reached(s, inner), inner)
+        setup += self._barrier(self._reached(s, inner), inner)
         condition = self._value(s.condition, inner)
         return replace(
             s,
@@ -228,7 +228,7 @@ class _BlockCode(BlockMemory):
             body=Block(tuple(self._together(s.body.statements, inner))),
         )
 
-    def _is_everybodys(self, scope: Scope, *expressions: NestExpr) -> bool:
+    def _is_uniform(self, scope: Scope, *expressions: NestExpr) -> bool:
         """Whether values are provably the same for all threads: outside loops over threads always, inside if they are arithmetic on
         sizes and common variables."""
         if not scope.bound & self.axes:
@@ -245,19 +245,19 @@ class _BlockCode(BlockMemory):
             yield from self._one(serial, scope)
             return
         inner, several = self._inside(s, scope)
-        yield from self._meet(self._reached(s, scope), scope)
+        yield from self._barrier(self._reached(s, scope), scope)
         first = ix.add(s.low, ix.mul(self._place_of(axis), s.step))
         low, high = self._value(first, scope), self._value(s.high if several else self._end(s, axis), scope)
         if has_shared_loop(s.body):
             entry, start, self.since = self.since, len(self.log), []
             self._shared_body(s, inner.inner())
             reached, self.since = self.log[start:], entry
-            yield from self._separated(reached, scope)
+            yield from self._barrier_between(reached, scope)
             body = self._shared_body(s, inner)
         else:
             alone: list[Access] = []
             code = self._plain(s.body, inner, alone, alone=True)
-            yield from self._meet(alone, scope)
+            yield from self._barrier(alone, scope)
             body = list(self._guarded(code, self.axes - inner.bound))
         if several:
             step = s.step * self.extent[axis]
@@ -281,14 +281,14 @@ class _BlockCode(BlockMemory):
         owner = self._owner(s.indices, inner)
         kinds = ((buffer, write) for buffer in s.buffers for write in (False, True))
         reached = [Access(buffer, write, False, inner.bound & self.axes, owner, alone=True) for buffer, write in kinds]
-        yield from self._meet(reached, scope)
+        yield from self._barrier(reached, scope)
         for each in exchanged(s, thread, self.extent[axis], self._first(others), self.limits.exchange):
             yield self._rewritten(each, inner)
 
     def _in_turn(self, s: Carry | Ticket, scope: Scope) -> Iterator[Statement]:
         """Emits a ticket or a carry between blocks; the barrier with which it ends follows all earlier accesses."""
         assert self.turn is not None and scope.uniform and not scope.bound
-        barrier = self._meet(self._reached(s, scope), scope)
+        barrier = self._barrier(self._reached(s, scope), scope)
         if isinstance(s, Ticket):
             self.number = s.var
             yield from draw_number(s, self.turn, self.lane)
@@ -319,14 +319,14 @@ class _BlockCode(BlockMemory):
         finally:
             self.around.pop()
 
-    def _meet(self, reached: Sequence[Access], scope: Scope) -> list[Statement]:
+    def _barrier(self, reached: Sequence[Access], scope: Scope) -> list[Statement]:
         """Emits a barrier, if these accesses conflict with one since the last barrier, and records the accesses."""
-        made = self._separated(reached, scope)
+        made = self._barrier_between(reached, scope)
         self.since = _union(self.since, reached)
         self.log += reached
         return made
 
-    def _separated(self, reached: Sequence[Access], scope: Scope) -> list[Statement]:
+    def _barrier_between(self, reached: Sequence[Access], scope: Scope) -> list[Statement]:
         """Emits a barrier, if these accesses conflict with one since the last barrier."""
         made: list[Statement] = []
         if any(self._conflict(a, b) for a in self.since for b in reached):
@@ -354,7 +354,7 @@ class _BlockCode(BlockMemory):
             return [self._plain_block(s, scope.inner(), reached, alone)]
         if isinstance(s, For):
             inner = scope.enter(s)
-            inner.uniform = scope.uniform and self._is_everybodys(scope, s.low, s.high)
+            inner.uniform = scope.uniform and self._is_uniform(scope, s.low, s.high)
             if inner.uniform and s.kind != "parallel":
                 inner.common = scope.common | {s.var}
             body = self._plain_block(s.body, inner, reached, alone)
@@ -366,7 +366,7 @@ class _BlockCode(BlockMemory):
             threads = s.threads if kind == "matrix" else 0
             return [replace(s, low=low, high=high, body=body, kind=kind, level="", threads=threads)]
         if isinstance(s, If):
-            uniform = scope.uniform and self._is_everybodys(scope, s.condition)
+            uniform = scope.uniform and self._is_uniform(scope, s.condition)
             then = self._plain_block(s.then, scope.inner(uniform=uniform), reached, alone)
             inside = scope.inner(uniform=uniform)
             orelse = None if s.orelse is None else self._plain_block(s.orelse, inside, reached, alone)

@@ -7,9 +7,9 @@ from math import prod
 from typing import Any
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Interval
 from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
-from raido.algo.graph.facts import Interval
 from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.owners import largest

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Interval, interval
 from raido.algo.graph.expr import Expr, Node, Var
-from raido.algo.graph.facts import Interval, interval
 from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.kernels.limits import Limits
 from raido.schedule.kernels.thread_code import thread_memory

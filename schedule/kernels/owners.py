@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Assumptions, Interval, interval_of_all
 from raido.algo.graph.expr import Expr, Op, Var
-from raido.algo.graph.facts import Facts, Interval, interval_of_all
 from raido.algo.graph.rewrite import free_variables
 
 
@@ -66,7 +66,7 @@ def owner_of(indices: Sequence[Expr], around: Surroundings) -> Owner | None:
             continue
         key = (dimension, index, where)
         if key not in around.known:
-            around.known[key] = _told(dimension, index, around)
+            around.known[key] = _tiles_of_index(dimension, index, around)
         told = around.known[key]
         if told is None or any(axis in found for axis, _ in told):
             return None
@@ -79,7 +79,7 @@ def tiles_in_order(owner: Owner) -> list[tuple[int, Tile]]:
     return sorted(owner, key=lambda item: -item[1].width)
 
 
-def _told(dimension: int, index: Expr, around: Surroundings) -> Told:
+def _tiles_of_index(dimension: int, index: Expr, around: Surroundings) -> Told:
     """The axes of the threads whose places an index distinguishes, with the tiles of each; () where it is the same for all threads,
     None where that is unknown."""
     bounds = interval_of_all(index, around.ranges)
@@ -115,7 +115,7 @@ def _inside_one_another(dimension: int, index: Expr, own: Sequence[Var], around:
     lowest, highest = (ix.constant_value(e) for e in within)
     if lowest is None or highest is None or lowest < 0 or highest >= width:
         return None
-    inner = _told(dimension, rest, around)
+    inner = _tiles_of_index(dimension, rest, around)
     if inner is None or any(tile.width >= width for _, tile in inner):
         return None
     return ((around.places[outer], Tile(dimension, width, base, 0, places[outer])), *inner)
@@ -190,7 +190,7 @@ def _merged_tiles(a: Tile, b: Tile) -> Tile | None:
 def _at_most(e: Expr, most: int) -> bool:
     """Whether an expression is provably at most a constant."""
     bound = largest(e)
-    return (bound is not None and bound <= most) or Facts().less_equal(e, most)
+    return (bound is not None and bound <= most) or Assumptions().less_equal(e, most)
 
 
 def largest(e: Expr) -> int | None:

@@ -171,7 +171,7 @@ def _loop(s: For, names: Names, around: _Around) -> Iterator[Statement]:
         return
     whole = moves.written_out()
     if moves.asked:
-        whole = Block((If(moves.aligned(), whole, moves.without_asking()),))
+        whole = Block((If(moves.aligned(), whole, moves.always_aligned()),))
     if rest is None:
         yield whole
     else:
@@ -310,7 +310,7 @@ class _Moves:
         tests: list[Expr] = [Op("eq", bool_, (rest, ix.as_index(0))) for rest in rests]
         return reduce(lambda a, b: Op("logical_and", bool_, (a, b)), tests)
 
-    def without_asking(self) -> Block:
+    def always_aligned(self) -> Block:
         """The loop written out, with only those wide accesses that are aligned in every launch."""
         self.loads = {of: move for of, move in self.loads.items() if not move.asked}
         self.stores = {of: move for of, move in self.stores.items() if not move.asked}

@@ -1,26 +1,28 @@
 """Lowering: stages and their plans become a scalar loop nest.
 
-    jobs          inlined stages are substituted into their readers; properties of each stage under its plan
-    host          root stages in order, memory of whole arrays, outputs
-    control       whole-array loops and branches                                       (in_place, late_reads)
-    work          the loop cursor: a stage, the coordinates of its loops, and the phase being emitted
-    loops         the loops of a stage; the two versions; index-set splitting at boundaries     (coordinates, partition)
-    placement     producers computed inside loops: regions by interval analysis, memory  (regions)
-    sliding       sliding windows: producers stored further out than they are computed
-    reductions    accumulators, partial results                                       (lane_blocks, thread_folds)
-    mirror        symmetric results computed in their lower triangle and copied
-    unread        stores that nothing reads are dropped
-    rows_outside  array loops run row by row where the schedule says so
-    rows_together successive updates of one array are fused row by row
-    row_registers array elements that a row carries from iteration to iteration are kept in registers
-    serial_loops  each array loop that one thread runs is one kernel: scalar states in registers, small arrays in its frame
-    unchanged    loops are restricted to the elements that they change, where stores select the old value elsewhere
-    share_buffers arrays with disjoint lifetimes share memory
-    odd_rows      on a GPU, copies of rows whose length is no multiple of the vector access are distributed by elements
-    pipelines     on a GPU, copies to shared memory are issued ahead of the loop that reads them
-    convert, emit expressions: substitution, then statements with shared values named      (emit_values, emit_private)
+    lowered_stage  a stage under its plan: inlined stages are substituted into it; its properties
+    loop_cursor    the position in the loops being emitted: a stage, the coordinates of its loops, and the phase of its strategy
+    builder        the blocks under construction, and what is known of names in them
+    host/          root stages in order, whole-array loops and branches, outputs; memory that changes hands, or is shared
+    loops/         the loops of one stage: versions, peeling at boundaries, register tiles, accumulators, partial results
+    regions/       producers inside loops: bounds inference, placement, sliding windows, stages that share loops
+    expressions/   expressions of the graph as those of the nest, with shared values named
+    strategies/    scans and filters in blocks, updates, segmented reductions, sorts
+    threads/       folds, scans, sorts and copies that the threads of a GPU block carry out together
 
-`lower(graph, plans)` is the entry point; `row_orders_of` chooses the row order of array loops whose strategy the schedule leaves open.
+Passes over the nest follow, in this order:
+
+    rows_outside   an array loop is interchanged with its loop over rows, where the schedule says so
+    unread         stores that nothing reads are dropped
+    rows_together  on a CPU, successive updates of one array are fused row by row
+    row_registers  on a CPU, array elements that a row carries from iteration to iteration are kept in registers
+    serial_loops   on a CPU, an array loop that one thread runs is one kernel: scalar states in registers, small arrays in its frame
+    unchanged      on a CPU, loops are restricted to the elements that they change, where stores select the old value elsewhere
+    odd_rows       on a GPU, copies of rows whose length is no multiple of a wide access are distributed by elements
+    pipelines      on a GPU, copies to shared memory are issued ahead of the loop that reads them
+    share_buffers  arrays with disjoint lifetimes share memory
+
+`lower(graph, variants)` is the entry point; `row_orders_of` chooses the row order of array loops whose strategy the schedule leaves open.
 """
 
 from __future__ import annotations
@@ -32,28 +34,28 @@ from raido.algo.collector import seldom_collected
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Expr, Node, SizeVar, const
 from raido.algo.graph.rewrite import substitute
-from raido.schedule.lower.convert import Sites
-from raido.schedule.lower.host import Host
-from raido.schedule.lower.odd_rows import deal_out_odd_rows
-from raido.schedule.lower.pipelines import run_copies_ahead
-from raido.schedule.lower.share_buffers import share_buffers
-from raido.schedule.lower.shared_memory import check_shared
+from raido.schedule.lower.expressions.convert import Sites
+from raido.schedule.lower.host.program import Host
+from raido.schedule.lower.host.share_buffers import share_buffers
+from raido.schedule.lower.threads.odd_rows import deal_out_odd_rows
+from raido.schedule.lower.threads.pipelines import run_copies_ahead
+from raido.schedule.lower.threads.shared_memory import check_shared
 from raido.schedule.machine import Machine
 from raido.schedule.nest.nodes import Block, If, Nest, Statement, View
-from raido.schedule.nest.row_order import RowOrder
-from raido.schedule.nest.row_orders import choose_row_orders
-from raido.schedule.nest.row_registers import row_registers
-from raido.schedule.nest.rows_outside import rows_outside
-from raido.schedule.nest.rows_together import rows_together
-from raido.schedule.nest.serial_loops import serial_loops
-from raido.schedule.nest.unchanged import leave_out_unchanged
-from raido.schedule.nest.unread import drop_unread
+from raido.schedule.nest.passes.row_order import RowOrder
+from raido.schedule.nest.passes.row_orders import choose_row_orders
+from raido.schedule.nest.passes.row_registers import row_registers
+from raido.schedule.nest.passes.rows_outside import rows_outside
+from raido.schedule.nest.passes.rows_together import rows_together
+from raido.schedule.nest.passes.serial_loops import serial_loops
+from raido.schedule.nest.passes.unchanged import leave_out_unchanged
+from raido.schedule.nest.passes.unread import drop_unread
 from raido.schedule.nest.values import Buffer, buffer_for, new_serial
 from raido.schedule.plan import Variant
 from raido.schedule.refusal import Refusal, refused
 from raido.schedule.stages.reads import flatten
-from raido.schedule.stages.repeated_copies import RepeatedCopy
 from raido.schedule.stages.stage import Stage, StageGraph
+from raido.schedule.stages.updates.repeated_copies import RepeatedCopy
 from raido.schedule.strategies.array_loops import row_orders
 
 __all__ = ["lower"]

@@ -1,7 +1,7 @@
 """Open blocks: where statements go while a nest is being built.
 
-A `Scope` is one block under construction, with the assumptions that hold inside it (`facts`: ranges of loop variables, conditions) and the
-values that already have a name there. `level` counts scopes from the outermost; a value that depends on nothing bound above level k may be
+A `Scope` is one block under construction, with the assumptions that hold inside it (`assumptions`: ranges of loop variables, conditions) and
+the values that already have a name there. `level` counts scopes from the outermost; a value that depends on nothing bound above level k may be
 computed in scope k. A read of memory depends on the innermost open block in which that memory was written.
 """
 
@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import DType, bool_
 from raido.algo.graph.expr import Expr, Node, Op, SizeVar, Var, fresh
-from raido.algo.graph.facts import Facts
-from raido.schedule.lower.index_checks import is_made_of_sizes
+from raido.schedule.lower.expressions.index_checks import is_made_of_sizes
 from raido.schedule.nest.effects import reads_memory, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read, new_serial
 
 if TYPE_CHECKING:
     from raido.algo.graph.program import Site
-    from raido.schedule.lower.convert import Sites
+    from raido.schedule.lower.expressions.convert import Sites
     from raido.schedule.plan import LoopPlan
 
 
@@ -36,7 +36,7 @@ class Scope:
     """
 
     level: int
-    facts: Facts
+    assumptions: Assumptions
     statements: list[Statement] = field(default_factory=list)
     names: dict[Node, Var] = field(default_factory=dict)
     loop: bool = False
@@ -51,7 +51,7 @@ class Builder:
     """A stack of scopes, outermost first."""
 
     def __init__(self) -> None:
-        self.scopes: list[Scope] = [Scope(0, Facts())]
+        self.scopes: list[Scope] = [Scope(0, Assumptions())]
         self.level_of: dict[Node, int] = {}
         self.meaning: dict[Var, Expr] = {}
         self.threaded = 0  # the number of open parallel loops
@@ -64,8 +64,8 @@ class Builder:
         return self.scopes[-1]
 
     @property
-    def facts(self) -> Facts:
-        return self.scopes[-1].facts
+    def assumptions(self) -> Assumptions:
+        return self.scopes[-1].assumptions
 
     def add(self, statement: Statement) -> None:
         """Appends to the innermost open block; reads of the memory that the statement writes may not move out of that block."""
@@ -87,9 +87,11 @@ class Builder:
         self.scope.changed.add(buffer)
 
     @contextmanager
-    def block(self, facts: Facts | None = None, loop: bool = False, branch: bool = False) -> Iterator[Scope]:
+    def block(
+        self, assumptions: Assumptions | None = None, loop: bool = False, branch: bool = False
+    ) -> Iterator[Scope]:
         """Opens a block inside the current one; the caller uses its statements afterwards."""
-        scope = Scope(len(self.scopes), facts or self.facts, loop=loop, branch=branch)
+        scope = Scope(len(self.scopes), assumptions or self.assumptions, loop=loop, branch=branch)
         self.scopes.append(scope)
         try:
             yield scope
@@ -107,11 +109,13 @@ class Builder:
 
         extents: those of the axes that the loop runs over, which are assumed not to be 0 inside it.
         """
-        end = end_if_entered(low, high, self.facts)
-        facts = self.facts.with_range(var, begin_if_entered(low, high, self.facts), last_of_loop(low, end, step))
+        end = end_if_entered(low, high, self.assumptions)
+        assumptions = self.assumptions.with_range(
+            var, begin_if_entered(low, high, self.assumptions), last_of_loop(low, end, step)
+        )
         known = [e for n in (ix.sub(high, low), *extents) if only_sizes(n) for e in at_least_one(n)]
-        if new := [e for e in dict.fromkeys(known) if e not in facts.known]:
-            facts = facts.with_known(*new)
+        if new := [e for e in dict.fromkeys(known) if e not in assumptions.known]:
+            assumptions = assumptions.with_known(*new)
         parallel, level = how.get("kind") == "parallel", how.get("level", "")
         if (
             level and self.threaded and not any(self.levels)
@@ -119,7 +123,7 @@ class Builder:
             parallel, level, how = False, "", {**how, "kind": "serial", "level": "", "threads": 0}
         self.threaded += parallel
         self.levels.append(level)
-        with self.block(facts, loop=True) as scope:
+        with self.block(assumptions, loop=True) as scope:
             self.level_of[var] = scope.level
             scope.var = var
             yield scope
@@ -131,7 +135,7 @@ class Builder:
     @contextmanager
     def when(self, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
         """Opens an `if`; `known` expressions are at least 0 inside."""
-        with self.block(self.facts.with_known(*known) if known else None, branch=True) as scope:
+        with self.block(self.assumptions.with_known(*known) if known else None, branch=True) as scope:
             yield scope
         if scope.statements:
             self.add(If(condition, closed(scope)))
@@ -144,7 +148,7 @@ class Builder:
     def iteration(self, var: Var, condition: NestExpr, *known: Expr) -> Iterator[Scope]:
         """Opens an `if` around an iteration of the loop over `var`; statements that depend on `var` stay inside, others may move out of the
         loop. `known` expressions are at least 0 inside."""
-        with self.block(self.facts.with_known(*known) if known else None, loop=True) as scope:
+        with self.block(self.assumptions.with_known(*known) if known else None, loop=True) as scope:
             self.level_of[var] = scope.level
             yield scope
         if scope.statements:
@@ -152,7 +156,7 @@ class Builder:
 
     def can_be_empty(self, extents: Iterable[Expr]) -> list[Expr]:
         """The extents that may be 0."""
-        return [n for n in dict.fromkeys(extents) if not self.facts.less_equal(1, n)]
+        return [n for n in dict.fromkeys(extents) if not self.assumptions.less_equal(1, n)]
 
     @contextmanager
     def unless_empty(self, extents: Iterable[Expr]) -> Iterator[None]:
@@ -188,7 +192,7 @@ class Builder:
             return known
         var = self.name(name, value)
         self.meaning[var] = value
-        self.scope.facts = self.facts.with_range(var, value, value)
+        self.scope.assumptions = self.assumptions.with_range(var, value, value)
         return var
 
     def alloc(
@@ -246,29 +250,29 @@ def as_planned(loop: LoopPlan, stage: str, kind: str = "") -> dict[str, Any]:
     return fields
 
 
-def end_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
+def end_if_entered(low: Expr, high: Expr, assumptions: Assumptions) -> Expr:
     """`high`, simplified under the assumption that the loop low..high has an iteration: a maximum, alone or in a minimum, loses
     parts that are at most `low`."""
     if isinstance(high, Op) and high.name == "minimum":
-        return ix.minimum(*(end_if_entered(low, a, facts) for a in high.args))
+        return ix.minimum(*(end_if_entered(low, a, assumptions) for a in high.args))
     while isinstance(high, Op) and high.name == "maximum":
         a, b = high.args
-        if facts.less_equal(a, low):
+        if assumptions.less_equal(a, low):
             high = b
-        elif facts.less_equal(b, low):
+        elif assumptions.less_equal(b, low):
             high = a
         else:
             break
     return high
 
 
-def begin_if_entered(low: Expr, high: Expr, facts: Facts) -> Expr:
+def begin_if_entered(low: Expr, high: Expr, assumptions: Assumptions) -> Expr:
     """`low`, simplified under the assumption that the loop low..high has an iteration: a minimum loses parts that are at least `high`."""
     while isinstance(low, Op) and low.name == "minimum":
         a, b = low.args
-        if facts.less_equal(high, b):
+        if assumptions.less_equal(high, b):
             low = a
-        elif facts.less_equal(high, a):
+        elif assumptions.less_equal(high, a):
             low = b
         else:
             break

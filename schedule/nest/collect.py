@@ -23,7 +23,7 @@ from raido.schedule.nest.values import Read
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class TreeLevel:
     """The pairs that are combined concurrently: part t and part t + `distance`, which is below `limit`, for multiples t of `every`."""
 
     distance: int
@@ -31,18 +31,18 @@ class Round:
     limit: Expr
 
 
-def rounds_of(s: Collect) -> Iterator[Round]:
+def rounds_of(s: Collect) -> Iterator[TreeLevel]:
     """Yields the rounds of a collection, in order."""
     if s.halves:
         left = s.width
         while left > 1:
             half = -(-left // 2)
-            yield Round(half, 1, ix.minimum(ix.as_index(left), s.count))
+            yield TreeLevel(half, 1, ix.minimum(ix.as_index(left), s.count))
             left = half
         return
     distance = 1
     while distance < s.width:
-        yield Round(distance, 2 * distance, s.count)
+        yield TreeLevel(distance, 2 * distance, s.count)
         distance *= 2
 
 

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 from raido.algo.graph.expr import Expr, SizeVar, Var
 from raido.algo.graph.program import Site
 from raido.schedule.nest.values import Buffer, NestExpr, VectorVar
-from raido.schedule.stages.repeated_copies import RepeatedCopy
+from raido.schedule.stages.updates.repeated_copies import RepeatedCopy
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -46,7 +46,7 @@ class Alloc:
     reports.
 
     `buffers`: the number of iterations of the loop around whose copies exist at a time, once asynchronous copies run ahead
-    (`lower/pipelines.py`).
+    (`lower/threads/pipelines.py`).
     """
 
     buffer: Buffer

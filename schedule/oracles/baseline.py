@@ -7,7 +7,7 @@ run through the iterations of an array loop one by one, so that each ends by its
 
 from __future__ import annotations
 
-from raido.schedule.defaults.array_loops import say_array_loops
+from raido.schedule.defaults.array_loops import decide_array_loops
 from raido.schedule.defaults.complete import nested_place
 from raido.schedule.defaults.demand import Demand, is_pointwise, iterations, may_inline, walk_demand
 from raido.schedule.defaults.draft import Draft
@@ -30,13 +30,13 @@ def baseline(graph: StageGraph) -> Schedule:
     draft = Draft(state, Machine(), {}, walk_demand(state, lambda demand, stage: _reads_once(state, demand, stage)))
     for name in reversed(list(state.uses.stages)):
         if not isinstance(state.uses.stages[name], Stage) or (
-            name in draft.demand.inlined and draft.say(name, "inline")
+            name in draft.demand.inlined and draft.decide(name, "inline")
         ):
             continue
         at = nested_place(draft, name)
-        if at is None or not draft.say(name, "compute_at", stage=at.stage, axis=at.loop):
-            draft.say(name, "root")
-    say_array_loops(draft)
+        if at is None or not draft.decide(name, "compute_at", stage=at.stage, axis=at.loop):
+            draft.decide(name, "root")
+    decide_array_loops(draft)
     return Schedule.trusted(graph, tuple(draft.steps), draft.state, None)
 
 

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Assumptions, Interval, interval_of_all
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node, Op, Var, fresh
-from raido.algo.graph.facts import Facts, Interval, interval_of_all
 from raido.algo.graph.rewrite import free_variables, substitute, topological
 from raido.schedule.nest.effects import Access, bound_within, reads_memory, writes
 from raido.schedule.nest.nodes import Block, Carry, For, If, Let, Nest, Ordered, Statement
@@ -188,7 +188,7 @@ class _Apart:
         self.around = dict(around)
         self.survey, self.own = survey, own
         low, high = (substitute(e, known) for e in (loop.low, loop.high))
-        self.once = _at_most(high, ix.add(low, loop.step), Facts((), self.around))
+        self.once = _at_most(high, ix.add(low, loop.step), Assumptions((), self.around))
         self.number = fresh("number")  # the number of the iteration
         self.last = _quotient(ix.sub(ix.sub(high, 1), low), loop.step)
         self.at: dict[Node, Expr] = {loop.var: ix.add(low, ix.mul(self.number, loop.step))}
@@ -259,15 +259,15 @@ class _Apart:
         later = ix.add(ix.add(counter, distance), 1)
         spread = {counter: (zero, last), distance: (zero, ix.sub(ix.sub(last, counter), 1))}
         left = (self.left, _replaced(self.left, {counter: later})) if counter is self.number else ()
-        facts = Facts((counter, distance, *left), {**self.around, **spread})
+        assumptions = Assumptions((counter, distance, *left), {**self.around, **spread})
         for dimension in range(len(places[0])):
             indices = list(dict.fromkeys(place[dimension] for place in places))
-            if self._differ(indices, counter, later, ranges, facts):
+            if self._differ(indices, counter, later, ranges, assumptions):
                 return True
             steps = {abs(c) for index in indices for atom, c in ix.linear(index)[1].items() if atom in ranges}
             for step in steps - {1}:
                 rests = [_rest(index, step) for index in indices]
-                if self._differ(rests, counter, later, ranges, facts, step):
+                if self._differ(rests, counter, later, ranges, assumptions, step):
                     return True
         return False
 
@@ -277,7 +277,7 @@ class _Apart:
         counter: Var,
         later: Expr,
         ranges: dict[Var, Interval],
-        facts: Facts,
+        assumptions: Assumptions,
         modulus: int | None = None,
     ) -> bool:
         """Whether these indices at a value of a counter differ from those at a later value (modulo `modulus`, where given)."""
@@ -286,12 +286,12 @@ class _Apart:
         if None in found or not all(counter in free_variables(ix.add(low, high)) for low, high in now):
             return False
         then = [(_replaced(low, {counter: later}), _replaced(high, {counter: later})) for low, high in now]
-        facts = facts.with_known(*_quotients((e for bounds in (*now, *then) for e in bounds), facts))
+        assumptions = assumptions.with_known(*_quotients((e for bounds in (*now, *then) for e in bounds), assumptions))
         pairs = [(a, b) for a in now for b in then]
-        if all(facts.less(high, low) for (_, high), (low, _) in pairs):
-            return modulus is None or all(facts.less(ix.sub(high, low), modulus) for (low, _), (_, high) in pairs)
-        if all(facts.less(high, low) for (low, _), (_, high) in pairs):
-            return modulus is None or all(facts.less(ix.sub(high, low), modulus) for (_, high), (low, _) in pairs)
+        if all(assumptions.less(high, low) for (_, high), (low, _) in pairs):
+            return modulus is None or all(assumptions.less(ix.sub(high, low), modulus) for (low, _), (_, high) in pairs)
+        if all(assumptions.less(high, low) for (low, _), (_, high) in pairs):
+            return modulus is None or all(assumptions.less(ix.sub(high, low), modulus) for (_, high), (low, _) in pairs)
         return False
 
     def _bounds(self, index: Expr, ranges: dict[Var, Interval]) -> Interval | None:
@@ -321,13 +321,13 @@ def _belong(quotient: Expr, remainder: Expr) -> bool:
     return both and (quotient.name, remainder.name) == ("floordiv", "mod")  # type: ignore[attr-defined]
 
 
-def _at_most(e: Expr, most: Expr, facts: Facts) -> bool:
+def _at_most(e: Expr, most: Expr, assumptions: Assumptions) -> bool:
     """Whether e <= most, for integers: a quotient is if its dividend is less than the next multiple."""
     for atom, c in ix.linear(e)[1].items():
         k = ix.constant_value(atom.args[1]) if isinstance(atom, Op) and atom.name == "floordiv" else None
         if c == 1 and k and isinstance(atom, Op):
-            return facts.less(atom.args[0], ix.mul(ix.add(ix.sub(most, ix.sub(e, atom)), 1), k))
-    return facts.less_equal(e, most)
+            return assumptions.less(atom.args[0], ix.mul(ix.add(ix.sub(most, ix.sub(e, atom)), 1), k))
+    return assumptions.less_equal(e, most)
 
 
 def _rest(e: Expr, step: int) -> Expr:
@@ -339,7 +339,7 @@ def _rest(e: Expr, step: int) -> Expr:
     return rest
 
 
-def _quotients(bounds: Iterable[Expr], facts: Facts) -> list[Expr]:
-    """Returns quotients by non-constants that are at least 0, which `Facts` does not find itself."""
+def _quotients(bounds: Iterable[Expr], assumptions: Assumptions) -> list[Expr]:
+    """Returns quotients by non-constants that are at least 0, which `Assumptions` does not find itself."""
     found = (e for e in topological(*bounds) if isinstance(e, Op) and e.name == "floordiv")
-    return [e for e in found if ix.constant_value(e.args[1]) is None and all(map(facts.nonnegative, e.args))]
+    return [e for e in found if ix.constant_value(e.args[1]) is None and all(map(assumptions.nonnegative, e.args))]

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumed import assumed
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Array, Axis, Cond, Const, Expr, Load, Node, Op, SizeVar, Var
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables, loads_in, substitute, topological
 from raido.schedule.stages.tables import Tables
 
-_FACTS = Facts()
+_FACTS = Assumptions()
 
 
 def name_boundary_rules(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -57,7 +57,7 @@ def _where_taken(
     loads = [load for load in loads_in(*branch) if load.checked]
     if not loads:
         return branch
-    known = _facts_where(form.predicate, taken, free_variables(form), extents)
+    known = _assumptions_where(form.predicate, taken, free_variables(form), extents)
     memo: dict[Node, Node] = {}
     for load in loads:
         new = memo[load] = _with_indices(load, lambda e, size: _as_proven_rule(e, size, extents, known))
@@ -65,14 +65,16 @@ def _where_taken(
     return tuple(substitute(value, memo) for value in branch)
 
 
-def _as_proven_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr], known: Facts) -> Expr:
+def _as_proven_rule(e: Expr, size: Expr, extents: Mapping[Var, Expr], known: Assumptions) -> Expr:
     """Returns an index as clamped to a dimension of that size, where it is known to be in range; else the index."""
     if e.dtype is not i64 or not isinstance(e, Op) or not _is_moved_along(e, size, extents):
         return e
     return Op("clamp_index", i64, (ix.canonical(e), size)) if known.nonnegative(e) and known.less(e, size) else e
 
 
-def _facts_where(predicate: Expr, holds: bool, variables: Iterable[Var], extents: Mapping[Var, Expr]) -> Facts:
+def _assumptions_where(
+    predicate: Expr, holds: bool, variables: Iterable[Var], extents: Mapping[Var, Expr]
+) -> Assumptions:
     """Returns assumptions about axes where a predicate holds, or does not."""
     within = _FACTS.with_known(*_axes_of(variables, extents))
     return within.with_known(*assumed(predicate, holds, within))
@@ -139,8 +141,8 @@ def _chosen(e: Op, size: Expr, extents: Mapping[Var, Expr]) -> Expr | None:
     for inside, other, taken in ((e.args[1], e.args[2], True), (e.args[2], e.args[1], False)):
         if not _is_moved_along(inside, size, extents):
             continue
-        there = _facts_where(predicate, taken, free_variables(e), extents)
-        elsewhere = _facts_where(predicate, not taken, free_variables(e), extents)
+        there = _assumptions_where(predicate, taken, free_variables(e), extents)
+        elsewhere = _assumptions_where(predicate, not taken, free_variables(e), extents)
         if not (there.nonnegative(inside) and there.less(inside, size)):
             continue
         for beyond, nearest, opposite in (

@@ -2,8 +2,8 @@
 
     scan(op, 0, where(x < n, a[x], b[x - n]))      becomes      c[x] = where(x < n, a[x], b[x - n]);  scan(op, 0, c[x])
 
-Index-set splitting removes such selections from the loops of a map (`lower/partition.py`). The loops of a scan run along its axis in order,
-in blocks, and twice: lanes would evaluate the selection at every element, and gather.
+Index-set splitting removes such selections from the loops of a map (`lower/regions/partition.py`). The loops of a scan run along its axis in
+order, in blocks, and twice: lanes would evaluate the selection at every element, and gather.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ from raido.algo.graph.rewrite import children, evaluated_nodes, free_variables, 
 from raido.algo.recipes import FUNCTIONS
 from raido.schedule.machine import LINE
 from raido.schedule.stages.inline import is_short
-from raido.schedule.stages.reads_before import with_early_reads
 from raido.schedule.stages.tables import Tables
+from raido.schedule.stages.updates.reads_before import with_early_reads
 from raido.schedule.stages.uses import host_variables
 
 

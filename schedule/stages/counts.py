@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import interval
 from raido.algo.graph.expr import Array, Axis, Count, Expr, Node, Result, SizeVar, fresh
-from raido.algo.graph.facts import interval
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import loads_in, rebuild, scalar_nodes, substitute
 from raido.schedule.stages.stage import AnyStage, ControlStage, CountedSize

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from raido.algo.errors import CompileError, explain
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import DType, bool_, i64
 from raido.algo.graph.expr import (
     Array,
@@ -45,12 +46,11 @@ from raido.algo.graph.expr import (
     if_else,
     zeros,
 )
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.rewrite import free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.guard import guard_branches
 from raido.schedule.stages.inline import go_down_columns, inline_moves, inline_turned
-from raido.schedule.stages.partial import updates_of
 from raido.schedule.stages.tables import Tables
+from raido.schedule.stages.updates.partial import updates_of
 from raido.schedule.stages.uses import binders, host_variables
 
 _LOOPS = (ArrayLoop, ArrayWhile)
@@ -231,7 +231,7 @@ class _Exchange:
         sizes: Mapping[Any, Array],
         longest: Mapping[Any, Array],
     ) -> list[Result]:
-        """Returns arrays of one element, for the states at `positions`, as arrays over the outer axes; the old state of elements that are not active.
+        """Arrays of one element, for the states at `positions`, as arrays over the outer axes; old states where elements are not active.
 
         Where `sizes` of the elements differ the arrays are as long as the longest, and hold 0 beyond an element's own size.
         """
@@ -269,7 +269,7 @@ def _is_changed_at_one_place(after: Array, state: Parameter, outside: Set[Var], 
     """Whether the next state is the present one with single elements changed, at indices that are the same for all columns."""
     array: Array | None = after
     while isinstance(array, Result) and isinstance(array.form, Generate):
-        change = updates_of(array.form, tables, Facts()).get(array.index)
+        change = updates_of(array.form, tables, Assumptions()).get(array.index)
         if change is None or any(ix.constant_value(axis.extent) != 1 for axis in change.update.axes):
             return False
         if any(free_variables(e) & outside for e in (*change.update.indices, *state.shape)):

@@ -27,7 +27,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.faults import operator_can_fault
-from raido.algo.graph.offsets import in_order, lone_offset
+from raido.algo.graph.offsets import in_order, offset_of_zero_segments
 from raido.algo.graph.reduction import either
 from raido.algo.graph.rewrite import rewritten, topological
 from raido.algo.passes.starts import folded_from_neutral
@@ -53,7 +53,7 @@ def _bounds(form: Segmented, s: Expr, tables: Tables) -> tuple[Expr, Expr]:
     begin, end = (Load(form.offsets, (i,), False) for i in (s, ix.add(s, 1)))
     size = form.axes[0].extent
     holds = in_order(begin, end, size)
-    lone = lone_offset(Load(form.offsets, (const(i64, 0),), False), size)
+    lone = offset_of_zero_segments(Load(form.offsets, (const(i64, 0),), False), size)
     details = (begin, end, size, _segments(form).extent, lone)
     length = Op("sub", i64, (end, begin))
     checked = (Checked(begin, holds, "offsets", details), Checked(length, holds, "offsets", details))

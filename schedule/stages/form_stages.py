@@ -42,9 +42,7 @@ from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, rewritten, topological
 from raido.algo.trace.building import axis_names, reduction_names
 from raido.schedule.stages.boundary_rules import name_boundary_rules
-from raido.schedule.stages.changes import change_in_place, readers_first
 from raido.schedule.stages.choices_first import make_choices_first
-from raido.schedule.stages.chosen_changes import choose_changes
 from raido.schedule.stages.columns import make_columns_first, make_functions_first
 from raido.schedule.stages.count_filters import count_filters
 from raido.schedule.stages.counts import Counts
@@ -58,7 +56,6 @@ from raido.schedule.stages.lift import lift_open, lift_reductions
 from raido.schedule.stages.locations import Path, locations, sections_of
 from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.private_loops import keep_loops_private, write_changes
-from raido.schedule.stages.reads_before import read_before_changes
 from raido.schedule.stages.selections import find_selections
 from raido.schedule.stages.shared_folds import share_folds
 from raido.schedule.stages.shared_scalars import share_scalars
@@ -73,6 +70,9 @@ from raido.schedule.stages.stage import (
 from raido.schedule.stages.step_stages import filter_stage, scan_stage, sort_stage, update_stage
 from raido.schedule.stages.symmetry import is_symmetric
 from raido.schedule.stages.tables import Tables, merge_names
+from raido.schedule.stages.updates.changes import change_in_place, readers_first
+from raido.schedule.stages.updates.chosen_changes import choose_changes
+from raido.schedule.stages.updates.reads_before import read_before_changes
 
 NORMALISE = (
     count_filters,

@@ -269,8 +269,8 @@ def _merge_reductions(bodies: tuple[Expr, ...], reductions: list[Reduce], tables
         renamed = {a.var: b.var for a, b in zip(r.axes, axes, strict=True)}
         values = tables.rewrite(r.values, lambda node: node, renamed)
         equal = (other for other in start if _says_the_same(r, other, values, parts, start[other], tables))
-        if (twin := next(equal, None)) is not None:
-            start[r] = start[twin]
+        if (sibling := next(equal, None)) is not None:
+            start[r] = start[sibling]
             continue
         start[r] = len(parts["left"])
         parts["values"] += values

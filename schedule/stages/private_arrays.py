@@ -15,6 +15,7 @@ from typing import Any
 
 from raido.algo.errors import CompileError
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import interval
 from raido.algo.graph.dtypes import bool_, i64, u8
 from raido.algo.graph.expr import (
     Array,
@@ -39,7 +40,6 @@ from raido.algo.graph.expr import (
     if_else,
     zeros,
 )
-from raido.algo.graph.facts import interval
 from raido.algo.graph.faults import can_fault
 from raido.algo.graph.node import Node, field_names, with_fields
 from raido.algo.graph.primitives import DIVISIONS

@@ -13,8 +13,8 @@ from itertools import product
 from math import prod
 
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Assumptions, interval
 from raido.algo.graph.expr import Const, Constant, Expr, Fill, Load, Node, Op, Reduce, SizeVar, Var, const
-from raido.algo.graph.facts import Facts, interval
 from raido.algo.graph.rewrite import rebuild, scalar_nodes
 from raido.schedule.stages.reads import Uses, find_uses, flatten, scalars_of
 from raido.schedule.stages.stage import AnyStage, ControlStage, Places, Stage, StageGraph
@@ -41,7 +41,7 @@ def find_selections(graph: StageGraph) -> StageGraph:
 
 def places_read(sort: Stage, uses: Uses, graph: StageGraph) -> Places | None:
     """Returns the first and last index of each stretch that is read of a sort along its axis; None where it is needed whole."""
-    name, facts = sort.name, Facts()
+    name, assumptions = sort.name, Assumptions()
     last = ix.sub(sort.reduction_axes[0].extent, 1)
     readers = uses.readers[name]
     if name in uses.outputs or any(not isinstance(uses.stages[reader], Stage) for reader in readers):
@@ -51,10 +51,10 @@ def places_read(sort: Stage, uses: Uses, graph: StageGraph) -> Places | None:
     for reader in readers:
         ranges = ranges_of(uses.stages[reader])
         for load in uses.loads[reader].get(name, ()):
-            for ends in _ends(load, sort, ranges, facts):
+            for ends in _ends(load, sort, ranges, assumptions):
                 if not all(_is_of_sizes(e, sizes) for e in ends):
                     return None
-                if facts.less_equal(ends[0], ix.as_index(0)) and facts.less_equal(last, ends[1]):
+                if assumptions.less_equal(ends[0], ix.as_index(0)) and assumptions.less_equal(last, ends[1]):
                     return None
                 stretches[ends] = None
     return tuple(stretches) if 0 < len(stretches) <= MOST else None
@@ -69,7 +69,9 @@ def ranges_of(reader: AnyStage) -> dict[Var, tuple[Expr, Expr]]:
     return {axis.var: (ix.as_index(0), ix.sub(axis.extent, 1)) for axis in axes}
 
 
-def _ends(load: Load, sort: Stage, ranges: dict[Var, tuple[Expr, Expr]], facts: Facts) -> list[tuple[Expr, Expr]]:
+def _ends(
+    load: Load, sort: Stage, ranges: dict[Var, tuple[Expr, Expr]], assumptions: Assumptions
+) -> list[tuple[Expr, Expr]]:
     """Returns the least and greatest index along the sorted axis of each stretch that a load reads; an index without bounds stands for
     itself.
 
@@ -77,7 +79,7 @@ def _ends(load: Load, sort: Stage, ranges: dict[Var, tuple[Expr, Expr]], facts: 
     """
     index = ix.canonical(load.indices[sort.axes.index(sort.reduction_axes[0])])
     variables = [node for node in scalar_nodes(index) if isinstance(node, Var)]
-    ends = interval(index, ranges, facts) if variables else (index, index)
+    ends = interval(index, ranges, assumptions) if variables else (index, index)
     if ends is not None:
         return [(ix.canonical(ends[0]), ix.canonical(ends[1]))]
     counts = [ix.constant_value(ix.add(ranges[v][1], 1)) if v in ranges else None for v in variables]

@@ -17,7 +17,7 @@ from dataclasses import replace
 from raido.algo.graph import index as ix
 from raido.algo.graph.expr import Axis, fresh
 from raido.schedule.directives.recorder import Rule, positive
-from raido.schedule.nest.row_order import RowOrder, row_axes
+from raido.schedule.nest.passes.row_order import RowOrder, row_axes
 from raido.schedule.plan import LoopPlan, Split, StagePlan
 from raido.schedule.refusal import Refusal, listed
 from raido.schedule.stages.stage import ControlStage, Stage
@@ -50,7 +50,7 @@ def apply_to_loop(state: State, name: str, entry: Rule, arguments: dict[str, obj
     uses = replace(state.uses, stages={**state.uses.stages, name: stage})
     after = entry.apply(replace(state, uses=uses, plans={**state.plans, name: plan}), name, **arguments)
     _check_order(name, after.plans[name])
-    return replace(state, array_loops={**state.array_loops, name: after.plans[name]}, asked=after.asked)
+    return replace(state, array_loops={**state.array_loops, name: after.plans[name]}, decided=after.decided)
 
 
 def row_order(plan: StagePlan) -> RowOrder:
@@ -80,7 +80,7 @@ def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
     )
     if unknown is not None:
         raise Refusal(f'strategy "{chosen}" has no parameter "{unknown}"', parameters=listed(allowed) or "none")
-    if (name, "strategy") in state.asked:
+    if (name, "strategy") in state.decided:
         raise Refusal("the schedule already names a strategy for this loop", "remove one of the two directives")
     if chosen == "rows" and state.gpu is not None:
         raise Refusal("a GPU runs each iteration as one launch, whose threads take the rows", 'strategy("whole")')
@@ -88,8 +88,8 @@ def _with_strategy(state: State, name: str, /, **arguments: object) -> State:
     numbers += (("alone", positive(arguments["alone"], "`alone`")),) if arguments.get("alone") else ()
     axes = strategies_of_loop(dict(numbers).get("depth", 1))[str(chosen)].axes
     plan = StagePlan(name, loops=tuple(map(LoopPlan, axes)), strategy=(str(chosen), numbers))
-    asked = state.asked | {(name, "strategy")}
-    return replace(state, array_loops={**state.array_loops, name: plan}, asked=asked)
+    decided = state.decided | {(name, "strategy")}
+    return replace(state, array_loops={**state.array_loops, name: plan}, decided=decided)
 
 
 def _as_stage(loop: ControlStage, plan: StagePlan) -> Stage:

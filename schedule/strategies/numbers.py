@@ -14,7 +14,7 @@ from raido.schedule.checks.lanes_along_folds import is_plain_fold, lanes_of_bloc
 from raido.schedule.machine import USUAL, Machine
 from raido.schedule.plan import StagePlan
 from raido.schedule.stages.stage import Stage, is_array_loop
-from raido.schedule.state import State, is_reduction, moves_by, resolve
+from raido.schedule.state import State, is_reduction, resolve, stride_of
 from raido.schedule.steps import PART, Arguments, Step, Value
 from raido.schedule.strategies.table import strategies_of
 from raido.schedule.text.sizes import parse_number, sizes_of
@@ -37,7 +37,7 @@ def grain_of_partials(stage: Stage, plan: StagePlan, loop: str) -> int:
 
     They are a task's worth of work. An iteration of a loop over chunks, the outer half of a split, has a partial result of its own.
     """
-    if not is_plain_fold(stage) or not is_reduction(stage, plan, loop) or moves_by(plan, loop) > 1:
+    if not is_plain_fold(stage) or not is_reduction(stage, plan, loop) or stride_of(plan, loop) > 1:
         return 0
     return USUAL.task // FOLDED
 

@@ -59,6 +59,6 @@ def apply_to_part(state: State, owner: str, part: str, entry: Rule, arguments: d
     check_levels(after, whole.name)
     plan = state.plan(owner)
     parts = (*(each for each in plan.parts if each.stage != part_name(owner, part)), after.plans[whole.name])
-    state = replace(state, plans={**state.plans, owner: replace(plan, parts=parts)}, asked=after.asked)
+    state = replace(state, plans={**state.plans, owner: replace(plan, parts=parts)}, decided=after.decided)
     check_parts(state, owner)
     return state

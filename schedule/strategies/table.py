@@ -1,7 +1,7 @@
 """The strategies of stages: ways to run one that differ in more than loops. What there is, with numbers, axes and parts, is said here.
 
-A scan (`schedule/lower/scans.py`) runs one step after the other (`serial`), or in blocks of the scanned axis: `three_phase` and `chain`
-split it, as `split` would, and hand the blocks to threads; `chain` reads memory once. Where sizes decide how many chunks there are, the
+A scan (`schedule/lower/strategies/scans.py`) runs one step after the other (`serial`), or in blocks of the scanned axis: `three_phase` and
+`chain` split it, as `split` would, and hand the blocks to threads; `chain` reads memory once. Where sizes decide how many chunks there are, the
 number is a text over sizes (`text/sizes`): those of the program, and the stage's own axes, each of which stands for its extent.
 """
 
@@ -20,12 +20,12 @@ from raido.schedule.checks.levels import has_block_alone, level_of
 from raido.schedule.machine import USUAL, Gpu, Machine
 from raido.schedule.plan import At, StagePlan, fused_loops
 from raido.schedule.refusal import Refusal, listed
-from raido.schedule.stages.boxes import box_of
 from raido.schedule.stages.runs import runs_of
 from raido.schedule.stages.segments import ragged_folds, segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.stages.symmetry import is_reduction_alone
-from raido.schedule.state import State, axes_of, enclosing, is_reduction, places, position, stages_read
+from raido.schedule.stages.updates.boxes import box_of
+from raido.schedule.state import State, axes_of, enclosing_loops, is_reduction, places, position, stages_read
 
 PHASES = ("three_phase", "count_write")
 USUAL_CHUNKS = 64  # at most: for so many threads, and few enough that what chunks keep apart is soon put together
@@ -351,8 +351,8 @@ def check_flat(state: State, name: str) -> None:
     """Refuses loops that `flat` cannot have: its blocks of values take the place of the loop over segments, which must be innermost."""
     plan = state.plans[name]
     for at in places(plan):
-        host = flat_axis(state, at.stage)
-        if host is not None and (at.loop == host.name or at is plan.compute_with):
+        leader = flat_axis(state, at.stage)
+        if leader is not None and (at.loop == leader.name or at is plan.compute_with):
             raise Refusal(
                 f'strategy "flat" gives "{at.stage}" blocks of values instead of a loop over segments, so "{name}" has no loop to be placed at',
                 f's["{name}"].root()',
@@ -381,7 +381,9 @@ def check_flat(state: State, name: str) -> None:
             f'the blocks of strategy "flat" hold parts of segments, so the loop of "{name}" over segments must be innermost',
             f'reorder "{axis}" inside "{last.name}"',
         )
-    around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
+    around = [
+        state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing_loops(state, name)
+    ]
     lanes = next((loop.name for loop in (*around, *plan.loops) if loop.kind == "vector"), None)
     if lanes is not None:
         raise Refusal(f'each lane of "{lanes}" would need blocks of its own for strategy "flat"', 'strategy("rows")')
@@ -423,7 +425,9 @@ def check_sort(state: State, name: str) -> None:
 def _check_blocks_of_sort(state: State, name: str) -> None:
     """Refuses parallel loops around a sort that uses the whole device, or a whole block, and more threads than a block may have."""
     plan = state.plans[name]
-    around = [state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing(state, name)]
+    around = [
+        state.plans[owner].loops[position(state.plans[owner], loop)] for owner, loop in enclosing_loops(state, name)
+    ]
     by_rows = strategy_name(state, name) == "three_phase" and not any(loop.kind != "serial" for loop in around)
     several = next(
         (

@@ -34,7 +34,7 @@ class DeviceArray(NearAttributes):
     """
 
     __slots__ = ("__weakref__", "_memory", "dtype", "shape")
-    _spoken = "array"
+    _display_name = "array"
 
     def __init__(self, memory: Memory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._memory, self.shape, self.dtype = memory, shape, dtype

@@ -46,7 +46,7 @@ class Bounds:
             source = tir.type_of(node.value)[0]
             return None if source.is_float else self.of(node.value)
         if kind == "Select":
-            return _hull(self.of(node.true_value), self.of(node.false_value))
+            return _union(self.of(node.true_value), self.of(node.false_value))
         if kind == "Call":
             return self._call(node)
         if kind not in _OPERATORS:
@@ -70,17 +70,17 @@ class Bounds:
     def _call(self, node: Any) -> Interval | None:
         name, arguments = tir.callee(node)
         if name == "if_then_else":
-            return _hull(*(self.of(argument) for argument in arguments[1:]))
+            return _union(*(self.of(argument) for argument in arguments[1:]))
         if name == "likely":
             return self.of(arguments[0])
         if name == "raido_select":
-            return _hull(*(self.of(argument) for argument in arguments[1:]))
+            return _union(*(self.of(argument) for argument in arguments[1:]))
         if name in _CALLS and all(not tir.type_of(argument)[0].is_float for argument in arguments):
             return _CALLS[name](*(self.of(argument) for argument in arguments))
         return None
 
 
-def _hull(a: Interval, b: Interval) -> Interval:
+def _union(a: Interval, b: Interval) -> Interval:
     return (min(a[0], b[0]), max(a[1], b[1]))
 
 

@@ -61,12 +61,12 @@ class DeviceCompilation(Compilation):
     @functools.cached_property
     def device_program(self) -> DeviceProgram:
         """The nest cut into kernels, and the host plan of their launches."""
-        from raido.schedule.kernels.cut import cut
         from raido.schedule.kernels.limits import Limits, limits_of
+        from raido.schedule.kernels.outlining import outline_kernels
         from raido.targets.kernels.long_loops import with_fault_record
 
         gpu = self.target.machine.gpu
-        program = cut(self.nest, Limits() if gpu is None else limits_of(gpu))
+        program = outline_kernels(self.nest, Limits() if gpu is None else limits_of(gpu))
         long = self._long_kernels(program)
         return with_fault_record(program, long) if long else program
 

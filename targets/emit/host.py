@@ -114,9 +114,9 @@ class HostPlan(Statements):
         elif isinstance(s, _Guard):
             self.unit.out.append(self._guarded(s.block))
             return self._last_failed
-        elif isinstance(s, _Round):
+        elif isinstance(s, _WhileTest):
             return self._test_round(s)
-        elif isinstance(s, _Again):
+        elif isinstance(s, _Continue):
             self.unit.out.append(T.BufferStore(s.again, T.IntImm("int32", 1), [T.IntImm("int64", 0)]))
         else:
             return self._kernel(getattr(s, "stage", "") or "step", Block((s,)))
@@ -253,15 +253,15 @@ class HostPlan(Statements):
         unit.out += [T.AllocBuffer(again), T.BufferStore(again, T.IntImm("int32", 1), [zero])]
         outer = unit.block()
         unit.out.append(T.BufferStore(again, stop, [zero]))
-        self.block((*s.setup.statements, _Round(s, again)))
+        self.block((*s.setup.statements, _WhileTest(s, again)))
         body = unit.end_block(outer)
         unit.out.append(T.While(T.NE(T.BufferLoad(again, [zero]), stop), body))
 
-    def _test_round(self, s: _Round) -> bool:
+    def _test_round(self, s: _WhileTest) -> bool:
         self._see(s.loop.condition)
         condition = tir(self.values.scalar(s.loop.condition), bool_)
         outer = self.unit.block()
-        self.block((*s.loop.body.statements, _Again(s.again)))
+        self.block((*s.loop.body.statements, _Continue(s.again)))
         inner = self.unit.end_block(outer)
         self.unit.out.append(T.IfThenElse(condition, inner, None))
         return True
@@ -280,14 +280,14 @@ class _Guard:
         self.block = block
 
 
-class _Round:
+class _WhileTest:
     """Test and body of a host while loop."""
 
     def __init__(self, loop: While, again: Any) -> None:
         self.loop, self.again = loop, again
 
 
-class _Again:
+class _Continue:
     """A statement that sets the flag of a while loop: another iteration follows."""
 
     def __init__(self, again: Any) -> None:

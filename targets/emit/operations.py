@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import DType, bf16, bool_, i64
 from raido.algo.graph.expr import Const, Op
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.primitives import DIVISIONS
-from raido.schedule.lower.index_checks import is_made_of_sizes
+from raido.schedule.lower.expressions.index_checks import is_made_of_sizes
 from raido.schedule.nest.values import Ramp, Read, Splat, VectorVar, lanes_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import INDEX_OPERATIONS, Term, fold_known, index_operation, is_plain_index, tir
@@ -146,7 +146,7 @@ def _inside(e: Op) -> tuple[Any, Any] | None:
     if low.args[0] is not high.args[0] or low.args[0].dtype is not i64 or _constant_of(low.args[1]) != 0:
         return None
     size = high.args[1]
-    return (low.args[0], size) if is_made_of_sizes(size) and Facts().nonnegative(size) else None
+    return (low.args[0], size) if is_made_of_sizes(size) and Assumptions().nonnegative(size) else None
 
 
 def _literal_of(e: Any) -> Const | None:

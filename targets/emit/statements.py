@@ -13,9 +13,9 @@ from math import prod
 from typing import Any, Protocol
 
 from raido.algo.errors import CompileError
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import bool_, i32, i64, whole_range
 from raido.algo.graph.expr import Op
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.index import add, as_index, canonical, constant_value, sub
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.machine import LINE
@@ -363,7 +363,7 @@ class Statements:
     def runs_at_most(self, s: For, times: int) -> bool:
         """Whether a loop has at most `times` iterations for all sizes."""
         low, high = (canonical(substitute(e, self.unit.known)) for e in (s.low, s.high))
-        return Facts().less_equal(sub(high, low), times * s.step)
+        return Assumptions().less_equal(sub(high, low), times * s.step)
 
     def _if(self, s: If) -> None:
         condition = self.values.scalar(s.condition)

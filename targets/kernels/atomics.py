@@ -15,7 +15,7 @@ from raido.schedule.nest.values import Buffer
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
-from raido.targets.kernels.unit import Form, Held, Unit, atomic, load, operation
+from raido.targets.kernels.unit import Form, Storage, Unit, atomic, load, operation
 from raido.targets.kernels.values import Values, decode, encode, from_word, place_in_word
 
 _NATIVE = {
@@ -66,14 +66,14 @@ def emit_atomic(unit: Unit, values: Values, s: AtomicUpdate) -> None:
         _replace(unit, held, offset, change if held.form == "bits" else combined)
 
 
-def store_in_word(unit: Unit, held: Held, offset: Term, value: Any) -> None:
+def store_in_word(unit: Unit, held: Storage, offset: Term, value: Any) -> None:
     """Emits a store of a narrow element by compare-exchange of its word, so that concurrent stores to the rest of the word are kept."""
     word, shift = place_in_word(held.dtype, offset)
     shift, value = unit.bind("shift", u32, shift), unit.bind("stored", held.dtype, value)
     _replace(unit, held, word, lambda seen: _with_part(unit, held, seen, shift, lambda old: value))
 
 
-def _with_part(unit: Unit, held: Held, word: Any, shift: Any, change: Callable[[Any], Any]) -> Any:
+def _with_part(unit: Unit, held: Storage, word: Any, shift: Any, change: Callable[[Any], Any]) -> Any:
     """A word with one of its elements replaced by `change` of it."""
     bits = 8 * held.dtype.itemsize
     made = change(from_word(held.dtype, word, shift))
@@ -84,7 +84,7 @@ def _with_part(unit: Unit, held: Held, word: Any, shift: Any, change: Callable[[
     return operation("bit_or", u32, kept, operation("shift_left", u32, part, shift))
 
 
-def _replace(unit: Unit, held: Held, index: Term, change: Callable[[Any], Any]) -> None:
+def _replace(unit: Unit, held: Storage, index: Term, change: Callable[[Any], Any]) -> None:
     """Emits a compare-exchange loop that replaces an element of a TIR buffer by `change` of it."""
     memory, zero, one = held.memory, T.IntImm("int32", 0), T.IntImm("int32", 1)
     index = unit.bind("at", i64, tir(index))

@@ -11,13 +11,13 @@ from typing import Any
 from raido.algo.graph.dtypes import i32
 from raido.schedule.kernels.kernel import Kernel
 from raido.schedule.nest.nodes import Barrier, While
-from raido.schedule.nest.own_counters import MOST, counted_loops
+from raido.schedule.nest.passes.own_counters import MOST, counted_loops
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
 from raido.targets.kernels.atomics import forms_of
 from raido.targets.kernels.faults import RECORD_WORDS, nothing_failed, record_fault
 from raido.targets.kernels.statements import Statements
-from raido.targets.kernels.unit import UNKNOWN_EXTENT, Held, Unit, atomic, load, operation
+from raido.targets.kernels.unit import UNKNOWN_EXTENT, Storage, Unit, atomic, load, operation
 
 STEPS = MOST
 """The step limit of a data-dependent loop in one thread: a loop with more iterations counts as endless."""
@@ -35,11 +35,11 @@ def emit_kernel(
     forms = forms_of(kernel.body.statements)
     parameters: list[Any] = []
     for buffer in kernel.arrays:
-        form = Held(None, buffer.dtype, forms.get(buffer, "plain"))
+        form = Storage(None, buffer.dtype, forms.get(buffer, "plain"))
         pointer = T.pointer(unit.fresh_name(buffer.name), form.memory)
         made = T.flat_buffer(unit.fresh_name(buffer.name), form.memory, UNKNOWN_EXTENT, pointer)
         unit.out.append(T.DeclBuffer(made, data=pointer))
-        unit.memory[buffer] = Held(made, form.dtype, form.form)
+        unit.memory[buffer] = Storage(made, form.dtype, form.form)
         parameters.append(pointer)
     for number in kernel.numbers:
         parameters.append(T.variable(unit.fresh_name(number.name), T.type_name(number.dtype)))

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Expr, Node
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.index import as_index, sub
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.kernels.host_plan import If, Launch, Loop, Statement, While
 from raido.schedule.kernels.kernel import DeviceProgram, Kernel
 from raido.schedule.nest import nodes
-from raido.schedule.nest.own_counters import counted_loops
+from raido.schedule.nest.passes.own_counters import counted_loops
 from raido.schedule.nest.walk import blocks_of, statements_within
 
 _NAME = "fault record"
@@ -31,18 +31,18 @@ _PASSES = 2
 def long_kernels(program: DeviceProgram, iterations: int, largest: int) -> frozenset[str]:
     """Names of kernels in which a thread may make more than `iterations` iterations over all its loops, judging by sizes and literals, on a
     device whose arrays have at most `largest` bytes; none for 0 iterations (no limit)."""
-    facts = _sizes(program, largest)
-    return frozenset(kernel.name for kernel in program.kernels if _has_long_loops(kernel, iterations, facts))
+    assumptions = _sizes(program, largest)
+    return frozenset(kernel.name for kernel in program.kernels if _has_long_loops(kernel, iterations, assumptions))
 
 
 def steps_below(program: DeviceProgram, iterations: int, largest: int) -> dict[str, int]:
     """For each kernel with one data-dependent loop, outside all others, whose other loops are short by sizes and literals: the limit of
     that loop's iterations with which all loops of a thread together stay below the device's limit."""
-    facts, found = _sizes(program, largest), dict[str, int]()
+    assumptions, found = _sizes(program, largest), dict[str, int]()
     for kernel in program.kernels if iterations else ():
         if not _is_alone(list(statements_within(kernel.body)), counted_loops(kernel.body)):
             continue
-        others = _Trips(kernel, iterations, facts).of(kernel.body, {})
+        others = _Trips(kernel, iterations, assumptions).of(kernel.body, {})
         left = iterations - _PASSES * (1 + others)
         if left >= iterations // 2:
             found[kernel.name] = left
@@ -65,27 +65,27 @@ def _inside(loop: nodes.For | nodes.While) -> Iterator[nodes.Statement]:
     return (s for part in blocks_of(loop) for s in statements_within(part))
 
 
-def _sizes(program: DeviceProgram, largest: int) -> Facts:
+def _sizes(program: DeviceProgram, largest: int) -> Assumptions:
     """Assumptions that one-dimensional arrays fit the device's memory."""
     arrays = (array.buffer for array in (*program.inputs, *program.outputs))
     lines = [buffer for buffer in arrays if len(buffer.shape) == 1]
-    return Facts(sub(largest // buffer.dtype.itemsize, as_index(buffer.shape[0])) for buffer in lines)
+    return Assumptions(sub(largest // buffer.dtype.itemsize, as_index(buffer.shape[0])) for buffer in lines)
 
 
-def _of_threads(kernel: Kernel, facts: Facts) -> Facts:
+def _of_threads(kernel: Kernel, assumptions: Assumptions) -> Assumptions:
     """The assumptions with the ranges of thread indices added."""
     for variable, extent in zip(kernel.threads, kernel.extent, strict=True):
-        facts = facts.with_range(variable, 0, extent - 1)
-    return facts
+        assumptions = assumptions.with_range(variable, 0, extent - 1)
+    return assumptions
 
 
-def _has_long_loops(kernel: Kernel, iterations: int, facts: Facts) -> bool:
+def _has_long_loops(kernel: Kernel, iterations: int, assumptions: Assumptions) -> bool:
     if not iterations:
         return False
     counted = counted_loops(kernel.body)
     if any(isinstance(s, nodes.While) and s not in counted for s in statements_within(kernel.body)):
         return True
-    return _Trips(kernel, iterations, facts).of(kernel.body, {}) > iterations
+    return _Trips(kernel, iterations, assumptions).of(kernel.body, {}) > iterations
 
 
 def with_fault_record(program: DeviceProgram, long: Collection[str]) -> DeviceProgram:
@@ -112,8 +112,8 @@ def with_fault_record(program: DeviceProgram, long: Collection[str]) -> DevicePr
 class _Trips:
     """Upper bounds of trip counts in a kernel; above `most`, any larger number."""
 
-    def __init__(self, kernel: Kernel, most: int, facts: Facts) -> None:
-        self.most, self.facts, self.counted = most, _of_threads(kernel, facts), counted_loops(kernel.body)
+    def __init__(self, kernel: Kernel, most: int, assumptions: Assumptions) -> None:
+        self.most, self.assumptions, self.counted = most, _of_threads(kernel, assumptions), counted_loops(kernel.body)
 
     def of(self, block: nodes.Block, named: dict[Node, Expr]) -> int:
         """The total over all loops of a block; `named` has the values of let-bound names."""
@@ -137,7 +137,7 @@ class _Trips:
         distance = substitute(sub(loop.high, loop.low), named)
         bound = 1
         while bound <= self.most:
-            if self.facts.less_equal(distance, bound * loop.step):
+            if self.assumptions.less_equal(distance, bound * loop.step):
                 return bound
             bound *= 2
         return _ENDLESS

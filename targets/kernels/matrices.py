@@ -27,8 +27,8 @@ from raido.algo.graph.dtypes import bool_, i32, i64, u32
 from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, ROWS, STEPS
-from raido.schedule.nest.matrix_loops import Product, products_of
 from raido.schedule.nest.nodes import For, Let
+from raido.schedule.nest.passes.matrix_loops import Product, products_of
 from raido.schedule.nest.values import Buffer, Read, strides_of
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import tir

@@ -15,7 +15,7 @@ from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.index import as_index, canonical, constant_value
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.kernels.wide_moves import LEAST_COPIED
-from raido.schedule.lower.convert import conjunction
+from raido.schedule.lower.expressions.convert import conjunction
 from raido.schedule.nest.effects import reads_memory
 from raido.schedule.nest.nodes import (
     Alloc,
@@ -38,14 +38,14 @@ from raido.schedule.nest.nodes import (
     VectorStore,
     While,
 )
-from raido.schedule.nest.own_counters import Counted
+from raido.schedule.nest.passes.own_counters import Counted
 from raido.schedule.nest.values import Buffer, Read, VectorRead
 from raido.targets import tvm_corner as T
 from raido.targets.emit.terms import Term, tir
 from raido.targets.kernels.atomics import emit_atomic, store_in_word
 from raido.targets.kernels.faults import record_fault
 from raido.targets.kernels.matrices import emit_matrix
-from raido.targets.kernels.unit import Form, Held, Unit, atomic, condition, load, operation
+from raido.targets.kernels.unit import Form, Storage, Unit, atomic, condition, load, operation
 from raido.targets.kernels.values import Values, encode, from_word, to_word
 from raido.targets.kernels.warpgroups import emit_warpgroup
 
@@ -85,7 +85,7 @@ class Statements:
         self.block(block.statements)
         return self.unit.end_block(outer)
 
-    def store(self, held: Held, offset: Term, value: Any) -> None:
+    def store(self, held: Storage, offset: Term, value: Any) -> None:
         """Emits a store of an element."""
         if held.form == "words":
             store_in_word(self.unit, held, offset, value)
@@ -120,14 +120,14 @@ class Statements:
             count = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
         own = buffer.scope != "shared"
         form = "plain" if own else self.forms.get(buffer, "plain")
-        held = Held(None, buffer.dtype, form)
+        held = Storage(None, buffer.dtype, form)
         if form == "words":
             count = -(-count * buffer.dtype.itemsize // 4)
         made = T.flat_buffer(
             unit.fresh_name(buffer.name), held.memory, max(count, 1), scope="local" if own else "shared"
         )
         unit.out.append(T.AllocBuffer(made))
-        unit.memory[buffer] = Held(made, buffer.dtype, form, own)
+        unit.memory[buffer] = Storage(made, buffer.dtype, form, own)
 
     def _constant(self, e: Any) -> int | None:
         """The constant value of an extent after substitution of unrolled loop variables, or None."""
@@ -161,7 +161,7 @@ class Statements:
         places = lambda first: [T.Ramp(tir(first), T.IntImm("int64", 1), read.lanes)]
         self.unit.out.append(T.BufferStore(target.buffer, T.BufferLoad(source.buffer, places(at)), places(to)))
 
-    def _copy(self, target: Held, to: Term, source: Held, at: Term, count: int) -> None:
+    def _copy(self, target: Storage, to: Term, source: Storage, at: Term, count: int) -> None:
         """Emits an asynchronous copy of consecutive elements."""
         places = (T.address_of(load(held.buffer, offset)) for held, offset in ((target, to), (source, at)))
         self.unit.out.append(T.Evaluate(operation("copy", i32, *places, T.IntImm("int32", count))))

@@ -21,7 +21,7 @@ Form = Literal["plain", "bits", "words"]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Storage:
     """Storage of a buffer's elements: a TIR buffer, and its form.
 
     "plain": as elements. "bits": as unsigned integers of their width, and "words": several to a word of 32 bits, for elements that are
@@ -45,7 +45,7 @@ class Unit:
 
     def __init__(self) -> None:
         self.variables: dict[Any, Term] = {}
-        self.memory: dict[Buffer, Held] = {}
+        self.memory: dict[Buffer, Storage] = {}
         self.fault: Any = None
         self.out: list[Any] = []
         self._names = 0
@@ -75,7 +75,7 @@ class Unit:
         """Emits a store to an element."""
         self.out.append(T.BufferStore(cell, value, [tir(index)]))
 
-    def held(self, buffer: Buffer) -> Held:
+    def held(self, buffer: Buffer) -> Storage:
         """The storage of a buffer."""
         if buffer not in self.memory:
             raise CompileError(f"internal: buffer {buffer.name} ({buffer.scope}) is not visible where a kernel uses it")

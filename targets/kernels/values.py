@@ -20,7 +20,7 @@ from raido.targets.emit.order import is_leaf, order_of
 from raido.targets.emit.terms import Term, index_product, index_sum, tir
 from raido.targets.kernels.literals import known_term, literal
 from raido.targets.kernels.operations import emit_operation
-from raido.targets.kernels.unit import Held, Unit, load, operation
+from raido.targets.kernels.unit import Storage, Unit, load, operation
 
 _DEPTH = 24
 
@@ -65,7 +65,7 @@ class Values:
 
     # --- memory
 
-    def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Held, Term]:
+    def element(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Storage, Term]:
         """The storage of an element and its offset there; the indices have been prepared."""
         held = self.unit.held(buffer)
         return held, self.offset(buffer, [self._place(i) if held.own else self.memo[i] for i in indices])
@@ -96,7 +96,7 @@ class Values:
         return nothing if predicate is False else T.if_then_else(predicate, read(held, offset), nothing)
 
 
-def read(held: Held, offset: Term) -> Any:
+def read(held: Storage, offset: Term) -> Any:
     """An element of a buffer, decoded from its storage form."""
     if held.form == "plain":
         return load(held.buffer, offset)

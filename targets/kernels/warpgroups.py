@@ -28,8 +28,8 @@ from raido.algo.graph.rewrite import free_variables, substitute
 from raido.schedule.checks.matrix_units import ALONG_X, ALONG_Y, COLUMNS, STEPS
 from raido.schedule.checks.warpgroups import SUBGROUPS
 from raido.schedule.machine import WIDEST_ACCESS
-from raido.schedule.nest.matrix_loops import Product, products_of
 from raido.schedule.nest.nodes import For
+from raido.schedule.nest.passes.matrix_loops import Product, products_of
 from raido.schedule.nest.values import Buffer, strides_of
 from raido.targets import tvm_corner as T
 from raido.targets.kernels.unit import load, operation
@@ -45,13 +45,13 @@ Indices = tuple[Expr, ...]
 @dataclass(frozen=True, slots=True)
 class Factor:
     """A factor of a warpgroup's products: `indices` of its first element as a function of the step. `along_steps` and `along_lines` are
-    distances between blocks in elements; `turned`: transposed, so that adjacent elements lie along the lines."""
+    distances between blocks in elements; `transposed`: transposed, so that adjacent elements lie along the lines."""
 
     buffer: Buffer
     indices: Callable[[int], Indices]
     along_steps: int
     along_lines: int
-    turned: bool
+    transposed: bool
 
 
 def emit_warpgroup(statements: Statements, s: For) -> bool:
@@ -72,10 +72,10 @@ def emit_warpgroup(statements: Statements, s: For) -> bool:
     unit.out.append(T.Evaluate(operation("warpgroup_fence", i32)))
     for step in range(0, trips, at_once):
         factors = [_address(statements, factor, step) for factor in (left, right)]
-        turned = [number(int(factor.turned)) for factor in (left, right)]
+        transposed = [number(int(factor.transposed)) for factor in (left, right)]
         sums = [_sum(statements, product) for product in tile.in_order()]
         columns = number(len(sums) * 2)
-        given = [columns, *turned, *(each for factor in factors for each in factor), *sums]
+        given = [columns, *transposed, *(each for factor in factors for each in factor), *sums]
         unit.out.append(T.Evaluate(operation(f"warpgroup_multiply_{dtype}", i32, *given)))
     unit.out.append(T.Evaluate(operation("warpgroup_commit", i32)))
     unit.out.append(T.Evaluate(operation("warpgroup_await", i32)))
@@ -166,9 +166,15 @@ class _Tile:
         steps = [self._place(buffer, first, k, {}) for k in range(self.trips)]
         line, block = (_gap(lines, k, 0) for k in (1, LINES))
         step, along = _gap(steps, 1, 0), _gap(steps, together, 0)
-        turned = line == 1
-        wanted = (1, together) if turned else (together, 1)
-        if line is None or step is None or along is None or (line, step) != wanted or (turned and together != LINES):
+        transposed = line == 1
+        wanted = (1, together) if transposed else (together, 1)
+        if (
+            line is None
+            or step is None
+            or along is None
+            or (line, step) != wanted
+            or (transposed and together != LINES)
+        ):
             return None
         block = along if block is None else block  # of 8 columns alone
         if any(_gap(lines, k, 0) != k // LINES * block + k % LINES * line for k in lines):
@@ -182,7 +188,7 @@ class _Tile:
                 return None  # an address that is no multiple of 16 bytes
         own = {self.group: ix.mul(ix.floordiv(self.z, SUBGROUPS), SUBGROUPS)}
         indices = lambda k: tuple(ix.canonical(substitute(self._at(i, k, {}), own)) for i in first)
-        return Factor(buffer, indices, along, block, turned)
+        return Factor(buffer, indices, along, block, transposed)
 
     def _by_place(self, buffer: Buffer, found: Sequence[Indices]) -> list[Indices]:
         """Distinct indices ordered by the offsets of their elements, for one thread; empty where the order is unknown."""

@@ -159,7 +159,7 @@ def test_rows_that_fit_are_brought_in_once_and_rows_that_do_not_three_times():
     _, narrow = tree(down, {"h": 102, "w": 256}, lambda s: s["out"].vectorize("x"))
     rows = next(loop for loop in narrow.costs if loop.iterations == 100)
     once = 102 * 256 * 4 + 2 * 100 * 256 * 4  # what is stored is fetched first
-    assert narrow.costs[rows].round_bytes == 4 * 256 * 4
+    assert narrow.costs[rows].iteration_bytes == 4 * 256 * 4
     assert narrow.costs[rows].bytes == (once, once, once)
     _, wide = tree(down, {"h": 102, "w": 100_000}, lambda s: s["out"].vectorize("x"))
     rows = next(loop for loop in wide.costs if loop.iterations == 100)

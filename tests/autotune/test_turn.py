@@ -10,7 +10,7 @@ from fake_jobs import Dice, MadeUpTime, made_up_job
 
 import raido as rd
 from raido.autotune.jobs.job import Progress
-from raido.autotune.jobs.turn import taking_turns
+from raido.autotune.jobs.turn import job_lock
 from raido.autotune.records.database import Database
 
 
@@ -43,11 +43,11 @@ def test_the_same_job_begun_twice_is_measured_once(tmp_path: Path) -> None:
 def test_whoever_stands_still_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps, clock = iter([1, 2, 3]), MadeUpTime()
     monkeypatch.setattr("raido.autotune.jobs.turn.time", clock)
-    with taking_turns(str(tmp_path), lambda: 0, 60):
+    with job_lock(str(tmp_path), lambda: 0, 60):
         begun = clock.now
-        with taking_turns(str(tmp_path), lambda: next(steps, 3), 50):
+        with job_lock(str(tmp_path), lambda: next(steps, 3), 50):
             assert 50.4 < clock.now - begun < 51.1  # three looks, 0.2 s apart, and then so many seconds
-        with taking_turns(str(tmp_path) + " another", lambda: pytest.fail("it waits for another job"), 60):
+        with job_lock(str(tmp_path) + " another", lambda: pytest.fail("it waits for another job"), 60):
             pass
-    with taking_turns(str(tmp_path), lambda: pytest.fail("nobody holds it"), 60):
+    with job_lock(str(tmp_path), lambda: pytest.fail("nobody holds it"), 60):
         pass

@@ -15,8 +15,8 @@ from twin_compiler import twin_compiler
 
 import raido as rd
 from raido.algo.errors import TargetError
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import limits_of
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.nest.nodes import For
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.walk import statements_within
@@ -184,7 +184,7 @@ def test_no_two_blocks_store_an_element(sizes: tuple[int, int, int]) -> None:
     random = np.random.default_rng(sum(sizes))
     arrays = [random.standard_normal(shape).astype("f2") for shape in ((n, k), (k, m))]
     assert SM_80.machine.gpu is not None
-    program = cut(nest, limits_of(SM_80.machine.gpu))
+    program = outline_kernels(nest, limits_of(SM_80.machine.gpu))
     (got,) = interpret_program(program, arrays, sizes_of(nest, arrays, {}), seed=1)
     np.testing.assert_array_equal(got, algorithm.interpret(*arrays))
 

@@ -10,8 +10,8 @@ import numpy as np
 from law import difference, outcome, random_schedule, shape_of
 from random_programs import random_program
 
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import Nest
@@ -56,6 +56,6 @@ def random_nest(seed: int) -> Drawn:
 def differs(drawn: Drawn, limits: Limits, seed: int) -> Any:
     """How the kernels' answer differs from the nest's; false where it does not."""
     want = outcome(lambda: interpret_nest(drawn.nest, drawn.arrays, drawn.sizes, seed=seed))
-    program = cut(drawn.nest, limits)
+    program = outline_kernels(drawn.nest, limits)
     got = outcome(lambda: interpret_program(program, drawn.arrays, drawn.sizes, shapes=drawn.nest.shapes, seed=seed))
     return difference(want, got, (True,) * len(drawn.nest.outputs))

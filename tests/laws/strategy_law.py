@@ -44,11 +44,11 @@ def drawn_schedule(traced, draw, strategy):
                     if legal:
                         schedule.accept(draw.choice(legal))
     for _ in range(draw.randint(0, 6)):
-        say_a_step(schedule, draw, {"strategy": 0})
+        decide_a_step(schedule, draw, {"strategy": 0})
     return schedule
 
 
-def say_a_step(schedule: Schedule, draw: random.Random, weights: Mapping[str, int]) -> bool:
+def decide_a_step(schedule: Schedule, draw: random.Random, weights: Mapping[str, int]) -> bool:
     """Says a random legal step of a random stage, if there is one: first its directive is drawn, of weight 1 where none is given, then it.
 
     All that are legal are as likely as if they were listed, but those behind the first one that is found are not asked whether they are.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from kernel_law import differs, random_nest
 
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.nest.nodes import (
     Alloc,
     AtomicUpdate,
@@ -35,7 +35,7 @@ def test_kernels_give_what_the_nest_gives(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_kernels_hold_statements_of_one_thread(seed):
-    for kernel in cut(random_nest(seed).nest).kernels:
+    for kernel in outline_kernels(random_nest(seed).nest).kernels:
         for s in statements_within(kernel.body):
             assert type(s) in LEFT
             assert not isinstance(s, For) or s.kind in ("serial", "unroll")

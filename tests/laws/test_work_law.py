@@ -8,7 +8,7 @@ from nested_programs import nested_program
 from work_law import CONSTANT, SMALL, check, check_nested, check_work, count_schedule, measure
 
 import raido as rd
-from raido.schedule.lower.jobs import flat
+from raido.schedule.lower.lowered_stage import flat
 from raido.schedule.oracles.baseline import baseline
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages

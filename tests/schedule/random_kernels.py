@@ -19,8 +19,8 @@ from programs import PROGRAMS
 from random_schedules import random_arguments, random_state
 
 from raido.algo.errors import RaidoError
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import Nest
@@ -52,7 +52,7 @@ def random_limits(chance: random.Random) -> Limits:
 def check_kernels(nest: Nest, arrays: Any, sizes: Any, limits: Limits, seed: int) -> None:
     """The kernels of a nest give what it gives, bit for bit."""
     want = outcome(lambda: interpret_nest(nest, arrays, sizes))
-    program, known = cut(nest, limits), sizes_of(nest, arrays, sizes)
+    program, known = outline_kernels(nest, limits), sizes_of(nest, arrays, sizes)
     got = outcome(lambda: interpret_program(program, arrays, known, nest.shapes, seed))
     if isinstance(want, type) or isinstance(got, type):
         assert got is want, (got, want)

@@ -14,7 +14,7 @@ from raido.algo.graph.expr import SizeVar
 from raido.algo.graph.program import Program
 from raido.algo.interpreter.interpret import interpret
 from raido.schedule.checks.levels import PLACES
-from raido.schedule.defaults.array_loops import say_array_loops
+from raido.schedule.defaults.array_loops import decide_array_loops
 from raido.schedule.defaults.draft import Draft
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
@@ -152,7 +152,7 @@ def check_random(name: str, seed: int, gpu: Gpu | None = None) -> None:
     state, steps = random_state(form_stages(program), chance, gpu)
     try:
         draft = Draft(state, Machine(gpu=gpu), {})
-        say_array_loops(draft)
+        decide_array_loops(draft)
         nest = lower(state.graph, (variant_of(draft.state),), Machine(gpu=gpu))
         check_same(nest, program, *random_arguments(program, chance))
     except Exception as error:

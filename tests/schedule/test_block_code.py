@@ -20,10 +20,10 @@ from test_thread_folds import CASES
 from raido.algo.graph.dtypes import f32, i64
 from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add, minimum, sub
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.host_plan import Launch, Loop
 from raido.schedule.kernels.kernel import DeviceProgram
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.nest.nodes import Alloc, Barrier, Block, For, If, Nest, While
 from raido.schedule.nest.walk import statements_within
 from raido.schedule.oracles.checker import check_nest
@@ -54,7 +54,7 @@ def test_threads_of_blocks_give_what_the_nest_gives(case: int) -> None:
     name, steps, levels = NESTS[case]
     program = PROGRAMS[name]()
     scalar = bound(program, steps, levels)
-    kernels = cut(scalar)
+    kernels = outline_kernels(scalar)
     for seed in range(3):
         hold(kernels, scalar, *random_arguments(program, random.Random(seed)), seed)
 
@@ -80,7 +80,7 @@ def test_threads_own_every_so_many_th_element() -> None:
     program = PROGRAMS["matmul"]()
     levels = {"c": {"yo": "block.y", "xo": "block.x", "yii": "thread.y", "xii": "thread.x"}}
     scalar = bound(program, steps, levels)
-    made = cut(scalar)
+    made = outline_kernels(scalar)
     assert barriers(made) == [0]
     (kernel,) = made.kernels
     sums = [s.buffer for s in statements_within(kernel.body) if isinstance(s, Alloc)]
@@ -91,7 +91,7 @@ def test_threads_own_every_so_many_th_element() -> None:
 
 def test_a_product_has_its_sums_in_registers_and_two_barriers_a_step() -> None:
     name, steps, levels = PRODUCT
-    (kernel,) = cut(bound(PROGRAMS[name](), steps, levels)).kernels
+    (kernel,) = outline_kernels(bound(PROGRAMS[name](), steps, levels)).kernels
     memory = {s.buffer.name: s.buffer for s in statements_within(kernel.body) if isinstance(s, Alloc)}
     assert [getattr(e, "value", None) for e in memory["sum"].shape] == [2, 2] and memory["sum"].scope == "stack"
     assert memory["a_copy"].scope == memory["b_copy"].scope == "shared"
@@ -101,7 +101,7 @@ def test_a_product_has_its_sums_in_registers_and_two_barriers_a_step() -> None:
 
 def test_branches_share_what_is_alike() -> None:
     name, steps, levels = PRODUCT
-    (kernel,) = cut(bound(PROGRAMS[name](), steps, levels)).kernels
+    (kernel,) = outline_kernels(bound(PROGRAMS[name](), steps, levels)).kernels
     shared = [
         s.buffer.name for s in statements_within(kernel.body) if isinstance(s, Alloc) and s.buffer.scope == "shared"
     ]
@@ -135,7 +135,7 @@ def test_a_missing_barrier_is_found(case: int) -> None:
     name, steps, levels = NESTS[case]
     program = PROGRAMS[name]()
     scalar = bound(program, steps, levels)
-    whole = cut(scalar)
+    whole = outline_kernels(scalar)
     (kernel,) = whole.kernels
     for which in range(barriers(whole)[0]):
         damaged = replace(whole, kernels=(replace(kernel, body=without_barrier(kernel.body, which)),))
@@ -161,7 +161,7 @@ def test_memory_that_each_thread_reaches_at_its_own_elements_is_its_own() -> Non
     first = over_threads(t, b, put(own, sub(t, b), op("cast", t, dtype=f32)))
     then = over_threads(u, b, put(out, u, at(own, sub(u, b))))
     scalar = check_nest(nest([], [out], in_blocks(Alloc(own), first, then, var=b)), "scalar")
-    made = cut(scalar)
+    made = outline_kernels(scalar)
     assert barriers(made) == [0]
     hold(made, scalar, [], {"n": 10})
 
@@ -172,7 +172,7 @@ def test_memory_that_other_threads_read_is_shared_behind_a_barrier() -> None:
     first = over_threads(t, b, put(row, sub(t, b), op("cast", t, dtype=f32)))
     then = over_threads(u, b, put(out, u, at(row, const(i64, 0))))
     scalar = nest([], [out], in_blocks(Alloc(row), first, then, var=b))
-    made = cut(scalar)
+    made = outline_kernels(scalar)
     assert barriers(made) == [1]
     hold(made, scalar, [], {"n": 10})
 
@@ -183,7 +183,7 @@ def test_names_and_small_memory_of_a_block_are_copies_of_each_thread() -> None:
     whole = loop(r, n, add_up(total, (), at(a, r)))
     then = over_threads(t, b, put(out, t, at(total)))
     scalar = nest([a], [out], in_blocks(Alloc(total), put(total, f(0)), whole, then, var=b))
-    made = cut(scalar)
+    made = outline_kernels(scalar)
     assert barriers(made) == [0]
     hold(made, scalar, [np.arange(10, dtype=np.float32)], {"n": 10})
 
@@ -197,7 +197,7 @@ def test_large_memory_that_no_thread_reaches_alone_is_the_blocks() -> None:
     then = over_threads(t, b, put(out, t, total))
     scalar = nest([], [out], in_blocks(Alloc(large), fill, named, then, var=b))
     for limits in (Limits(private=16), Limits(private=16, shared=16)):
-        made = cut(scalar, limits)
+        made = outline_kernels(scalar, limits)
         assert barriers(made) == [2 if limits.shared == 16 else 1]
         hold(made, scalar, [], {"n": 10})
 
@@ -210,7 +210,7 @@ def test_large_memory_of_blocks_has_slots_for_those_in_flight() -> None:
     start = op("sub", const(i64, 0), op("sub", b, b))
     then = over_threads(u, b, loop(z, w, put(out, u, z, op("add", at(rows, start, last), at(rows, sub(u, b), z)))))
     scalar = nest([], [out], in_blocks(Alloc(rows), first, then, var=b), sizes=(n, w))
-    made = cut(scalar, Limits(resident=8))
+    made = outline_kernels(scalar, Limits(resident=8))
     assert barriers(made) == [2]
     hold(made, scalar, [], {"n": 23, "w": 3})
 
@@ -219,7 +219,7 @@ def test_threads_take_long_loops_in_turn() -> None:
     out, b, t = parameter("out", f32, n, w), fresh("b"), fresh("t")
     body = loop(t, w, put(out, b, t, op("cast", t, dtype=f32)), kind="parallel", level="thread.x")
     scalar = nest([], [out], in_blocks(body, width=1, var=b), sizes=(n, w))
-    made = cut(scalar, Limits(threads=4))
+    made = outline_kernels(scalar, Limits(threads=4))
     assert made.kernels[0].extent == (4, 1, 1)
     hold(made, scalar, [], {"n": 3, "w": 11})
 
@@ -227,7 +227,7 @@ def test_threads_take_long_loops_in_turn() -> None:
 def test_grids_longer_than_a_launch_are_launched_in_parts() -> None:
     out, b, t = parameter("out", f32, n), fresh("b"), fresh("t")
     scalar = nest([], [out], in_blocks(over_threads(t, b, put(out, t, f(1))), var=b))
-    made = cut(scalar, Limits(blocks=2))
+    made = outline_kernels(scalar, Limits(blocks=2))
     (parts,) = (s for s in made.plan if isinstance(s, Loop))
     assert isinstance(parts.body[0], Launch)
     hold(made, scalar, [], {"n": 23})
@@ -242,6 +242,6 @@ def test_loops_that_would_wait_apart_from_others_are_serial() -> None:
     read = loop(u, const(i64, 3), put(out, t, u, turned), kind="parallel", level="thread.x")
     rows = over_threads(t, b, Alloc(row), write, read, level="thread.y")
     scalar = nest([], [out], in_blocks(rows, var=b), sizes=(n, w))
-    made = cut(scalar)
+    made = outline_kernels(scalar)
     assert barriers(made) == [0]
     hold(made, scalar, [], {"n": 10, "w": 3})

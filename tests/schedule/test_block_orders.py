@@ -8,7 +8,7 @@ from block_schedules import Levels, Steps, bound
 from programs import PROGRAMS
 from test_copies_ahead import factors
 
-from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.kernels.printer import print_program
 from raido.schedule.oracles.interpret import interpret_nest, sizes_of
 from raido.schedule.oracles.interpret_kernels import interpret_program
@@ -25,7 +25,7 @@ LEVELS: Levels = {"c": {"yo": "block.z", "xo": "block.y", "yio": "block.x", "yii
 @pytest.mark.parametrize("sizes", [(8, 3, 4), (9, 2, 5), (3, 1, 1), (21, 4, 6)])
 def test_groups_of_tiles_are_an_axis_of_the_launch(sizes: tuple[int, int, int]) -> None:
     nest, arrays = bound(PROGRAMS["matmul"](), STEPS, LEVELS), factors(*sizes)
-    program = cut(nest)
+    program = outline_kernels(nest)
     (want,) = interpret_nest(nest, arrays)
     assert "[4, min(" in print_program(program), "four tiles of a group, then the columns, then the groups"
     np.testing.assert_allclose(want, arrays[0] @ arrays[1], rtol=1e-5)

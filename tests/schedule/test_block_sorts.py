@@ -17,8 +17,8 @@ from scheduled_programs import TABLES
 
 import raido as rd
 from raido.algo.errors import ScheduleError
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import limits_of
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import Barrier, Nest, Publish, Statement
@@ -55,7 +55,7 @@ def nest_of(algorithm: Any, arguments: Any, strategy: str, **numbers: Any) -> Ne
 
 def hold(nest: Nest, algorithm: Any, every: Iterable[Any], seeds: int = 2) -> None:
     """Nest and kernels have the results of the program for all those arguments, blocks and threads in any order."""
-    program = cut(nest, limits_of(GPU))
+    program = outline_kernels(nest, limits_of(GPU))
     for arguments in every:
         arrays, sizes = algorithm.flatten(arguments)
         want = interpret_nest(nest, arrays, sizes)
@@ -215,7 +215,7 @@ def test_what_is_left_out_of_a_block_is_found(kind: type, why: str) -> None:
         return rd.sort(a, name="s")
 
     arguments = (np.arange(20, dtype="u1")[::-1],)
-    program = cut(nest_of(ordered, arguments, "chain"), limits_of(GPU))
+    program = outline_kernels(nest_of(ordered, arguments, "chain"), limits_of(GPU))
 
     def kept(s: Statement) -> Iterator[Statement]:
         yield from () if isinstance(s, kind) else (s,)

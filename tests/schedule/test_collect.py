@@ -17,8 +17,8 @@ from raido.algo.errors import ScheduleError
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_
 from raido.algo.graph.expr import Op, fresh
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import limits_of
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import Barrier, Block, Exchange, If, Nest
@@ -61,7 +61,7 @@ def with_subgroups(case: str, subgroup: int) -> Nest:
 def test_parts_are_combined_in_the_order_of_the_tree(case: str, subgroup: int) -> None:
     program = PROGRAMS[CASES[case][0]]()
     nests = [with_subgroups(case, width) for width in (0, subgroup)]
-    devices = [cut(nest, limits_of(GPU)) for nest in nests]
+    devices = [outline_kernels(nest, limits_of(GPU)) for nest in nests]
     kinds = [[type(s) for k in each.kernels for s in statements_within(k.body)] for each in devices]
     assert Exchange not in kinds[0] and Exchange in kinds[1]
     assert kinds[1].count(Barrier) < kinds[0].count(Barrier)
@@ -92,7 +92,7 @@ def test_threads_that_cannot_hand_each_other_parts_are_refused(arguments: dict[s
 
 def test_half_a_subgroup_cannot_exchange_values() -> None:
     nest = with_subgroups("rows", 4)
-    program = cut(nest, limits_of(GPU))
+    program = outline_kernels(nest, limits_of(GPU))
     (kernel,) = program.kernels
     few = Op("lt", bool_, (kernel.threads[0], ix.as_index(2)))
     exchange = Exchange((fresh("other"),), (kernel.threads[0],), 1, 4)
@@ -121,10 +121,12 @@ def scanned_by(threads: int, subgroup: int) -> Nest:
 def test_prefixes_are_collected_in_order(threads: int, subgroup: int) -> None:
     """By one subgroup, a few whose totals each thread folds, and so many that those are scanned; on a device that exchanges nothing, too."""
     nest = scanned_by(threads, subgroup)
-    devices = [cut(nest, limits) for limits in (limits_of(GPU), replace(limits_of(GPU), exchange=0))]
+    devices = [outline_kernels(nest, limits) for limits in (limits_of(GPU), replace(limits_of(GPU), exchange=0))]
     kinds = [[type(s) for k in each.kernels for s in statements_within(k.body)] for each in devices]
     assert Exchange in kinds[0] and Exchange not in kinds[1]
-    barriers = [type(s) for k in cut(scanned_by(threads, 0)).kernels for s in statements_within(k.body)].count(Barrier)
+    barriers = [
+        type(s) for k in outline_kernels(scanned_by(threads, 0)).kernels for s in statements_within(k.body)
+    ].count(Barrier)
     assert kinds[0].count(Barrier) < barriers or threads == subgroup * 16 or threads == 3
     for n in (1, 2, 2 * threads - 1, 5 * threads):
         draw = np.random.default_rng(n)

@@ -15,9 +15,9 @@ from programs import PROGRAMS
 from test_block_copies import product
 
 from raido.algo.errors import ScheduleError
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.kernel import DeviceProgram
 from raido.schedule.kernels.limits import limits_of
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.kernels.printer import print_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
@@ -47,7 +47,7 @@ def factors(n: int, k: int, m: int) -> list[np.ndarray]:
 
 
 def kernels_of(nest: Nest) -> DeviceProgram:
-    return cut(nest, limits_of(AHEAD))
+    return outline_kernels(nest, limits_of(AHEAD))
 
 
 def run(program: DeviceProgram, nest: Nest, arrays: list[np.ndarray], seed: int) -> np.ndarray:

@@ -9,9 +9,9 @@ from counted_calls import calls_of
 
 import raido as rd
 from raido.algo.graph import index as ix
+from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import f32
 from raido.algo.graph.expr import SizeVar, fresh
-from raido.algo.graph.facts import Facts
 from raido.algo.graph.node import NodeTable
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
@@ -105,23 +105,23 @@ def test_the_cycle_collector_rests_in_every_step():
 
 def test_a_proof_that_is_known_with_a_lesser_constant_is_not_searched_for(monkeypatch):
     n, y = SizeVar("n"), fresh("y")
-    facts = Facts().with_range(y, 0, n).with_known(ix.sub(n, ix.add(ix.mul(y, 12), 12)))
-    monkeypatch.setattr(Facts, "_search", lambda *given: False)
-    assert facts.less(ix.add(ix.mul(y, 12), 11), n)
-    assert facts.with_range(fresh("x"), 0, n).less_equal(ix.mul(y, 12), n)
-    assert not facts.less(ix.add(ix.mul(y, 12), 12), n)
+    assumptions = Assumptions().with_range(y, 0, n).with_known(ix.sub(n, ix.add(ix.mul(y, 12), 12)))
+    monkeypatch.setattr(Assumptions, "_search", lambda *given: False)
+    assert assumptions.less(ix.add(ix.mul(y, 12), 11), n)
+    assert assumptions.with_range(fresh("x"), 0, n).less_equal(ix.mul(y, 12), n)
+    assert not assumptions.less(ix.add(ix.mul(y, 12), 12), n)
 
 
 def test_what_is_proved_or_has_failed_with_one_constant_is_not_searched_for_with_another(monkeypatch):
     n, x = SizeVar("n"), fresh("x")
-    facts = Facts().with_range(x, 2, ix.sub(n, 3))
-    assert facts.less_equal(ix.add(x, 1), n) and not facts.less_equal(5, x)
-    inner = facts.with_known(ix.sub(n, 7))
-    monkeypatch.setattr(Facts, "_search", lambda *given: None)  # neither answer
-    assert facts.less_equal(x, n) and inner.less(x, n)
-    assert facts.less_equal(6, x) is False
+    assumptions = Assumptions().with_range(x, 2, ix.sub(n, 3))
+    assert assumptions.less_equal(ix.add(x, 1), n) and not assumptions.less_equal(5, x)
+    inner = assumptions.with_known(ix.sub(n, 7))
+    monkeypatch.setattr(Assumptions, "_search", lambda *given: None)  # neither answer
+    assert assumptions.less_equal(x, n) and inner.less(x, n)
+    assert assumptions.less_equal(6, x) is False
     monkeypatch.undo()
-    assert facts.less_equal(ix.add(x, 3), n) and not facts.less_equal(ix.add(x, 4), n)
+    assert assumptions.less_equal(ix.add(x, 3), n) and not assumptions.less_equal(ix.add(x, 4), n)
 
 
 def test_equal_sums_are_made_once_and_know_their_terms():

@@ -10,7 +10,7 @@ import pytest
 import raido as rd
 from raido.schedule.lower import lower
 from raido.schedule.nest.nodes import While
-from raido.schedule.nest.own_counters import counted_loops
+from raido.schedule.nest.passes.own_counters import counted_loops
 from raido.schedule.nest.walk import statements_within
 
 

@@ -18,7 +18,7 @@ from programs import PROGRAMS
 from random_schedules import check_random, random_arguments
 from scheduled_programs import TABLES, corpus_programs
 from scheduled_programs import trace as trace_of
-from strategy_law import say_a_step
+from strategy_law import decide_a_step
 
 import raido as rd
 from raido.algo.errors import RaidoError, ScheduleError
@@ -97,7 +97,7 @@ def test_no_bound_loop_of_a_strategy_changes_a_result(table: str, name: str) -> 
     program, arrays, sizes = drawn(table, name)
     draw, schedule = random.Random(f"{table} {name}"), Schedule(form_stages(program), (), SMALL)
     for _ in range(8):
-        say_a_step(schedule, draw, {"bind": 5})
+        decide_a_step(schedule, draw, {"bind": 5})
     complete = schedule.complete()
     nest = check_nest(lower(complete.graph, complete.variants(), SMALL), "scalar")
     check_same(nest, program, arrays, sizes)

@@ -10,7 +10,7 @@ import pytest
 
 import raido as rd
 from raido.algo.graph.expr import Op
-from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.nodes import If, VectorStore
@@ -86,7 +86,7 @@ def test_a_tail_that_every_thread_makes_is_no_longer_than_what_vectors_save(bran
 def test_whole_vectors_are_asked_for_first_and_ask_nothing_more() -> None:
     """Whether there is any element at all is for threads to ask that have no whole vector."""
     schedule = Schedule(form_stages(axpy.trace()), (), GPU).complete(GPU)
-    (kernel,) = cut(lower(schedule.graph, schedule.variants(), GPU)).kernels
+    (kernel,) = outline_kernels(lower(schedule.graph, schedule.variants(), GPU)).kernels
     tests = [s for s in statements_within(kernel.body) if isinstance(s, If)]
     assert isinstance(tests[0].condition, Op) and tests[0].condition.name == "le"
     assert not any(isinstance(s, If) for s in statements_within(tests[0].then))
@@ -96,7 +96,7 @@ def test_whole_vectors_are_asked_for_first_and_ask_nothing_more() -> None:
 @pytest.mark.parametrize("n", (1, 31, 32, 70))
 def test_streams_move_at_once_and_tails_one_by_one(n: int) -> None:
     schedule = Schedule(form_stages(axpy.trace()), (), GPU).complete(GPU)
-    program = cut(lower(schedule.graph, schedule.variants(), GPU))
+    program = outline_kernels(lower(schedule.graph, schedule.variants(), GPU))
     moves = [s for kernel in program.kernels for s in statements_within(kernel.body) if isinstance(s, VectorStore)]
     assert len(moves) == 3
     a, b = (np.random.default_rng(k).random(n, dtype="f4") for k in range(2))

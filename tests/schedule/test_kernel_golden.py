@@ -14,7 +14,7 @@ from programs import PROGRAMS
 from scheduled_programs import scheduled as with_strategy
 from test_block_copies import chain, product
 
-from raido.schedule.kernels.cut import cut
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.kernels.printer import print_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
@@ -50,11 +50,13 @@ def golden() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_programs_for_devices_read_as_they_did(name: str) -> None:
-    assert print_program(cut(CASES[name]())).rstrip() == golden().get(name)
+    assert print_program(outline_kernels(CASES[name]())).rstrip() == golden().get(name)
 
 
 def main() -> None:
-    GOLDEN.write_text("".join(f"## {n}\n{print_program(cut(CASES[n]()))}\n" for n in CASES), encoding="utf-8")
+    GOLDEN.write_text(
+        "".join(f"## {n}\n{print_program(outline_kernels(CASES[n]()))}\n" for n in CASES), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

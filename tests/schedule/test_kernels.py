@@ -10,9 +10,9 @@ from raido.algo.errors import IndexOutOfRange
 from raido.algo.graph.dtypes import f32, i64
 from raido.algo.graph.expr import const, fresh
 from raido.algo.graph.index import add
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.host_plan import Allocate, Launch, ReadBack
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.nest.nodes import Alloc, Check
 from raido.schedule.oracles.interpret import interpret_nest
 from raido.schedule.oracles.interpret_kernels import interpret_program
@@ -21,7 +21,7 @@ from raido.schedule.oracles.memory import NestError
 
 def gives_the_same(program, arrays=(), limits=None, **sizes):
     """Cuts a nest, holds its kernels against the nest, and returns them."""
-    made = cut(program, limits or Limits(threads=4))
+    made = outline_kernels(program, limits or Limits(threads=4))
     want = interpret_nest(program, list(arrays), sizes)
     known = {name: sizes[name] for name in made.sizes}
     for seed in (None, 1):
@@ -95,7 +95,7 @@ def test_nothing_is_used_that_was_read_back_after_a_fault():
     checked = loop(x, n, Check(op("lt", x, const(i64, 2)), "index", 0, (const(i64, 0), x, n)), kind="parallel")
     written = loop(y, const(i64, 1), put(size, n), kind="parallel")
     last = loop(z, at(size), put(out, z, f(1)), kind="parallel")
-    program = cut(nest([], [out], Alloc(size), checked, written, last, sites=(None,)))
+    program = outline_kernels(nest([], [out], Alloc(size), checked, written, last, sites=(None,)))
     with pytest.raises(IndexOutOfRange):
         interpret_program(program, [], {"n": 5})
     (result,) = interpret_program(program, [], {"n": 2})
@@ -104,6 +104,6 @@ def test_nothing_is_used_that_was_read_back_after_a_fault():
 
 def test_an_array_too_small_for_its_kernel_is_found():
     out, x = parameter("out", f32, n), fresh("x")
-    made = cut(nest([], [out], loop(x, add(n, 1), put(out, x, f(2)), kind="parallel")))
+    made = outline_kernels(nest([], [out], loop(x, add(n, 1), put(out, x, f(2)), kind="parallel")))
     with pytest.raises(NestError, match="out of bounds"):
         interpret_program(made, [], {"n": 4})

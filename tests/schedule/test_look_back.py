@@ -19,10 +19,10 @@ from raido.algo.errors import ArithmeticFault, ScheduleError
 from raido.algo.graph.dtypes import i64
 from raido.algo.graph.expr import Op, const
 from raido.algo.graph.index import as_index
-from raido.schedule.kernels.cut import _Cutter as Cutter
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.kernel import DeviceProgram
 from raido.schedule.kernels.limits import limits_of
+from raido.schedule.kernels.outlining import _Cutter as Cutter
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.kernels.printer import print_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
@@ -83,7 +83,7 @@ def kinds(nest: Nest) -> list[type]:
 
 def device_of(nest: Nest) -> DeviceProgram:
     assert ORDERED.gpu is not None
-    return cut(nest, limits_of(ORDERED.gpu))
+    return outline_kernels(nest, limits_of(ORDERED.gpu))
 
 
 def hold(nest: Nest, arrays: list[np.ndarray], seeds: int = 12) -> None:
@@ -181,7 +181,7 @@ def test_launches_of_a_part_of_the_blocks_and_blocks_in_turn_go_on_with_the_numb
     """Of a device with few blocks in a launch; of one with so little shared memory that blocks have theirs in slots, and take turns."""
     assert ORDERED.gpu is not None
     nest, a = nest_of(sums, ORDERED), np.random.default_rng(1).random(90, "float32")
-    program = cut(nest, replace(limits_of(ORDERED.gpu), **limits))
+    program = outline_kernels(nest, replace(limits_of(ORDERED.gpu), **limits))
     assert ("turn" in print_program(program)) == ("shared" in limits)
     want, sizes = interpret_nest(nest, [a]), {"n": len(a)}
     for seed in range(6):

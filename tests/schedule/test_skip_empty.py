@@ -9,7 +9,7 @@ import pytest
 
 import raido as rd
 from raido.schedule.nest.nodes import For, If
-from raido.schedule.nest.skip_empty import skip_empty_loops
+from raido.schedule.nest.passes.skip_empty import skip_empty_loops
 from raido.schedule.nest.walk import statements_within
 from raido.targets.compile import Compilation
 from raido.targets.target import Target

@@ -9,7 +9,7 @@ from block_schedules import Levels, Steps, bound, hold
 from programs import PROGRAMS
 
 from raido.algo.errors import ScheduleError
-from raido.schedule.lower.thread_folds import rounds_of_tree
+from raido.schedule.lower.threads.thread_folds import levels_of_tree
 from raido.schedule.nest.printer import print_nest
 
 ROW_A_BLOCK: Steps = [
@@ -74,7 +74,7 @@ def test_a_tree_takes_each_part_once(threads: int, commutative: bool) -> None:
 
     for live in range(1, threads + 1):
         parts = [[k] for k in range(live)]
-        for each in rounds_of_tree(ix.as_index(live), threads, commutative):
+        for each in levels_of_tree(ix.as_index(live), threads, commutative):
             for t in range(ix.constant_value(each.count) or 0):
                 for a, b, limit in each.pairs:
                     if t * each.stride + b < (ix.constant_value(limit) or 0):

@@ -46,7 +46,7 @@ def between(k, dtype):
     return rd.algorithm(made, a=f"{dtype}[h, w]"), wanted
 
 
-def cut(k, dtype):
+def outline_kernels(k, dtype):
     """A part of a repeated array, which begins and ends within strips."""
     return rd.algorithm(lambda a: rd.repeat(a, k, axis=1)[:, 1:-2], a=f"{dtype}[h, w]"), lambda a: np.repeat(a, k, 1)[
         :, 1:-2
@@ -79,7 +79,7 @@ def smoothed(k, dtype):
     return rd.algorithm(made, a=f"{dtype}[h, w]"), wanted
 
 
-FAMILY = (repeated, woven, between, cut, pixels, smoothed)
+FAMILY = (repeated, woven, between, outline_kernels, pixels, smoothed)
 
 
 @pytest.mark.parametrize("family", FAMILY)
@@ -96,7 +96,16 @@ def test_default_schedules_give_what_numpy_gives(family):
 
 @pytest.mark.parametrize(
     ("family", "k"),
-    [(repeated, 2), (repeated, 3), (repeated, 8), (woven, 2), (woven, 4), (between, 2), (cut, 2), (pixels, 2)],
+    [
+        (repeated, 2),
+        (repeated, 3),
+        (repeated, 8),
+        (woven, 2),
+        (woven, 4),
+        (between, 2),
+        (outline_kernels, 2),
+        (pixels, 2),
+    ],
 )
 def test_default_schedules_neither_gather_nor_choose(family, k):
     text = family(k, "f32")[0].compile().source("gang")

@@ -12,8 +12,8 @@ import raido as rd
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, f32
 from raido.algo.graph.expr import Op, const, fresh
-from raido.schedule.kernels.cut import cut
 from raido.schedule.kernels.limits import Limits
+from raido.schedule.kernels.outlining import outline_kernels
 from raido.schedule.kernels.wide_moves import move_wide
 from raido.schedule.lower import lower
 from raido.schedule.nest.nodes import Block, For, If, Store
@@ -96,7 +96,7 @@ def test_sums_by_vectors_give_what_the_program_gives(n: int) -> None:
     nest = lower(*_completed(total), rd.Target("vulkan", device="lavapipe").machine)
     a = np.arange(n, dtype=np.float32) % 5
     for branches in (False, True):
-        made = cut(nest, Limits(branches=branches))
+        made = outline_kernels(nest, Limits(branches=branches))
         (got,) = interpret_program(made, [a], {"n": n}, nest.shapes, seed=n)
         np.testing.assert_array_equal(got, total.interpret(a))
 
@@ -127,7 +127,7 @@ def test_rows_of_any_length_give_what_the_program_gives(h: int, w: int) -> None:
     complete = in_rows().complete("vulkan:lavapipe")
     nest = lower(complete.graph, complete.variants(), rd.Target("vulkan", device="lavapipe").machine)
     a = np.arange(h * w, dtype=np.float32).reshape(h, w)
-    (got,) = interpret_program(cut(nest), [a], {"h": h, "w": w}, nest.shapes, seed=w)
+    (got,) = interpret_program(outline_kernels(nest), [a], {"h": h, "w": w}, nest.shapes, seed=w)
     np.testing.assert_array_equal(got, rows.interpret(a))
 
 
@@ -155,7 +155,7 @@ def test_tiles_in_shared_memory_give_what_the_program_gives(pad: int, h: int, w:
     complete = through_tiles(pad).complete("vulkan:lavapipe")
     nest = lower(complete.graph, complete.variants(), rd.Target("vulkan", device="lavapipe").machine)
     a = np.arange(h * w, dtype=np.float32).reshape(h, w)
-    (got,) = interpret_program(cut(nest), [a], {"h": h, "w": w}, nest.shapes, seed=h)
+    (got,) = interpret_program(outline_kernels(nest), [a], {"h": h, "w": w}, nest.shapes, seed=h)
     np.testing.assert_array_equal(got, rows.interpret(a))
 
 
@@ -174,7 +174,7 @@ def test_kernels_with_wide_moves_give_what_the_program_gives(lanes: int, branche
     nest = lower(complete.graph, complete.variants(), rd.Target("vulkan", device="lavapipe").machine)
     for n in (0, 1, lanes, 16 * lanes, 16 * lanes + lanes + 1):
         a, b = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
-        made = cut(nest, Limits(branches=branches))
+        made = outline_kernels(nest, Limits(branches=branches))
         (got,) = interpret_program(made, [a, b], {"n": n}, nest.shapes, seed=n)
         np.testing.assert_array_equal(got, sums.interpret(a, b))
 

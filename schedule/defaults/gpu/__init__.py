@@ -1,0 +1,1 @@
+"""The default loops and strategies of stages on a GPU."""

@@ -1,0 +1,1 @@
+"""The loops of one stage: order, tails, register tiles, peeling at boundaries, accumulators of reductions."""

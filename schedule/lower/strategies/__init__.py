@@ -1,0 +1,1 @@
+"""Scans, filters, updates, sorts and segmented folds by the strategy that the schedule names."""

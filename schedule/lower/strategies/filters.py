@@ -1,0 +1,133 @@
+"""Filters: the elements for which a predicate holds, stored consecutively at the front of the results.
+
+    serial              one position advances through the results
+    count_write, chain  blocks (`block_scans`) begin where the kept elements of the blocks before them end
+
+A partition stores the rejected elements behind the kept ones, so it needs the whole count first: it runs in
+phases even where it is chained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Op, Result
+from raido.schedule.lower.builder import Builder
+from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase
+from raido.schedule.lower.lowered_stage import LoweredStage
+from raido.schedule.lower.strategies.block_scans import BlockScans
+from raido.schedule.lower.strategies.blocks import LastPass, is_chain, loops_along, vector_loop
+from raido.schedule.nest.nodes import Append, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops.loops import Loops
+    from raido.schedule.lower.loops.reductions import Reductions
+
+
+class Filters:
+    """Emits filters with the loops of `Loops`."""
+
+    def __init__(self, loops: Loops, reductions: Reductions, in_blocks: BlockScans) -> None:
+        self.loops, self.reductions = loops, reductions
+        self.in_blocks, self.blocks = in_blocks, in_blocks.blocks
+        self.builder: Builder = loops.builder
+
+    def filter(self, cursor: LoopCursor, position: int) -> None:
+        """Emits the filter whose outermost loop stands at `position`."""
+        lowered = cursor.lowered
+        strategy = lowered.plan.strategy
+        count = self.blocks.initial(cursor, position, "count")
+
+        def follow(inner: LoopCursor, at: int, kept: Accumulators) -> None:
+            self._write(inner, at, kept, count)
+
+        if strategy is None or strategy[0] == "serial":
+            kept = count
+            if _is_partition(lowered):
+                self.blocks.total_of(cursor, position, count)
+                kept = self.blocks.initial(cursor, position, "kept")
+            follow(cursor, position, kept)
+        else:
+            by = "chain" if is_chain(lowered) else "count_write"
+            self.in_blocks.emit(cursor, position, LastPass(follow, count, self.loops.certificates(by, lowered)))
+        result = self.loops.converter.storages[Result(lowered.form, len(lowered.bodies) - 1)]
+        self.builder.add(Store(result.buffer, (), Read(count.buffers[0], (), None)))
+
+    def _write(self, cursor: LoopCursor, position: int, kept: Accumulators, count: Accumulators) -> None:
+        """Appends the kept elements from the position in `kept` on; of a partition, the rejected ones behind all `count` kept ones."""
+        lowered, positions = cursor.lowered, kept.buffers
+        rows = len(lowered.stage.axes) > 1
+        if _is_partition(lowered):
+            before = self.builder.name("before", Read(kept.buffers[0], (), None))
+            everything = self.builder.name("all", Read(count.buffers[0], (), None))
+            begin, _ = cursor.copies[0].box(lowered.stage.reduction_axes[0].name)
+            rest = self.builder.alloc("rest", i64, (), "register")
+            self.builder.add(Store(rest, (), ix.add(everything, ix.sub(begin, before))))
+            positions = (*positions, rest)
+
+        def along(inner: LoopCursor, at: int) -> bool:
+            lanes = None if rows else vector_loop(lowered, at)
+            return self.blocks.along(inner, at, lanes, partial(self._rows, positions) if rows else self.loops.inside)
+
+        phase = Phase(lambda inner: self._append(inner, positions), takes_over=along)
+        self.reductions.part(cursor, position, phase, kept)
+
+    def _rows(self, positions: Sequence[Buffer], cursor: LoopCursor, position: int) -> None:
+        """Copies a row to the next position as a whole if it is kept; of a partition, each row to the position of one of the two sides."""
+        builder, inside = self.builder, position + len(loops_along(cursor.lowered, position))
+        for p in range(position, inside):
+            self.loops.placer.inside(cursor, p)
+        (holds,) = self._values(cursor, (0,))
+        holds = builder.name("holds", holds)
+        for k, register in enumerate(positions):
+            test = holds if k == 0 else Op("logical_not", bool_, (holds,))
+            phase = Phase(partial(self._store_row, register))
+            with builder.when(test):
+                self.loops.level(replace(cursor, copies=[c.copy() for c in cursor.copies], phase=phase), inside)
+                builder.add(Store(register, (), ix.add(Read(register, (), None), 1)))
+
+    def _values(self, cursor: LoopCursor, which: Sequence[int], copy: int = 0) -> list[NestExpr]:
+        """Emits only the values number `which` of the fold, because producers of the others may be computed in loops further in."""
+        values = self.loops.environment(cursor, copy)
+        fold = cursor.lowered.reduction
+        assert fold is not None
+        chosen = tuple(fold.values[k] for k in which)
+        found = self.loops.converter.convert(chosen, values, self.builder.assumptions, cursor.identity)
+        return self.loops.emitter.values(list(found))
+
+    # One element
+
+    def _append(self, cursor: LoopCursor, positions: Sequence[Buffer]) -> None:
+        builder, buffers = self.builder, self._results(cursor.lowered)
+        holds, *values = self._values(cursor, range(len(buffers) + 1))
+        if len(positions) > 1:
+            holds = builder.name("holds", holds)
+        for k, register in enumerate(positions):
+            test = holds if k == 0 else Op("logical_not", bool_, (holds,))
+            builder.add(Append(buffers, register, tuple(values), test))
+
+    def _store_row(self, register: Buffer, cursor: LoopCursor) -> None:
+        """Stores the elements of a row at the position in `register`."""
+        buffers = self._results(cursor.lowered)
+        place = self.builder.name("place", Read(register, (), None))
+        for k in range(len(cursor.copies)):
+            where = self.loops.environment(cursor, k)
+            rows = tuple(where[axis.var] for axis in cursor.lowered.stage.axes[1:])
+            for buffer, value in zip(buffers, self._values(cursor, range(1, len(buffers) + 1), k), strict=True):
+                self.builder.add(Store(buffer, (place, *rows), value))  # type: ignore[arg-type]
+
+    def _results(self, lowered: LoweredStage) -> tuple[Buffer, ...]:
+        """The buffers of the kept elements; the last result of the form, their number, is not among them."""
+        storages = self.loops.converter.storages
+        return tuple(storages[Result(lowered.form, k)].buffer for k in range(len(lowered.bodies) - 1))
+
+
+def _is_partition(lowered: LoweredStage) -> bool:
+    """Whether rejected elements are stored behind the kept ones."""
+    return lowered.stage.filter is not None and lowered.stage.filter.partition

@@ -1,0 +1,154 @@
+"""Updates whose iterations are first sorted by the elements that they change: `strategy("sorted")`.
+
+The bins are divided into ranges that fit in a cache. Chunks of the iterations count those of each range; the counts become indices, by
+range and by chunk within one; chunks move each iteration's bin and values to its index. Then ranges, those of part "ranges", run the
+iterations of each in their original order: whatever the operator, the result is that of `serial`, and the last write wins. (Counting sort,
+as in Knuth, The Art of Computer Programming 3, 5.2.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import DType, bool_, i64, u8, u16, u32
+from raido.algo.graph.expr import Axis, Const, Expr, Node, Op, fresh
+from raido.schedule.lower.builder import as_planned, closed
+from raido.schedule.lower.loop_cursor import LoopCursor
+from raido.schedule.lower.loops.chunks import chunks_of
+from raido.schedule.lower.strategies.append_by_key import Take, append_by_key
+from raido.schedule.nest.nodes import Certificate, If, Store
+from raido.schedule.nest.values import Buffer, NestExpr, Read
+from raido.schedule.strategies.parts import part_loop
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.strategies.updates import Updates
+
+ZERO, ONE = ix.as_index(0), ix.as_index(1)
+
+
+@dataclass(slots=True)
+class Sorting:
+    """Memory for the sorted iterations: `counts[chunk, range]`, their numbers, then indices; `offsets`: each one's bin relative to its
+    range of `width` bins; `values`: the values that they store or combine, or constants. axes: the axes of the bins."""
+
+    counts: Buffer
+    offsets: Buffer
+    axes: tuple[Axis, ...]
+    width: int
+    values: list[Buffer | Const]
+
+
+class SortedUpdates:
+    """Emits sorted updates, with the loops of `Loops`."""
+
+    def __init__(self, updates: Updates) -> None:
+        self.updates = updates
+        self.loops, self.builder = updates.loops, updates.builder
+
+    def update(self, cursor: LoopCursor, position: int, width: int, wanted: int | Expr) -> None:
+        """Emits the iterations, from the outermost loop over them on, sorted by ranges of `width` bins, in `wanted` chunks."""
+        builder = self.builder
+        axes, fold, loop = self.updates.open_axes(cursor), cursor.lowered.reduction, cursor.lowered.plan.loops[position]
+        assert fold is not None
+        bins, steps = self._extents(cursor)
+        ranges = builder.name("ranges", ix.ceildiv(bins, width))
+        low, high, _ = cursor.copies[0].bounds(loop.name)
+        chunks = chunks_of(builder, low, high, wanted)
+        counts = builder.alloc("counts", i64, (chunks.count, ranges), "heap")
+        offsets = builder.alloc("offsets", offset_dtype(width), (steps,), "heap")
+        values: list[Buffer | Const] = [
+            value if isinstance(value, Const) else builder.alloc("moved", value.dtype, (steps,), "heap")
+            for value in fold.values[: len(fold.left)]
+        ]
+        sorting = Sorting(counts, offsets, axes, width, values)
+
+        def in_chunk(first: Expr, end: Expr, take: Take, moves: bool) -> None:
+            part = replace(cursor, copies=[c.copy() for c in cursor.copies])
+            part.copies[0].narrow(loop.name, first, end)
+            part.phase = self.updates.steps(partial(self.step, sorting, take, moves))
+            self.loops.loop(part, position, "serial")
+
+        moved = Certificate("sorted", tuple(each for each in (offsets, *values) if isinstance(each, Buffer)))
+        how: dict[str, Any] = {"stage": cursor.lowered.stage.name, "loop": loop.name}
+        append_by_key(builder, chunks, counts, in_chunk, moved, **how)
+        self._fold(cursor, sorting)
+
+    def _extents(self, cursor: LoopCursor) -> tuple[Expr, Expr]:
+        """The number of bins and the number of iterations."""
+        bins, steps = ONE, ONE
+        for axis in self.updates.open_axes(cursor):
+            bins = ix.mul(bins, axis.extent)
+        for axis in cursor.lowered.stage.reduction_axes:
+            steps = ix.mul(steps, axis.extent)
+        return bins, steps
+
+    def step(self, sorting: Sorting, take: Take, moves: bool, cursor: LoopCursor, values: dict[Node, Node]) -> None:
+        """Emits one iteration of the update, which is counted, or moved."""
+        builder = self.builder
+        brought, places, holds = self.updates.read_step(cursor, values, with_values=moves)
+        flat: Expr = ZERO
+        for axis in sorting.axes:
+            flat = ix.add(ix.mul(flat, axis.extent), places[axis])
+        with builder.block(branch=holds is not None) as scope:
+            flat = builder.name("bin", flat)
+            number = builder.name("range", ix.floordiv(flat, sorting.width))
+            place = take(number)
+            if moves:
+                offset = ix.sub(flat, ix.mul(number, sorting.width))
+                dtype = sorting.offsets.dtype
+                builder.add(
+                    Store(sorting.offsets, (place,), Op("cast", dtype, (offset,)) if dtype is not i64 else offset)
+                )
+                for buffer, value in zip(sorting.values, brought, strict=True):
+                    if isinstance(buffer, Buffer):
+                        builder.add(Store(buffer, (place,), value))
+        builder.add(closed(scope) if holds is None else If(holds, closed(scope)))
+
+    def _fold(self, cursor: LoopCursor, sorting: Sorting) -> None:
+        """Emits the loop over ranges, each of which runs its iterations one after the other."""
+        builder, lowered = self.builder, cursor.lowered
+        chunks, ranges = sorting.counts.shape
+        loop = part_loop(lowered.stage, lowered.plan, "ranges", 0)
+        number, k = fresh("range"), fresh("k")
+        last = ix.sub(chunks, 1)
+        how = as_planned(loop, lowered.stage.name, "serial" if builder.threaded else loop.kind)
+        if how["kind"] == "parallel":
+            how["certificates"] = self.loops.certificates("sorted", lowered)
+        with builder.loop(number, ZERO, ranges, 1, **how):
+            not_first = Op("lt", bool_, (ZERO, number))
+            begin = builder.name("begin", Read(sorting.counts, (last, ix.sub(number, 1)), not_first))
+            end = builder.name("end", Read(sorting.counts, (last, number), None))
+            with builder.loop(k, begin, end, 1):
+                offset: NestExpr = Read(sorting.offsets, (k,), None)
+                flat = ix.mul(number, sorting.width)
+                flat = builder.name(
+                    "bin", ix.add(flat, Op("cast", i64, (offset,)) if offset.dtype is not i64 else offset)
+                )
+                values = self.loops.environment(cursor, 0)
+                found = self._unfold(sorting.axes, flat)
+                places: dict[Axis, NestExpr] = {
+                    axis: found[axis] if axis in found else values[axis.var]  # type: ignore[misc]
+                    for axis in lowered.stage.axes
+                }
+                brought = [
+                    v if isinstance(v, Const) else builder.name("value", Read(v, (k,), None)) for v in sorting.values
+                ]
+                self.updates.take_step(cursor, values, places, brought)
+
+    def _unfold(self, axes: Sequence[Axis], flat: Expr) -> dict[Axis, NestExpr]:
+        """The index along every axis of a flat index."""
+        found: dict[Axis, NestExpr] = {}
+        for axis in reversed(axes[1:]):
+            found[axis] = self.builder.name(axis.name, ix.mod(flat, axis.extent))
+            flat = self.builder.name("rest", ix.floordiv(flat, axis.extent))
+        found[axes[0]] = flat
+        return found
+
+
+def offset_dtype(width: int) -> DType:
+    """The narrowest dtype that holds offsets in a range of `width` bins."""
+    return next((dtype for dtype in (u8, u16, u32) if width <= 1 << dtype.bits), i64)

@@ -1,0 +1,271 @@
+"""Updates: results with initial arrays, and iterations that each change the element that they name.
+
+    serial   the results are set, then the iterations run in order
+    atomic   the results are set, then the iterations run in any order, each an atomic update
+    private  chunks of the iterations fold into bins of their own, which are folded into the results (`private_bins`)
+    sorted   the iterations are sorted by the elements that they change first (`sorted_updates`)
+
+The schedule sets the number of chunks; it never depends on the number of threads. The values and indices of iterations in order may be
+computed beforehand, tile by tile (`step_strips`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from raido.algo.graph import index as ix
+from raido.algo.graph.dtypes import bool_, i64
+from raido.algo.graph.expr import Axis, Const, Expr, Item, Node, Op, Reduce, Result, Var, const
+from raido.algo.graph.faults import unsigned_kind
+from raido.schedule.lower.builder import Builder, closed
+from raido.schedule.lower.expressions.convert import conjunction
+from raido.schedule.lower.expressions.index_checks import is_affine
+from raido.schedule.lower.loop_cursor import LoopCursor, Phase, over_reduced, over_results
+from raido.schedule.lower.strategies.private_bins import PrivateBins
+from raido.schedule.lower.strategies.sorted_updates import SortedUpdates
+from raido.schedule.lower.strategies.step_strips import NOTHING, Made, StepStrips
+from raido.schedule.nest.effects import reads_memory
+from raido.schedule.nest.nodes import Check, If, Store
+from raido.schedule.nest.values import Buffer, NestExpr
+from raido.schedule.stages.stage import initial_values
+
+if TYPE_CHECKING:
+    from raido.schedule.lower.loops.loops import Loops
+
+Step = Callable[..., None]
+"""Emits one step of an update: (cursor, values of the variables, made=its precomputed values and indices)."""
+
+
+class Updates:
+    """Emits updates with the loops of `Loops`."""
+
+    def __init__(self, loops: Loops) -> None:
+        self.loops = loops
+        self.builder: Builder = loops.builder
+        self.sorted = SortedUpdates(self)
+        self.private = PrivateBins(self)
+        self.strips = StepStrips(self)
+        self.setting = Phase(self._each_copy(self._set), over_reduced)
+        self.stepping = self.in_strips(self._in_turn)
+
+    def update(self, cursor: LoopCursor, position: int) -> None:
+        """Emits the update whose outermost loop over iterations stands at `position`."""
+        name, numbers = cursor.lowered.plan.strategy or ("serial", ())
+        if not cursor.lowered.in_place and name != "private":
+            self.run(cursor, position, self.setting)
+        if name not in ("private", "sorted"):
+            self.run(cursor, position, self.stepping)
+            return
+        chosen: dict[str, Any] = dict(numbers)
+        for k in range(len(cursor.copies)):
+            single = replace(cursor, copies=[cursor.copies[k]], origin_of=[cursor.origin_of[k]])
+            if name == "private":
+                self.private.update(single, position, chosen["chunks"], chosen["replicas"])
+            else:
+                self.sorted.update(single, position, chosen["bins"], chosen["chunks"])
+
+    def steps(self, step: Callable[[LoopCursor, dict[Node, Node]], None]) -> Phase:
+        """The phase that runs `step` at each iteration of an update, given the values of variables."""
+        return Phase(self._each_copy(step), over_results)
+
+    def in_strips(self, take: Callable[[LoopCursor, int, Callable[[LoopCursor], Made]], None]) -> Phase:
+        """The phase that runs iterations tile by tile where the schedule says so; `take` emits the loop over those of a tile."""
+
+        def takes_over(cursor: LoopCursor, position: int) -> bool:
+            if position == len(cursor.lowered.plan.loops) or not self.strips.applies(cursor, position):
+                return False
+            self.strips.emit(cursor, position, take)
+            return True
+
+        return Phase(self._each_copy(self.step), over_results, takes_over)
+
+    def of_made(self, made: Callable[[LoopCursor], Made]) -> Phase:
+        """The phase of iterations of which some values and indices, `made`, are already computed, so that producers need not run again."""
+
+        def element(cursor: LoopCursor) -> None:
+            for k, coordinates in enumerate(cursor.copies):
+                one = replace(cursor, copies=[coordinates], origin_of=[cursor.origin_of[k]])
+                self.step(one, self.loops.environment(one, 0), made(one))
+
+        return Phase(element, over_results, reads=False)
+
+    def _in_turn(self, cursor: LoopCursor, position: int, made: Callable[[LoopCursor], Made]) -> None:
+        self.loops.loop(replace(cursor, phase=self.of_made(made)), position, "serial")
+
+    def run(self, cursor: LoopCursor, position: int, phase: Phase) -> None:
+        """Emits one phase over the loops from `position` on."""
+        self.loops.placer.begin_pass()
+        self.loops.level(replace(cursor, copies=[c.copy() for c in cursor.copies], phase=phase), position)
+
+    def open_axes(self, cursor: LoopCursor) -> tuple[Axis, ...]:
+        """The result's axes that no loop has chosen yet."""
+        return tuple(axis for axis in cursor.lowered.stage.axes if cursor.copies[0].ranges[axis.name].value is None)
+
+    def _form(self, cursor: LoopCursor, values: dict[Node, Node]) -> Reduce:
+        """The fold with the axes' variables replaced."""
+        return self._converted(cursor, _fold(cursor), values)
+
+    def _operator(self, cursor: LoopCursor, values: dict[Node, Node]) -> Reduce:
+        """The fold with the axes' variables replaced and the neutral elements as values, which are defined outside iterations."""
+        own = _fold(cursor)
+        form = Reduce(own.axes, own.left, own.right, own.combine, own.neutral, own.neutral, own.commutative, own.monoid)
+        return self._converted(cursor, form, values)
+
+    def _converted(self, cursor: LoopCursor, form: Reduce, values: dict[Node, Node]) -> Reduce:
+        (item,) = self.loops.converter.convert((Item(form, 0),), values, self.builder.assumptions, cursor.identity)
+        converted: Reduce = item.form
+        return converted
+
+    # One element
+
+    def _each_copy(self, body: Callable[[LoopCursor, dict[Node, Node]], None]) -> Callable[[LoopCursor], None]:
+        """The `element` function of a phase: runs `body` for each unrolled instance, given the values of variables."""
+
+        def element(cursor: LoopCursor) -> None:
+            for k in range(len(cursor.copies)):
+                body(cursor, self.loops.environment(cursor, k))
+
+        return element
+
+    def _set(self, cursor: LoopCursor, values: dict[Node, Node]) -> None:
+        lowered, loops = cursor.lowered, self.loops
+        start = loops.converter.convert(
+            initial_values(_fold(cursor)), values, self.builder.assumptions, cursor.identity
+        )
+        place = tuple(values[axis.var] for axis in lowered.stage.axes)
+        for j, value in enumerate(loops.emitter.values(start)):
+            storage = loops.converter.storages[Result(lowered.form, j)]
+            self.builder.add(Store(storage.buffer, storage.place(place, self.builder.assumptions), value))  # type: ignore[arg-type]
+
+    def step(self, cursor: LoopCursor, values: dict[Node, Node], made: Made = NOTHING) -> None:
+        """Emits one iteration of the update."""
+        brought, places, holds = self.read_step(cursor, values, made=made)
+        self.take_step(cursor, values, places, brought, holds)
+
+    def make(self, cursor: LoopCursor, values: dict[Node, Node], numbers: Sequence[int]) -> list[NestExpr]:
+        """Emits the values and indices of an iteration at these positions of the fold's `values`; indices are checked here."""
+        update, form = cursor.lowered.stage.update, self._form(cursor, values)
+        assert update is not None
+        named = self.loops.emitter.values([form.values[k] for k in numbers])
+        for d, (axis, number) in enumerate(zip(cursor.lowered.stage.axes, update.places, strict=True)):
+            if number in numbers:
+                k = numbers.index(number)
+                named[k] = self.builder.name("index", named[k])
+                self._tests(cursor, form, d, axis, named[k], update.checked)
+        return named
+
+    def read_step(
+        self, cursor: LoopCursor, values: dict[Node, Node], with_values: bool = True, made: Made = NOTHING
+    ) -> tuple[list[NestExpr], dict[Axis, NestExpr], NestExpr | None]:
+        """The values of an iteration, the index that it updates, and the condition under which it does (None: always).
+        made: those already computed."""
+        lowered, loops, builder = cursor.lowered, self.loops, self.builder
+        update, form = lowered.stage.update, self._form(cursor, values)
+        assert update is not None
+        count, indices = len(form.left), sum(number is not None for number in update.places)
+        first = 0 if with_values else count
+        wanted = [k for k in range(first, count + indices) if k not in made]
+        found = dict(zip(wanted, loops.emitter.values([form.values[k] for k in wanted]), strict=True))
+        for k, value in found.items():
+            if _reads(value) and (lowered.in_place or k >= count):  # an index is tested before it is used
+                found[k] = builder.name("new" if lowered.in_place else "index", value)
+        found |= made
+        places: dict[Axis, NestExpr] = {}
+        tests: list[NestExpr] = []
+        for d, (axis, number) in enumerate(zip(lowered.stage.axes, update.places, strict=True)):
+            places[axis] = values[axis.var] if number is None else found[number]  # type: ignore[assignment]
+            if number is not None:
+                if not update.checked and (choice := _chosen_place(places[axis])) is not None:
+                    test, places[axis] = choice
+                    tests.append(test)
+                tests += self._tests(cursor, form, d, axis, places[axis], update.checked and number not in made)
+        brought = [found[k] for k in range(first, count)]
+        return brought, places, conjunction(tests) if tests else None
+
+    def _tests(
+        self, cursor: LoopCursor, form: Reduce, d: int, axis: Axis, place: NestExpr, checked: bool
+    ) -> list[NestExpr]:
+        """The conditions under which an index of dimension `d` is in range; if `checked`, emits the check that they hold."""
+        update, inside = cursor.lowered.stage.update, self._inside(place, axis.extent)
+        assert update is not None
+        if inside and checked:
+            kind = unsigned_kind("index", form.values[update.places[d] or 0])
+            told = cursor.lowered.origin or cursor.lowered.stage
+            dimension = const(i64, d - len(cursor.lowered.stage.axes) + len(told.axes))
+            site = self.loops.converter.sites.number(told.form)
+            self.builder.check(Check(conjunction(inside), kind, site, (dimension, place, axis.extent)))
+        return inside
+
+    def take_step(
+        self,
+        cursor: LoopCursor,
+        values: dict[Node, Node],
+        places: dict[Axis, NestExpr],
+        brought: Sequence[NestExpr],
+        holds: NestExpr | None = None,
+    ) -> None:
+        """Emits the update of the element at `places` by an iteration's values."""
+        lowered, update = cursor.lowered, cursor.lowered.stage.update
+        assert update is not None
+        storages = [self.loops.converter.storages[Result(lowered.form, j)] for j in range(len(brought))]
+        where = storages[0].place(tuple(places.values()), self.builder.assumptions)  # type: ignore[arg-type]
+        buffers = tuple(storage.buffer for storage in storages)
+        if update.mode == "combine":
+            atomic = lowered.plan.strategy is not None and lowered.plan.strategy[0] == "atomic"
+            self._fold_in(self._operator(cursor, values), brought, buffers, where, holds, atomic)
+            return
+        for buffer, value in zip(buffers, brought, strict=True):
+            self.builder.add(Store(buffer, where, value, holds))
+
+    def _inside(self, place: NestExpr, extent: Expr) -> list[NestExpr]:
+        """The conditions under which an index is in range, without those provably true."""
+        assumptions, affine = self.builder.assumptions, is_affine(place)
+        tests: list[NestExpr] = []
+        if not (affine and assumptions.nonnegative(place)):
+            tests.append(Op("ge", bool_, (place, const(i64, 0))))
+        if not (affine and assumptions.less(place, extent)):
+            tests.append(Op("lt", bool_, (place, extent)))
+        return tests
+
+    def _fold_in(
+        self,
+        form: Reduce,
+        values: Sequence[NestExpr],
+        buffers: tuple[Buffer, ...],
+        where: tuple[Expr, ...],
+        holds: NestExpr | None,
+        atomic: bool,
+    ) -> None:
+        step = Reduce(form.axes, form.left, form.right, form.combine, form.neutral, tuple(values), True, form.monoid)
+
+        def fold() -> None:
+            if atomic:
+                self.loops.emitter.atomics(step, buffers, where)
+            else:
+                self.loops.emitter.folds([(step, buffers, where)], contract=False)
+
+        if holds is None:
+            fold()
+            return
+        with self.builder.block(branch=True) as scope:
+            fold()
+        self.builder.add(If(holds, closed(scope)))
+
+
+def _chosen_place(e: NestExpr) -> tuple[Expr, Expr] | None:
+    """The condition and the index of `select(condition, index, −1)`, None for other expressions: consecutive lanes then
+    stay consecutive, under a mask."""
+    none = isinstance(e, Op) and e.name == "select" and ix.constant_value(e.args[2]) == -1
+    return (e.args[0], e.args[1]) if none else None  # type: ignore[union-attr]
+
+
+def _fold(cursor: LoopCursor) -> Reduce:
+    assert cursor.lowered.reduction is not None
+    return cursor.lowered.reduction
+
+
+def _reads(e: NestExpr) -> bool:
+    """Whether a value is read from memory, which iterations change."""
+    return not isinstance(e, (Const, Var)) and reads_memory(e)
