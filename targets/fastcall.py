@@ -117,8 +117,10 @@ def _write_code(
 
 
 def _solved(dimensions: Sequence[SizeExpr]) -> dict[SizeExpr, list[int]]:
-    """The names that stand alone in a dimension like `n + 1` or `2*n`, as what follows from it. A division declines what is negative, and
-    that nothing is left over is one of the tests: the dimension must be what its formula gives."""
+    """Solves dimensions such as `n + 1` or `2*n` for the one name in them: the code of the name's value.
+
+    A division refuses negative numbers; the call also tests that the dimension is what its formula gives, so that no remainder is lost.
+    """
     found: dict[SizeExpr, list[int]] = {}
     for place, size in enumerate(dimensions):
         names = size_names(size)

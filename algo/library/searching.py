@@ -59,7 +59,7 @@ def search(
     goes_right: Callable[[Array], Array],
     within: tuple[Array, Array] | None = None,
 ) -> Array:
-    """The first index in 0 … size, or between two others, whose element does not lie to the left, by halving."""
+    """Returns the first index in 0 … size, or in the range `within`, whose element does not lie to the left, by bisection."""
 
     def halve(state: Any) -> Any:
         low, high = state
@@ -79,10 +79,10 @@ def search_each(
     use: Callable[[Array, Array], Array] = lambda value, place: place,
     name: str | None = None,
 ) -> Array:
-    """What `use` makes of each value and its place, which is the first index in 0 … size whose element does not lie to its left.
+    """Applies `use` to each value and its position: the first index in 0 … size whose element is not to the left of the value.
 
-    Values of one dimension are often in order, at least in part. So the first of each block of values is searched before, and a value between
-    the first of its block and of the next one is searched between their places, where these are near. Values in any order are none the slower.
+    One-dimensional values are often sorted, at least in parts. So the first value of each block is searched first, and a value between the first
+    ones of its block and of the next is searched between their positions, if these are near. Values in random order take no longer.
     """
     whole = lambda value: search(read, size, lambda element: goes_right(element, value))
     count = values.shape[0] if values.ndim == 1 else 0

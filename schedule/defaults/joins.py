@@ -1,7 +1,7 @@
 """Loop fusion by default: pointwise stages of one shape, and sibling stencils.
 
 Pointwise stages share loops where one reads the other, both read a third, or they read a scan of their shape; two stencils where they read
-the same elements and have the same access maps of their readers, such as both derivatives of an image. `Demand.hosts[guest]` is the leader
+the same elements and have the same access maps of their readers, such as both derivatives of an image. `Demand.leaders[fused]` is the leader
 of a fused stage. A producer that only the stages of one set of loops read, at their own index, is then inlined into those loops. A fused
 stage reads nothing that is computed later than its leader.
 """

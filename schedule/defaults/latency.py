@@ -80,8 +80,10 @@ def gangs_of_sums(stage: Stage, vector: Axis, machine: Machine, beside: int = 0)
 
 
 def gangs_of_iterations(draft: Draft, stage: Stage, vector: Axis) -> int:
-    """Gangs side by side for the innermost of the loops that every element of a stage runs, those of stages inlined into it included; 1 where
-    there are none."""
+    """Returns the number of interleaved gangs for the innermost of the loops that every element of a stage runs, 1 if there are none.
+
+    Loops of stages inlined into this one count, too.
+    """
     counts = [
         _gangs(node, along.var, draft.machine)
         for each, along in ((stage, vector), *_inlined_along(draft, stage, vector))
@@ -91,7 +93,7 @@ def gangs_of_iterations(draft: Draft, stage: Stage, vector: Axis) -> int:
 
 
 def _inlined_along(draft: Draft, stage: Stage, vector: Axis) -> list[tuple[Stage, Axis]]:
-    """The stages inlined into one whose elements differ between lanes along an axis, and the axes of theirs along which they do."""
+    """Returns the stages inlined into one whose elements differ between its lanes, each with its axis along which they differ."""
     return [
         (made, axis)
         for made, points in inlined_into(draft, stage)

@@ -169,7 +169,7 @@ def decide_column_folds(draft: Draft, stage: Stage) -> bool:
     length = known_extent(draft, last.extent)
     if length is not None and page <= length <= held:
         return decide_rows_of_columns(draft, stage, 1)
-    shared = name in draft.demand.leaders.values()  # guests follow one set of loops, at all sizes
+    shared = name in draft.demand.leaders.values()  # fused stages follow one set of loops, at all sizes
     if length is None and page < held and not shared and all(axis.name.isidentifier() for axis in stage.all_axes):
         in_order = draft.branch()
         if decide_rows_of_columns(in_order, stage, 1):

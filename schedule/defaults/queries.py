@@ -310,7 +310,7 @@ def whole_cost(draft: Draft, stage: Stage) -> int:
 
 
 def inlined_into(draft: Draft, stage: Stage) -> list[tuple[Stage, set[Point]]]:
-    """The stages that are inlined into one, and the indices at which it needs their elements."""
+    """Returns the stages inlined into one, with the indices at which it reads each."""
     inlined = ((name, draft.demand.readers(name).get(stage.name, set())) for name in draft.demand.inlined)
     return [(draft.state.stage(name), points) for name, points in inlined if points]
 

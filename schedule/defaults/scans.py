@@ -83,8 +83,10 @@ def decide_scan_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
 
 
 def decide_few_columns(draft: Draft, stage: Stage, column: Axis) -> None:
-    """The branch of scans side by side for columns that fill no vector: lanes that stored some numbers wait for all of them in the next step,
-    so they run along each column."""
+    """Adds a branch for side-by-side scans of columns that fill no vector, in which lanes run along each column.
+
+    A masked store is not forwarded to the load of the next step, which waits for it.
+    """
     name, along = stage.name, stage.reduction_axes[0]
     if column.name.isidentifier() and known_extent(draft, column.extent) is None and may_branch(draft, stage):
         few = draft.branch()

@@ -15,7 +15,7 @@ WRITTEN_OUT = 32  # bodies of short axes, at most: as many values as the largest
 
 
 def is_stacked(stage: Stage, axis: Axis) -> bool:
-    """Whether a stage chooses by the index along an axis of known length among as many expressions as there are indices (`rd.stack`)."""
+    """Whether the index along an axis of known length selects among as many expressions as the axis has indices (`rd.stack`)."""
     count = index.constant_value(axis.extent)
     if count is None or count > WRITTEN_OUT:
         return False

@@ -1,11 +1,12 @@
-"""Sums of narrow integers, added up in 16 or 32 bits for as many iterations as cannot overflow: more lanes, and fewer conversions.
+"""Sums of narrow integers, accumulated in 16 or 32 bits for as many iterations as cannot overflow: more lanes, and fewer conversions.
 
-    before   for rii in rio..rio + 8: fold sum[x] = sum[x] + f64(a[rii, x])
+    before   for rii in rio..rio + 8: fold sum[x] = sum[x] + i64(a[rii, x])
     after    few: u16 = 0; for rii in rio..rio + 8: fold few = few + u16(a[rii, x])
-             fold sum[x] = sum[x] + f64(few)
+             fold sum[x] = sum[x] + i64(few)
 
-A sum of floats is added up so where each sum of a few integers is one of its numbers: nothing is rounded. Loops of more iterations go through
-as many at a time. Where each lane has a loop, lanes are as many as narrow sums fill a register.
+No result changes: integer sums are exact in any grouping, and so are sums in f64 of integers of at most 16 bits, of which 2^37 add up to
+2^53. Sums in f32 stay as they are, since they round from 2^24 on. Loops of more iterations are strip-mined into blocks. Where each lane has
+a loop of its own, lanes are as many as narrow sums fill a register.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import greatest
-from raido.algo.graph.dtypes import f32, f64
+from raido.algo.graph.dtypes import f64
 from raido.algo.graph.expr import Expr, Node, Op, const, fresh
 from raido.algo.graph.rewrite import free_variables
 from raido.schedule.gang.narrow_integers import Narrowing, type_of
@@ -24,15 +25,14 @@ from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Nest, Statem
 from raido.schedule.nest.values import Buffer, Read, new_serial
 from raido.schedule.nest.walk import map_block, statements_within, with_blocks
 
-BYTES = 1 << 8  # elements of 8 bits, whose sum has 16
-BLOCK = 1 << 16  # elements of 16 bits, whose sum has 32; so many of 8 bits have a sum that is an f32
-EXACT = {f32: 1 << 24, f64: 1 << 53}  # integers up to here are floats
+BYTES = 1 << 8  # elements of 8 bits, whose sum has 16 bits
+BLOCK = 1 << 16  # elements of 16 bits, whose sum has 32 bits
 
 Few = tuple[Alloc, Store, Fold, Fold]
 
 
 def narrow_sums(nest: Nest, vector_bits: int) -> Nest:
-    """The nest whose vector loops add narrow integers up in few bits."""
+    """Returns the nest with sums of narrow integers in vector loops accumulated in few bits."""
 
     def inside(block: Block) -> Block:
         return map_block(block, statement)
@@ -47,7 +47,10 @@ def narrow_sums(nest: Nest, vector_bits: int) -> Nest:
 
 
 def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statement, int] | None:
-    """A loop with narrow sums, and how many bits the widest of them has; in blocks of so many iterations where it may have more."""
+    """Returns a loop with narrow sums, and the bits of the widest one; None if it has none.
+
+    The loop is strip-mined if its sums may overflow otherwise. blocks: numbers of iterations to try, the smallest first.
+    """
     low, high = ix.as_index(loop.low), ix.as_index(loop.high)
     most = greatest(ix.sub(high, low))
     for block in blocks:
@@ -64,13 +67,13 @@ def _in_blocks(loop: For, lanes: For, blocks: tuple[int, ...]) -> tuple[Statemen
 
 
 def _over_lanes(loop: For) -> Statement | None:
-    """A loop whose lanes add to one sum."""
+    """A vector loop whose lanes add to one sum, with narrow partial sums; None if it has none."""
     made = _in_blocks(loop, loop, (BLOCK,))
     return None if made is None else made[0]
 
 
 def _in_lanes(loop: For, vector_bits: int) -> For:
-    """A loop whose lanes have loops of their own, which add to a sum each."""
+    """A vector loop whose lanes have loops with sums of their own, with narrow ones; its lanes are as many as the widest narrow sum allows."""
     widest = 0
 
     def inside(block: Block) -> Block:
@@ -90,7 +93,7 @@ def _in_lanes(loop: For, vector_bits: int) -> For:
 
 
 def _narrowed(loop: For, lanes: For, most: int) -> Block | None:
-    """A loop that does nothing but add to sums, each in one place, with a narrow sum for each of them."""
+    """Returns a narrow sum for each fold of a loop that consists of folds to loop-invariant elements; None for any other loop."""
     folds = [s for s in loop.body.statements if isinstance(s, Fold)]
     names: dict[Node, Expr] = {s.var: s.value for s in loop.body.statements if isinstance(s, Let)}  # type: ignore[misc]
     if loop.step != 1 or not folds or len(folds) + len(names) < len(loop.body.statements):
@@ -113,12 +116,15 @@ def _narrowed(loop: For, lanes: For, most: int) -> Block | None:
 
 
 def free_variables_of(fold: Fold) -> set[Node]:
-    """The variables of the place that a fold adds to."""
+    """Returns the variables in the indices of the element that a fold adds to."""
     return {var for e in fold.indices for var in free_variables(e)}
 
 
 def _few(fold: Fold, most: int, narrowing: Narrowing) -> Few | None:
-    """A narrow sum, its start, the fold into it, and that of it into the sum of a fold; None where none is known to hold so many values."""
+    """Returns a narrow sum: its allocation, its start, the fold of values into it, and the fold of it into the wide sum.
+
+    None if no type of 16 or 32 bits holds the sum of `most` values.
+    """
     (step, *others), (buffer, *_), left = fold.step, fold.buffers, fold.left[0]
     if fold.monoid != "add" or others or is_scan(fold) or not isinstance(step, Op) or step.name != "add":
         return None
@@ -126,15 +132,13 @@ def _few(fold: Fold, most: int, narrowing: Narrowing) -> Few | None:
         return None
     value: Expr = step.args[step.args[0] is left]
     if buffer.dtype.is_float:
-        if buffer.dtype not in EXACT or not isinstance(value, Op) or value.name != "cast":
+        if buffer.dtype is not f64 or not isinstance(value, Op) or value.name != "cast":
             return None
         value = value.args[0]
     bounds = narrowing.range_of(value)
-    if bounds is None:
+    if bounds is None or (buffer.dtype.is_float and max(-bounds[0], bounds[1]) > BLOCK):
         return None
     low, high = most * min(bounds[0], 0), most * max(bounds[1], 0)
-    if max(-low, high) > EXACT.get(buffer.dtype, high - low):
-        return None
     dtype = next((t for bits in (16, 32) if bits < buffer.dtype.bits and (t := type_of([(low, high)], bits))), None)
     narrow = None if dtype is None else narrowing.narrow(value, dtype, dtype.bits)
     if dtype is None or narrow is None:

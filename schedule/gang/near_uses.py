@@ -1,6 +1,6 @@
 """Sinking: names of values in the bodies of register tiles, bound right before their first use.
 
-A body of several jammed iterations (unroll-and-jam) names all its loads and intermediate values before it adds any to its sums. Registers
+A body of several unrolled-and-jammed iterations names all its loads and intermediate values before it adds any to its sums. Registers
 hold the sums, and have little room beside them: in that order each of those values would be spilled until its use.
 """
 

@@ -58,7 +58,7 @@ from raido.targets.llvm.runtime_helpers import LARGEST
 from raido.targets.llvm.text import memory_dtype
 
 FRAME = 256  # bytes: a few numbers, which a loop that makes them in every iteration need not ask the runtime for
-_REGISTERS = 32 * 64  # bytes: what registers hold at the most, so that larger arrays stay in memory
+_REGISTERS = 32 * 64  # bytes of the largest vector register files: larger arrays stay in memory
 _SHORT = 4  # iterations
 _LARGE_BODY = 12  # vector operations from which LLVM's own unrolling costs registers and brings nothing
 

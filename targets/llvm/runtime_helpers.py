@@ -198,7 +198,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.held", "ptr", ["ptr"], body)
 
     def aligned(self) -> str:
-        """(pointer) -> the first multiple of a cache line that is not before it."""
+        """(pointer) -> the first multiple of a cache line at or after it."""
 
         def body(b: TextBuilder, pointer: str) -> str:
             b.declarations.add("declare ptr @llvm.ptrmask.p0.i64(ptr, i64)")
@@ -237,7 +237,7 @@ class RuntimeHelpers:
         return self._texts.write("rd.once", "i32", (), body)
 
     def opaque(self) -> str:
-        """(i64) -> the same number, which LLVM takes for any: it looks for no recurrence in what is made of a loop's variable."""
+        """(i64) -> the same number, as an unknown to LLVM, which then looks for no recurrence in expressions of a loop variable."""
 
         def body(b: TextBuilder, number: Value) -> str:
             b.line(f'%same = call i64 asm "", "=r,0"({number.typed}) nounwind willreturn memory(none)')

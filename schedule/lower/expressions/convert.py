@@ -441,7 +441,7 @@ class Converter:
 
 
 def _are_equal(sides: tuple[Expr, Expr], assumptions: Assumptions) -> bool | None:
-    """Whether two indices are equal, if known."""
+    """Whether two indices are equal; None if neither is provable."""
     a, b = (as_state(ix.canonical(e)) for e in sides)
     if a is b:
         return True

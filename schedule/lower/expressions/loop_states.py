@@ -234,7 +234,7 @@ class _Guessing:
 
 
 def _chosen_among(e: Expr) -> list[Expr]:
-    """The values that a choice chooses among; a value itself, which is none."""
+    """Returns the values that a selection selects among; the value itself if it is none."""
     if isinstance(e, Op) and e.name == "select":
         return [part for each in e.args[1:] for part in _chosen_among(each)]
     return [e]
