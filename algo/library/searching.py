@@ -81,8 +81,8 @@ def search_each(
 ) -> Array:
     """Applies `use` to each value and its position: the first index in 0 … size whose element is not to the left of the value.
 
-    One-dimensional values are often sorted, at least in parts. So the first value of each block is searched first, and a value between the first
-    ones of its block and of the next is searched between their positions, if these are near. Values in random order take no longer.
+    One-dimensional values are often sorted, at least in parts. So the first value of each block is searched first, and a value between the
+    first ones of its block and of the next is searched between their positions, if these are near. Unsorted values take no longer.
     """
     whole = lambda value: search(read, size, lambda element: goes_right(element, value))
     count = values.shape[0] if values.ndim == 1 else 0
