@@ -6,7 +6,7 @@ Inlined are index moves, scalars of mapped functions, and unnamed elementwise ex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import prod
 
 from raido.algo.graph import index
@@ -67,21 +67,31 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """
 
     free: dict[Node, bool] = {}
-    loops = [node for node in topological(*roots) if isinstance(node, (ArrayLoop, ArrayWhile))]
-    changing: set[Node] = {state for loop in loops for state in loop.state}
 
-    def is_move(form: Node) -> bool:
-        if not isinstance(form, Generate) or tables.names.get(form):
-            return False
+    def is_move(form: Generate) -> bool:
         if form not in free:
             scalar = not form.axes and bool(free_variables(form)) and not _shares_work(form, tables)
             free[form] = scalar or tables.kinds.get(form) == "move"
         return free[form]
 
+    return _inline_unnamed(roots, is_move, tables)
+
+
+def inline_turned(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+    """Inlines unnamed maps that only permute the axes of a loop's or scan's result."""
+    return _inline_unnamed(roots, lambda form: all(_is_turned(body, form) for body in form.bodies), tables)
+
+
+def _inline_unnamed(roots: tuple[Array, ...], is_move: Callable[[Generate], bool], tables: Tables) -> tuple[Array, ...]:
+    """Inlines unnamed moves into their readers."""
+    loops = [node for node in topological(*roots) if isinstance(node, (ArrayLoop, ArrayWhile))]
+    changing: set[Node] = {state for loop in loops for state in loop.state}
+
     def change(node: Node) -> Node:
-        if isinstance(node, Load) and isinstance(node.array, Result) and is_move(node.array.form):
-            form = node.array.form
-            assert isinstance(form, Generate)
+        if not isinstance(node, Load) or not isinstance(node.array, Result):
+            return node
+        form = node.array.form
+        if isinstance(form, Generate) and not tables.names.get(form) and is_move(form):
             if not node.checked or not form.axes:
                 return tables.beta(form, node.array.index, node.indices)
             body = form.bodies[node.array.index]
@@ -95,14 +105,6 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
         return node
 
     return tables.rewrite(roots, change)
-
-
-def inline_turned(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
-    """Inlines maps that only permute the axes of a loop's or scan's result, as moves."""
-    for node in topological(*roots):
-        if isinstance(node, Generate) and all(_is_turned(body, node) for body in node.bodies):
-            tables.kinds[node] = "move"
-    return inline_moves(roots, tables)
 
 
 def _is_turned(body: Expr, form: Generate) -> bool:
