@@ -302,9 +302,7 @@ class Statements:
         unit, outside = self.unit, self.copied
         copied, self.copied = copied and outside and s.copied, outside and s.copied
         outer = unit.block()
-        around = any(isinstance(each, For) for statement in s.body.statements for each in statements_within(statement))
-        own = around or not isinstance(value, T.Var)
-        unit.variables[s.var] = T.variable(unit.fresh_name(s.var.name), "int64") if own else value
+        unit.variables[s.var] = value if isinstance(value, T.Var) else unit.bind(s.var.name, i64, 1, value)
         unit.index_like.add(s.var)
         unit.known.pop(s.var, None)
         before = unit.vector_operations
@@ -313,10 +311,6 @@ class Statements:
         vectors = unit.vector_operations - before
         if not copied or vectors > _LARGE_BODY or self._is_short(s) or (not vectors and self._is_around_loops(s)):
             unit.effect(unit.helpers.runtime.once())
-        if around and vectors > _LARGE_BODY:  # a multiplication for each row is nothing; LLVM's search for sums is long
-            value = unit.call(unit.helpers.runtime.opaque(), i64, 1, value)
-        if own:
-            unit.out.insert(0, T.Bind(unit.variables[s.var], value))
         return unit.end_block(outer)
 
     def only_iteration(self, s: For, low: Any) -> Any:

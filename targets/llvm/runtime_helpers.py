@@ -236,15 +236,6 @@ class RuntimeHelpers:
 
         return self._texts.write("rd.once", "i32", (), body)
 
-    def opaque(self) -> str:
-        """(i64) -> the same number, as an unknown to LLVM, which then looks for no recurrence in expressions of a loop variable."""
-
-        def body(b: TextBuilder, number: Value) -> str:
-            b.line(f'%same = call i64 asm "", "=r,0"({number.typed}) nounwind willreturn memory(none)')
-            return "%same"
-
-        return self._texts.write("rd.opaque", "i64", [(i64, 1)], body)
-
     def copy(self, by_threads: bool) -> str:
         """(destination, source, bytes) -> 0: copies disjoint memory. by_threads: the runtime may share a large copy among threads."""
 

@@ -154,7 +154,7 @@ MISFITS = {
     "sizes by name for the tuner": (
         lambda: rd.autotune(blur, sizes={"h": 4, "w": 4}, trials=0),
         "no option 'sizes'",
-        "try +rd.autotune\\(blur, .*second$",
+        "try +rd.autotune\\(blur, .*second argument$",
     ),
     "by position": (
         lambda: rd.algorithm(x="f32[n]")(lambda x, *, width=3: x)(np.zeros(3, "f4"), 4),

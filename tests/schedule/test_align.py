@@ -81,7 +81,7 @@ def test_aligned_stages_anywhere_change_no_result(name):
         (lambda s: s["twice"].inline().align("x", 2), "inline"),
         (
             lambda s: (s["out"].split("x", 4), s["twice"].compute_at("out", "xi").store_at("out", "xo").align("x", 2)),
-            "slides",
+            "sliding window",
         ),
     ],
 )
@@ -93,5 +93,5 @@ def test_refusals(said, why):
 
 def test_a_scanned_axis_is_gone_through_as_a_whole():
     scan = rd.algorithm(lambda a: rd.scan(rd.add, 0, a, name="sums"), a=rd.i64["n"])
-    with pytest.raises(ScheduleError, match="as a whole"):
+    with pytest.raises(ScheduleError, match="runs over the whole axis"):
         scan.schedule()["sums"].align("x", 2)

@@ -1,6 +1,4 @@
-"""Loops of few iterations: a loop of at most one is a branch; loops behind whole groups of gangs, and folds of chunks, are not copied; loops
-around loops with large bodies hide their variable from LLVM.
-"""
+"""Loops of few iterations: a loop of at most one is a branch; loops behind whole groups of gangs, and folds of chunks, are not copied."""
 
 import numpy as np
 
@@ -75,17 +73,3 @@ def test_folds_of_partial_results_are_not_copied():
 
     gang = Compilation(product.trace(), rd.Target(), None, {}).source("gang")
     assert gang.count("for chunk") == 2  # of whole groups, and of one under masks, however few gangs it needs
-
-
-def test_loops_around_loops_with_large_bodies_hide_their_variable():
-    @rd.algorithm
-    def rows(a: rd.f32["h", "w"]):
-        root = rd.sqrt(a, name="root")
-        return rd.stencil(lambda p: p[0, -1] + p[0, 1] + p[-1, 0] + p[1, 0], root, boundary="clamp", name="out")
-
-    made = rows.compile()
-    tir = made.source("tir")
-    assert tir.count("rd.opaque") == 2  # strips of rows and tiles of rows, not rows of `root` nor columns
-    for h, w in ((1, 1), (5, 40), (71, 19)):
-        a = numbers(h, w)
-        assert np.array_equal(made(a), rows.interpret(a))
