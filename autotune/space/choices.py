@@ -19,7 +19,7 @@ class Choice:
     """A choice made for every stage, and the directives of its options. of_parts: made for the parts of the stage's strategy, too."""
 
     directives: tuple[str, ...]
-    ask: Callable[[Walk, str], None]
+    choose: Callable[[Walk, str], None]
     of_parts: bool = False
 
 
@@ -32,7 +32,7 @@ RUNNING = (
     Choice(("strategy",), places.choose_strategy),
     Choice(("split", "reorder", "unroll", "vectorize", "fuse", "parallel", "tail"), loops.choose_loops, of_parts=True),
     Choice(("bind",), threads.choose_threads),
-    Choice(("compute_with",), places.choose_guests),
+    Choice(("compute_with",), places.choose_fused_stages),
 )
 KEEPING = (
     Choice(("cache",), memory.choose_caches),
@@ -61,22 +61,22 @@ def choose_everything(walk: Walk) -> None:
             return
         done.add(name)
         if isinstance(walk.state.uses.stages[name], Stage):
-            _ask_stage(walk, name)
+            _choose_for_stage(walk, name)
 
 
-def _ask_stage(walk: Walk, stage: str) -> None:
+def _choose_for_stage(walk: Walk, stage: str) -> None:
     for decision in PLACING:
-        decision.ask(walk, stage)
-    if places.waits_for_host(walk, stage) or places.is_inlined(walk.state, stage):
+        decision.choose(walk, stage)
+    if places.waits_for_leader(walk, stage) or places.is_inlined(walk.state, stage):
         return
     fused_stages = list(walk.shares.get(stage, ()))
     for decision in RUNNING:
-        decision.ask(walk, stage)
+        decision.choose(walk, stage)
     for part in walk.parts(stage):
         for decision in RUNNING:
             if decision.of_parts:
-                decision.ask(walk, part)
+                decision.choose(walk, part)
     for each in (stage, *fused_stages):
         for decision in KEEPING:
-            decision.ask(walk, each)
+            decision.choose(walk, each)
         walk.close(each)

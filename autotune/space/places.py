@@ -39,12 +39,12 @@ def choose_place(walk: Walk, stage: str) -> None:
         walk.shares.setdefault(chosen.removeprefix(SHARED), []).append(stage)
 
 
-def waits_for_host(walk: Walk, stage: str) -> bool:
+def waits_for_leader(walk: Walk, stage: str) -> bool:
     """Whether the stage will share the loops of a stage whose loops are not decided yet."""
     return any(stage in fused_stages for fused_stages in walk.shares.values())
 
 
-def choose_guests(walk: Walk, stage: str) -> None:
+def choose_fused_stages(walk: Walk, stage: str) -> None:
     """Chooses for each stage fused with this one the loop down to which they share loops."""
     for fused_stage in walk.shares.pop(stage, ()):
         loops = [loop.name for loop in walk.plan(stage).loops[shared_count(walk.state, stage) :]]
