@@ -20,6 +20,7 @@ from raido.algo.language.indexing import gather
 from raido.algo.language.making import iota
 from raido.algo.language.moves import astype, flatten
 from raido.algo.language.sorting import sort
+from raido.algo.language.stencil import constant
 from raido.algo.library.operands import numbers_of
 from raido.algo.trace.building import elementwise
 from raido.algo.trace.context import current
@@ -88,7 +89,8 @@ def search_each(
     count = values.shape[0] if values.ndim == 1 else 0
     if current().depth or (isinstance(count, int) and count < 2 * BLOCK) or (isinstance(size, int) and size < NEAR):
         return elementwise(lambda value: use(value, whole(value)), [values], name=name)
-    first = lambda block: gather(values, block * BLOCK, mode="clamp")
+    last = count - 1  # -1, an index out of range, where there are no values: the block's first one is then any number
+    first = lambda block: gather(values, ufuncs.minimum(block * BLOCK, last), mode=constant(0))
     places = tabulate(count // BLOCK + 2, lambda block: whole(first(block)))
 
     def find(value: Array, i: Array) -> Array:
@@ -235,7 +237,7 @@ def interp(
         line = ufuncs.where(ufuncs.isnan(line), ufuncs.where(ufuncs.isnan(other) & (y0 == y1), y0, other), line)
         inside = ufuncs.where((p == x0) | (i == last), y0, line)
         inside = ufuncs.where(p > starts[-1], after, ufuncs.where(p < starts[0], before, inside))
-        return ufuncs.where(ufuncs.isnan(p), p, inside)
+        return ufuncs.where(ufuncs.isnan(p) & (last > 0), p, inside)  # NaN in NumPy, too, but of one point
 
     return search_each(lambda i: starts[i], starts.shape[0], ufuncs.less_equal, places, at, name)
 

@@ -195,3 +195,24 @@ def test_values_in_order_are_searched_between_the_first_ones_of_blocks() -> None
     assert "tabulate_1[row + 1]" in source and "check" not in source.split("produce tabulate_1")[1]
     few = rd.algorithm(a="f32[n]", v="f32[300]")(lambda a, v: rd.searchsorted(a, v))
     assert few.schedule().stages == ("elementwise_1",)
+
+
+@pytest.mark.parametrize("side", ("left", "right"))
+@pytest.mark.parametrize("dtype", ("f64", "i32", "u8"))
+def test_queries_are_none_or_around_the_ends_of_blocks(dtype: str, side: str) -> None:
+    """Numbers of queries of which none or the last one only begins a block; sorted, reversed and shuffled ones; tables of none and of a few."""
+    found = rd.algorithm(lambda a, v: rd.searchsorted(a, v, side=side), a=f"{dtype}[n]", v=f"{dtype}[m]").compile()
+    rng = np.random.default_rng(3)
+    numbers = lambda count: rng.integers(0, 100, count).astype(getattr(rd, dtype).numpy)
+    for n, m in ((0, 0), (9, 0), (0, 9), (7, 600), (9, 256), (40, 257), (3000, 513)):
+        a = np.sort(numbers(n))
+        queries = numbers(m)
+        for v in (queries, np.sort(queries), np.sort(queries)[::-1].copy()):
+            np.testing.assert_array_equal(found(a, v), np.searchsorted(a, v, side=side))
+
+
+def test_a_table_of_one_point_gives_its_value_to_nan_too() -> None:
+    line = rd.algorithm(lambda x, a, b: rd.interp(x, a, b), x="f64[m]", a="f64[n]", b="f64[n]").compile()
+    for n in (1, 2):
+        x, a, b = np.array([np.nan, np.inf, -np.inf, 0.5]), np.arange(n) + 0.0, np.arange(n) + 5.0
+        np.testing.assert_array_equal(line(x, a, b), np.interp(x, a, b))
