@@ -28,8 +28,8 @@ from raido.algo.trace.locations import complaint
 from raido.algo.trace.promotion import common_type, lift
 from raido.algo.trace.value import Array
 
-BLOCK = 256  # values: less than 1 % of all searches are for the first ones of blocks
-NEAR = 8  # of the array's parts: to search one of them is three iterations shorter
+BLOCK = 256  # values of which the first is searched beforehand, so that searches increase by less than 1 %
+NEAR = 8  # two positions are near if at most 1/8 of the table lies between them, which saves three iterations (log2 8)
 
 
 def real_of(value: Any, what: str) -> Array:

@@ -36,7 +36,7 @@ from raido.schedule.strategies.table import (
 )
 
 STRIP_BYTES = 1 << 12
-ROWS = 4  # that lanes go down before they move on: running values stay in registers, four rows read and four written are streams
+ROWS = 4  # rows of a tile whose running values stay in registers: four rows read and four written are eight streams
 MANY_BLOCKS = 64
 LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave few blocks for many cores
 SELECTED = 8  # elements for each place that is read, or more: parts between pivots are then mostly left as they are

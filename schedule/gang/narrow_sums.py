@@ -17,7 +17,7 @@ from raido.algo.graph import index as ix
 from raido.algo.graph.assumptions import greatest
 from raido.algo.graph.dtypes import f64
 from raido.algo.graph.expr import Expr, Node, Op, const, fresh
-from raido.algo.graph.rewrite import free_variables
+from raido.schedule.gang.fold_lanes import free_variables_of
 from raido.schedule.gang.narrow_integers import Narrowing, type_of
 from raido.schedule.gang.variability import Variability
 from raido.schedule.nest.effects import buffers_read, is_scan, written
@@ -104,7 +104,7 @@ def _narrowed(loop: For, lanes: For, most: int) -> Block | None:
     narrowing = Narrowing(names, {lanes.var, *inside})
     found: dict[Statement, Few] = {}
     for fold in folds:
-        if not free_variables_of(fold).isdisjoint({loop.var, *names}):
+        if not free_variables_of(*fold.indices).isdisjoint({loop.var, *names}):
             return None
         few = _few(fold, most, narrowing)
         if few is None:
@@ -113,11 +113,6 @@ def _narrowed(loop: For, lanes: For, most: int) -> Block | None:
     body = Block(tuple(found[s][2] if s in found else s for s in loop.body.statements))
     begun = tuple(s for few in found.values() for s in few[:2])
     return Block((*begun, replace(loop, body=body), *(few[3] for few in found.values())))
-
-
-def free_variables_of(fold: Fold) -> set[Node]:
-    """Returns the variables in the indices of the element that a fold adds to."""
-    return {var for e in fold.indices for var in free_variables(e)}
 
 
 def _few(fold: Fold, most: int, narrowing: Narrowing) -> Few | None:

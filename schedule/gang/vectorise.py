@@ -240,7 +240,7 @@ class _Former:
         last = ix.sub(high, width)
         start = Let(var, ix.minimum(turn, last))
         if large:
-            whole = Block((For(turn, low, high, width, Block((start, body)), "serial", **_names(loop)),))
+            whole = Block((For(turn, low, high, width, Block((start, body)), "serial", **_carried_over(loop)),))
         else:
             group = lanes * gangs
             done = Var(f"{loop.var.name}_rest", i64, loop.var.serial)
@@ -248,7 +248,17 @@ class _Former:
             if gangs == 1:
                 rest: Statement = If(Op("lt", bool_, (done, high)), Block((Let(var, last), body)))
             else:  # fewer turns than a group has gangs, or as many
-                rest = For(turn, done, high, width, Block((start, body)), "serial", **{**_names(loop), "copied": False})
+                rest = For(
+                    turn,
+                    done,
+                    high,
+                    width,
+                    Block((start, body)),
+                    "serial",
+                    stage=loop.stage,
+                    loop=loop.loop,
+                    copied=False,
+                )
             whole = Block((main, Let(done, end), rest))
         few = Op("lt", bool_, (ix.sub(high, low), ix.as_index(width)))
         return If(few, Block((self._rest(loop, low, high, tail.split(":")[1], width > lanes),)), whole)
@@ -264,7 +274,7 @@ class _Former:
         if _has_inner_loop(loop):
             return self._halved_rest(loop, low, high, gangs, least=1 if loop.copied else gangs)
         masked = self._body(loop, 1, _bound(loop), high)
-        return For(_bound(loop), low, high, lanes * loop.step, masked, "serial", **_names(loop))
+        return For(_bound(loop), low, high, lanes * loop.step, masked, "serial", **_carried_over(loop))
 
     def _halved_rest(self, loop: For, low: Expr, high: Expr, gangs: int, least: int) -> Statement:
         """Emits at most `gangs` gangs under masks: all of them where more than half are needed, else half of them, recursively."""
@@ -307,7 +317,7 @@ class _Former:
         _, lanes, _ = self.describe(loop)
         var = _bound(loop)
         body = self._body(loop, gangs, var, None)
-        return For(var, low, high, lanes * gangs * loop.step, body, "serial", **_names(loop))
+        return For(var, low, high, lanes * gangs * loop.step, body, "serial", **_carried_over(loop))
 
     def _body(self, loop: For, gangs: int, base: Expr, high: Expr | None) -> Block:
         info, lanes, _ = self.describe(loop)
@@ -319,7 +329,7 @@ def _bound(loop: For) -> Var:
     return Var(loop.var.name, i64, -loop.var.serial)
 
 
-def _names(loop: For) -> dict[str, Any]:
+def _carried_over(loop: For) -> dict[str, Any]:
     return {"stage": loop.stage, "loop": loop.loop, "copied": loop.copied}
 
 

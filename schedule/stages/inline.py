@@ -77,9 +77,9 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     return _inline_unnamed(roots, is_move, tables)
 
 
-def inline_turned(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
+def inline_transpositions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Inlines unnamed maps that only permute the axes of a loop's or scan's result."""
-    return _inline_unnamed(roots, lambda form: all(_is_turned(body, form) for body in form.bodies), tables)
+    return _inline_unnamed(roots, lambda form: all(_is_transposition(body, form) for body in form.bodies), tables)
 
 
 def _inline_unnamed(roots: tuple[Array, ...], is_move: Callable[[Generate], bool], tables: Tables) -> tuple[Array, ...]:
@@ -107,7 +107,7 @@ def _inline_unnamed(roots: tuple[Array, ...], is_move: Callable[[Generate], bool
     return tables.rewrite(roots, change)
 
 
-def _is_turned(body: Expr, form: Generate) -> bool:
+def _is_transposition(body: Expr, form: Generate) -> bool:
     if not isinstance(body, Load) or not isinstance(body.array, Result):
         return False
     own = tuple(axis.var for axis in form.axes)

@@ -35,7 +35,7 @@ from raido.algo.graph.node import Node, with_fields
 from raido.algo.graph.rewrite import children, free_variables, rebuild, rewritten, scalar_nodes, topological
 from raido.schedule.stages.checks import checked_indices
 from raido.schedule.stages.dependent import DEPENDENT, Dependent, close_form, is_ragged
-from raido.schedule.stages.inline import SHORT, _has_reduce, go_down_columns, inline_turned
+from raido.schedule.stages.inline import SHORT, _has_reduce, go_down_columns, inline_transpositions
 from raido.schedule.stages.tables import Tables
 from raido.schedule.stages.uses import binders, host_variables
 
@@ -87,7 +87,7 @@ def lift_open(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
         if new is not node:
             tables.carry(node, new)
         memo[node] = lifted(new) if isinstance(new, Load) else new
-    return inline_turned(rewritten(roots, memo), tables)
+    return inline_transpositions(rewritten(roots, memo), tables)
 
 
 def _from_copies(form: Update, lifted: Callable[[Load], Expr], tables: Tables) -> Update:

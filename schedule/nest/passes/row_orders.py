@@ -27,7 +27,9 @@ from raido.schedule.nest.passes.rows_outside import (
 PIECES = ("rowo", "rowi")
 SIDE_BY_SIDE = 32  # bytes of a row that an iteration needs, where neighbours lie side by side …
 IN_LANES = 128  # … and where lanes make rows that each keep what they have
-ALONE = 4  # rows: what lanes store under a mask, loads wait for as long as for as many operations
+ALONE = (
+    4  # rows: so many take, one by one, the cycles of a load that follows a masked store, which is not forwarded to it
+)
 
 
 def choose_row_orders(
