@@ -34,6 +34,7 @@ class State:
     gpu: Gpu | None = None
     array_loops: Mapping[str, StagePlan] = field(default_factory=dict)
     _attached: Mapping[str, Sequence[StagePlan]] | None = field(default=None, init=False, repr=False, compare=False)
+    _nested: Mapping[str, Sequence[str]] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def attached(self) -> Mapping[str, Sequence[StagePlan]]:
@@ -46,6 +47,19 @@ class State:
                         found.setdefault(at.stage, {})[plan.stage] = plan
             object.__setattr__(self, "_attached", {stage: tuple(plans.values()) for stage, plans in found.items()})
         return self._attached or {}
+
+    @property
+    def nested(self) -> Mapping[str, Sequence[str]]:
+        """Maps a stage to the names of the stages computed or fused at its loops; computed once for all states between two placements."""
+        if self._nested is not None:
+            return self._nested
+        found: dict[str, list[str]] = {}
+        for name, plan in self.plans.items():
+            at = plan.compute_with or plan.compute
+            if type(at) is At:
+                found.setdefault(at.stage, []).append(name)
+        object.__setattr__(self, "_nested", found)
+        return found
 
     def stage(self, name: str) -> Stage:
         """Returns the stage of that full name; refuses array loops and conditionals, which have no loops of their own."""
@@ -82,7 +96,11 @@ def plain_plan(stage: Stage) -> StagePlan:
 def put(state: State, plan: StagePlan, *decisions: str) -> State:
     """Returns the state with one stage's plan replaced and some decisions about it marked as explicit."""
     decided = state.decided | {(plan.stage, decision) for decision in decisions}
-    return replace(state, plans={**state.plans, plan.stage: plan}, decided=decided)
+    after = replace(state, plans={**state.plans, plan.stage: plan}, decided=decided)
+    old = state.plans[plan.stage]
+    if (plan.compute, plan.compute_with) == (old.compute, old.compute_with):
+        object.__setattr__(after, "_nested", state._nested)
+    return after
 
 
 def resolve(stages: dict[str, AnyStage], name: object) -> str:

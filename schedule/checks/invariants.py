@@ -108,17 +108,13 @@ def stages_to_check(state: State, before: State) -> list[str]:
     """
     if state.uses is not before.uses:
         return list(state.plans)
-    changed = [name for name, plan in state.plans.items() if name not in before.plans or plan is not before.plans[name]]
-    inside: dict[str, list[str]] = {}
-    for name, plan in state.plans.items():
-        at = plan.compute_with or plan.compute  # a loop of the stage around it
-        if type(at) is At:
-            inside.setdefault(at.stage, []).append(name)
+    old = before.plans
+    changed = [name for name, plan in state.plans.items() if plan is not old.get(name)]
     found: dict[str, None] = {}
     grown = list(changed)
     while grown:
         found.update(dict.fromkeys(grown))
-        grown = [each for name in grown for each in inside.get(name, ()) if each not in found]
+        grown = [each for name in grown for each in state.nested.get(name, ()) if each not in found]
     for name in list(found):
         found.update(dict.fromkeys(arrays_read(state, name)))
     for name in changed:

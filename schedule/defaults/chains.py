@@ -64,7 +64,7 @@ def chain(draft: Draft, stage: Stage) -> tuple[str, ...]:
     )
 
 
-def chain_in_row_tiles(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
+def chain_in_row_tiles(draft: Draft, stage: Stage, rows: int) -> Mapping[str, int | Fraction]:
     """Returns the stages that may be computed in row tiles of `rows` rows of this one, with the number of their rows for each of
     its rows.
     """
@@ -74,9 +74,9 @@ def chain_in_row_tiles(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fr
     return draft.chains[key]
 
 
-def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, Fraction]:
+def _find_chain(draft: Draft, stage: Stage, rows: int) -> Mapping[str, int | Fraction]:
     state, demand = draft.state, draft.demand
-    found = {stage.name: RowReads(Fraction(1), 0)}
+    found = {stage.name: RowReads(1, 0)}
     for name in _read_before(draft, stage, found):
         readers = demand.readers(name)
         if not readers.keys() <= found.keys():
@@ -117,7 +117,7 @@ def rows_of_tile(draft: Draft, name: str, head: str) -> RowReads | None:
     """Returns the rows of a stage that a row tile of `head` needs, through all its readers; None where they need them at different
     rates.
     """
-    found: dict[str, RowReads] = {head: RowReads(Fraction(1), 0)}
+    found: dict[str, RowReads] = {head: RowReads(1, 0)}
     todo = [name]
     while todo:
         unknown = [reader for reader in draft.demand.readers(todo[-1]) if reader not in found]

@@ -47,7 +47,7 @@ class Draft:
         self.steps: list[Step] = []
         self.cycles: dict[Hashable, float] = {}  # cache of `rows.rows_of_register_tile`
         self.demand: Demand = demand or find_demand(state)
-        self.chains: dict[tuple[str, int], Mapping[str, Fraction]] = {}  # cache of `chains.chain_in_row_tiles`
+        self.chains: dict[tuple[str, int], Mapping[str, int | Fraction]] = {}  # cache of `chains.chain_in_row_tiles`
         self.apart: bool | None = None  # cache of `planes.planes_of`, for this demand
         self.reads: dict[tuple[Stage, Stage], RowReads | None] = {}  # cache of `chains.rows_read`, for this demand
 

@@ -2,6 +2,8 @@
 once."""
 
 import gc
+from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 from operator import add
 
@@ -13,11 +15,14 @@ from raido.algo.graph.assumptions import Assumptions
 from raido.algo.graph.dtypes import f32
 from raido.algo.graph.expr import SizeVar, fresh
 from raido.algo.graph.node import NodeTable
+from raido.schedule.defaults.row_reads import row_reads
 from raido.schedule.gang.vectorise import form_gangs
 from raido.schedule.lower import lower
 from raido.schedule.machine import Machine
+from raido.schedule.replay import apply_step
 from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
+from raido.schedule.state import initial_state
 
 
 @rd.algorithm
@@ -82,6 +87,30 @@ def test_the_work_of_the_compiler_grows_with_the_program_and_not_with_its_square
     calls_of_steps(1)
     few, many = calls_of_steps(10), calls_of_steps(40)
     assert all(b / a < 4.5 for a, b in zip(few, many, strict=True)), (few, many)
+
+
+def test_stages_computed_in_loops_of_others_are_found_once_between_two_placements():
+    @rd.algorithm
+    def repeated(a: rd.f32["h", "w"]):
+        for k in range(3):
+            a = smoothed(a, k)
+        return a
+
+    schedule = Schedule(form_stages(repeated.trace())).complete(Machine())
+    state, found = initial_state(schedule.graph), []
+    for step in schedule.steps:
+        state = apply_step(state, step)
+        assert state.nested == replace(state).nested  # a copy keeps nothing
+        found.append(state.nested)
+    placements = sum(step.directive in ("compute_at", "root", "inline", "compute_with") for step in schedule.steps)
+    assert any(found[-1].values())
+    assert len({id(each) for each in found}) <= placements + 1 < len(found) / 2
+
+
+def test_rates_of_rows_are_fractions_only_where_they_are_not_whole():
+    y = fresh("y")
+    assert type(row_reads([ix.mul(y, 2), ix.add(ix.mul(y, 2), 1)], y).step) is int
+    assert row_reads([ix.floordiv(y, 2)], y).step == Fraction(1, 2)
 
 
 def test_the_cycle_collector_rests_in_every_step():
