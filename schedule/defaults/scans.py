@@ -42,7 +42,9 @@ LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave
 SELECTED = 8  # elements for each place that is read, or more: parts between pivots are then mostly left as they are
 SORTS_PER_SELECTION = 24  # times of a selection in that of a sort by digits, one thread (sort(x)[:100] of f32, Zen 3)
 BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need more of them than parts need comparisons
-PARTITIONED = 8  # keys of a vector from which on partitioning is faster than radix passes (AVX2 against SSE4, Emerald Rapids)
+PARTITIONED = (
+    8  # keys of a vector from which on partitioning is faster than radix passes (AVX2 against SSE4, Emerald Rapids)
+)
 
 
 def decide_runs(draft: Draft) -> None:

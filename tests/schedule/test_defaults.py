@@ -42,7 +42,7 @@ s["out"].stream_stores(above=16777216)
 """,
     "matmul": """
 s["c"].root()
-sw = s["c"].when("y <= 6")
+sw = s["c"].when("y <= 6 or y * x <= 32768 and r > 2048")
 sw.tile(y=4, x=16).split("r", 256).reorder("ro", "yo", "xo", "ri", "yi", "xi").unroll("yi")
 sw.vectorize("xi", interleave=2).parallel("ro")
 s["c"].split("y", 6).split("x", 64).split("xi", 16).reorder("xo", "yo", "xio", "r", "yi", "xii")
