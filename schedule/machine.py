@@ -62,8 +62,7 @@ class Machine:
     itself; from_l2_late: from L2 without prefetching, or while lines from memory are on their way. fill_buffers: lines on their way into
     L1, or past it, at the same time. fetched_to_store: the extra cost of an ordinary store over a non-temporal one, whose line is not
     fetched first, in lines from memory. streams_apart: the least distance in bytes, within their pages, of rows stored past the caches
-    together; streams: the number of them from which on they hinder one another. compresses: whether one instruction packs the lanes that a
-    mask keeps to the front of a register; otherwise a shuffle looked up by the mask does. gpu: None for a CPU.
+    together; streams: the number of them from which on they hinder one another. gpu: None for a CPU.
 
     Defaults depend on these properties alone, and the code on the defaults; tests on sizes, and chunks in which floats are folded, never
     read `cores`.
@@ -87,7 +86,6 @@ class Machine:
     fetched_to_store: float = 0.9
     streams_apart: int = 3 * LINE
     streams: int = 16
-    compresses: bool = False
     gpu: Gpu | None = None
 
     def lanes(self, bits: int) -> int:

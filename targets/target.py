@@ -83,7 +83,6 @@ class Cpu:
             fetched_to_store=self.fetched_to_store,
             streams_apart=self.streams_apart,
             streams=self.streams,
-            compresses=wide == 512,
         )
 
 

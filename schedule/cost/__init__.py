@@ -3,6 +3,7 @@
 affine           indices as affine functions of loop variables
 tree             trees of loops with extents, memory accesses and operations
 operations       the cost of an operation
+elements         cycles of expressions for one element, alone and as a lane
 traffic          bytes into each cache, from the innermost loop outwards
 streams          rows that a loop accesses concurrently: conflict misses, and non-temporal stores
 estimate         cycles of a tree

@@ -14,8 +14,7 @@ from collections.abc import Collection
 from raido.algo.graph.expr import Const, Expr, Load, Loop, Op, Private, Var, While
 from raido.algo.graph.node import Node
 from raido.algo.graph.rewrite import free_variables, scalar_nodes, unconditional_nodes
-from raido.schedule.cost.operations import cost_of
-from raido.schedule.cost.private_loops import ACCESS, GATHERED, differs, each_time
+from raido.schedule.cost.elements import depends_on, each_time, element_cycles
 from raido.schedule.machine import Machine
 from raido.schedule.stages.reads import stage_roots
 from raido.schedule.stages.stage import Stage
@@ -43,15 +42,7 @@ def is_faster_alone(stage: Stage, lane: Var, machine: Machine) -> bool:
 
 def _cycles(form: Loop | While, lane: Var, machine: Machine, in_lanes: bool) -> float:
     """Returns the cycles of one iteration of one element."""
-    apart = {lane, *form.state}
-    total = 0.0
-    for node in scalar_nodes(*each_time(form)):
-        if isinstance(node, Op):
-            cost = cost_of(node.name, node.dtype, node.args[0].dtype)
-            total += cost.vector * node.args[0].dtype.bits / machine.vector_bits if in_lanes else cost.scalar
-        elif isinstance(node, Load):
-            total += GATHERED if in_lanes and differs(node.indices, apart) else ACCESS
-    return total
+    return element_cycles(scalar_nodes(*each_time(form)), machine, in_lanes, depends_on([lane, *form.state]))
 
 
 def _finds_its_way(form: Loop | While) -> bool:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Array, Cond, Expr, Load, Loop, Op, Result, Var, While
+from raido.algo.graph.expr import Array, Cond, Expr, Load, Loop, Result, Var, While
 from raido.algo.graph.rewrite import scalar_nodes
 from raido.schedule.cost.divergent_loops import is_faster_alone
-from raido.schedule.cost.operations import cost_of
-from raido.schedule.cost.private_loops import ACCESS, GATHERED, UNFORESEEN
+from raido.schedule.cost.elements import ACCESS, UNFORESEEN, element_cycles
 from raido.schedule.machine import Machine
 from raido.schedule.stages.stage import Stage
 
@@ -44,14 +43,8 @@ def _cycles(roots: Sequence[Expr], own: set[Var], machine: Machine, in_lanes: bo
     """Returns the cycles of some values of one step; loops count as one iteration. own: the variables of axes, along which lanes read
     consecutively.
     """
-    total = 0.0
-    for node in scalar_nodes(*roots):
-        if isinstance(node, Op):
-            cost = cost_of(node.name, node.dtype, node.args[0].dtype)
-            total += cost.vector * node.args[0].dtype.bits / machine.vector_bits if in_lanes else cost.scalar
-        elif isinstance(node, Load):
-            near = all(own >= index.linear(i)[1].keys() for i in node.indices)
-            total += ACCESS if near or not in_lanes else GATHERED
-        elif isinstance(node, (Cond, Loop, While)) and not in_lanes:
-            total += UNFORESEEN
-    return total
+    nodes = scalar_nodes(*roots)
+    branches = 0 if in_lanes else sum(isinstance(node, (Cond, Loop, While)) for node in nodes)
+    return UNFORESEEN * branches + element_cycles(
+        nodes, machine, in_lanes, lambda indices: any(not own >= index.linear(i)[1].keys() for i in indices)
+    )

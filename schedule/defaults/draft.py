@@ -82,8 +82,8 @@ class Draft:
         grain = grain if most is None else min(grain, most)
         return self.decide(stage, "parallel", axis=loop, **({"grain": grain} if grain > 1 else {}), **how)
 
-    def cache(self, stage: str, array: str, loop: str, **how: Value) -> Stage | None:
-        """Records a `cache` of an array at a loop of the stage that reads it; returns the copy, None where that is refused."""
+    def cache(self, stage: str, array: str, loop: str | None, **how: Value) -> Stage | None:
+        """Records a `cache` of an array at a loop of the stage that reads it, or at root; returns the copy, None where that is refused."""
         before = self.state.plans
         if not self.decide(stage, "cache", array=array, stage=stage, axis=loop, **how):
             return None

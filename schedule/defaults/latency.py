@@ -17,7 +17,7 @@ from raido.algo.graph.cost import CHEAP
 from raido.algo.graph.expr import Axis, Cond, Element, Load, Loop, Node, Op, Var, While
 from raido.algo.graph.rewrite import children, free_variables, scalar_nodes, unconditional_nodes
 from raido.schedule.cost.divergent_loops import is_faster_alone
-from raido.schedule.cost.private_loops import each_time
+from raido.schedule.cost.elements import each_time
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import cost, is_divergent
 from raido.schedule.defaults.draft import Draft, extent

@@ -17,12 +17,14 @@ from raido.algo.graph.expr import Axis
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point
 from raido.schedule.defaults.draft import Draft, extent, known_extent
+from raido.schedule.defaults.joins import moves
 from raido.schedule.defaults.queries import (
     ENOUGH_TASKS,
     contiguity,
     is_product_of_rows,
     is_tiled_product,
     panels,
+    plain_axes,
     rows_to_pack,
     shared_axis,
     shares_functions,
@@ -34,6 +36,7 @@ from raido.schedule.stages.stage import Stage
 
 FEWEST_STEPS = 64  # reduction steps of a chunk, at least: its partial results are stored, and loaded to be combined
 FEWEST_CHUNKS = 8
+BLOCKS = 16  # blocks of columns for which the rows of a left factor are packed once: some hundred uses of each element
 LANES_FULL = 4  # steps of each lane of a vector of partial sums: about as many as combining the lanes takes
 FEW_ROWS = 4  # rows of two gangs each: eight accumulators, the latency of an FMA at two a cycle
 
@@ -124,7 +127,7 @@ def decide_register_tile(draft: Draft, stage: Stage) -> bool:
             return decide_few_rows(draft, stage)
         few = draft.branch()
         if decide_few_rows(few, stage):
-            decide_branch_of_few_rows(draft, stage, few)
+            decide_branch_of_few_results(draft, stage, few)
     return bool(packed and decide_tiles_of_panels(draft, stage, packed)) or decide_tiles(draft, stage, chunk)
 
 
@@ -133,6 +136,22 @@ def decide_branch_of_few_rows(draft: Draft, stage: Stage, few: Draft, besides: s
     row = stage.axes[-2].name
     if row.isidentifier():
         draft.accept(few.when(stage.name, f"{row} <= {rows_of_tile(draft.machine)}{besides}"))
+
+
+def decide_branch_of_few_results(draft: Draft, stage: Stage, few: Draft) -> None:
+    """Records the branch of a product for no more rows than a register tile, and for long reductions to few results (`x.T @ x` of many
+    samples), whose chunks are the only tasks: a chunk's partial results take at most an eighth of L2.
+    """
+    names = [axis.name for axis in (*stage.axes, *stage.reduction_axes)]
+    if all(map(str.isidentifier, names)):
+        (i, j, reduced), results = names, draft.machine.l2 // 8 // stage.bodies[0].dtype.itemsize
+        long = f"{i} * {j} <= {results} and {reduced} > {FEWEST_CHUNKS * chunk_of_rows(draft.machine)}"
+        draft.accept(few.when(stage.name, f"{i} <= {rows_of_tile(draft.machine)} or {long}"))
+
+
+def chunk_of_rows(machine: Machine) -> int:
+    """Returns the reduction steps of a chunk where reductions are shared by threads and their number is not known."""
+    return max(FEWEST_STEPS, machine.task >> 7)
 
 
 def count_of_rows(draft: Draft, stage: Stage) -> int | None:
@@ -161,7 +180,7 @@ def decide_few_rows(draft: Draft, stage: Stage) -> bool:
     rows = min(FEW_ROWS, count_of_rows(draft, stage) or FEW_ROWS)
     if not draft.decide(name, "tile", **{i: rows, j: gangs * draft.machine.lanes(stage.bodies[0].dtype.bits)}):
         return False
-    if not draft.decide(name, "split", axis=reduced.name, factor=max(FEWEST_STEPS, draft.machine.task >> 7)):
+    if not draft.decide(name, "split", axis=reduced.name, factor=chunk_of_rows(draft.machine)):
         return False
     over = reduced.name
     draft.decide(name, "reorder", axes=(over + "o", i + "o", j + "o", over + "i", i + "i", j + "i"))
@@ -207,40 +226,73 @@ def decide_tiles_of_panels(draft: Draft, stage: Stage, packed: Mapping[str, Poin
     if not trial.decide(name, "split", axis=i, factor=rows):
         return False
     block, width = columns_of_block(draft, stage), width_of_tile(stage, draft.machine)
-    inside, column = [j + "o"], j
-    if block > width:
-        trial.decide(name, "split", axis=j, factor=block)
-        inside, column = [j + "o", j + "io"], j + "i"
-    trial.decide(name, "split", axis=column, factor=width)
+    outer, steps = ([axis.name for axis in axes] for axes in (stage.axes[:-2], stage.reduction_axes))
+    by_columns = [] if outer else factors_by_columns(draft, stage)
+    loops, column = [], j
+    for factor in [block * BLOCKS] * bool(by_columns) + [block] * (block > width) + [width]:
+        trial.decide(name, "split", axis=column, factor=factor)
+        loops, column = [*loops, column + "o"], column + "i"
+    blocks, tiles = (loops[:-1], loops[-1:]) if block > width else (loops, [])
     products = [known_extent(draft, axis.extent) for axis in stage.axes[:-2]]
     many = prod(ENOUGH_TASKS if n is None else n for n in products) >= ENOUGH_TASKS
     apart = many and any(axis.var in point for axis in stage.axes[:-2] for point in packed.values())
-    outer = [axis.name for axis in stage.axes[:-2]]
-    blocks = [*outer, j + "o"] if apart else [j + "o", *outer]
-    steps = [axis.name for axis in stage.reduction_axes]
-    trial.decide(name, "reorder", axes=(*blocks, i + "o", *inside[1:], *steps, i + "i", column + "i"))
-    decide_sums(trial, stage, i + "i", column + "i")
+    around = [*outer, *blocks] if apart else [*blocks, *outer]
+    trial.decide(name, "reorder", axes=(*around, i + "o", *tiles, *steps, i + "i", column))
+    decide_sums(trial, stage, i + "i", column)
     trial.decide(name, "parallel", axis=outer[0] if apart else trial.fuse(stage.name, [*outer, i + "o"]))
     for array, point in packed.items():
-        if not decide_panels(trial, stage, array, point, [*inside, column + "i"], apart):
+        if not decide_panels(trial, stage, array, point, blocks, [*tiles, column], apart):
             return False
+    for array in by_columns:
+        decide_panels_of_rows(trial, stage, array, blocks[0])
     draft.adopt(trial)
     draft.renew_demand()
     return True
 
 
-def decide_panels(draft: Draft, stage: Stage, array: str, point: Point, columns: Sequence[str], apart: bool) -> bool:
+def decide_panels_of_rows(draft: Draft, stage: Stage, array: str, block: str) -> None:
+    """Packs a left factor that is read down columns, as a of `a.T @ b` is: a row tile would read a few elements from each of many pages.
+
+    block: the loop over blocks of columns that share the packed rows.
+    """
+    i, steps = stage.axes[-2].name, [axis.name for axis in stage.reduction_axes]
+    made = draft.cache(stage.name, array, block, layout=(i + "o", *steps, i + "i"), name=f"{array}_rows")
+    if made is not None:
+        draft.decide(made.name, "reorder", axes=(*steps, i + "o"))
+        draft.decide(made.name, "vectorize", axis=i + "i")
+        draft.parallel(made.name, steps[0], extent(draft, stage.axes[-2].extent))
+        draft.renew_demand()
+
+
+def factors_by_columns(draft: Draft, stage: Stage) -> list[str]:
+    """Returns the left factors of a product that are contiguous along its rows, where each of their elements serves several register tiles."""
+    row, column = (axis.var for axis in stage.axes[-2:])
+    width = known_extent(draft, stage.axes[-1].extent)
+    if width is not None and width <= 2 * width_of_tile(stage, draft.machine):
+        return []
+    found = []
+    for array, points in draft.demand.reads(stage.name).items():
+        rows = [point for point in points if any(moves(e, row) for e in point)]
+        plain = plain_axes(rows[0]) if len(rows) == 1 else None
+        if plain is not None and plain[-1] is row and column not in plain and len(plain) == len(rows[0]):
+            found.append(array)
+    return found
+
+
+def decide_panels(
+    draft: Draft, stage: Stage, array: str, point: Point, blocks: Sequence[str], columns: Sequence[str], apart: bool
+) -> bool:
     """Packs an array's columns of a block in the order in which tiles read them; returns whether that is legal.
 
-    columns: the loops over blocks, over tiles of a block where there are several, and over the columns of a tile. apart: each task packs
-    its own.
+    blocks: the loops over blocks. columns: those over tiles of a block, where there are several, and over the columns of a tile. apart:
+    each task packs its own.
     """
-    name, (block, *tiles, column) = stage.name, columns
+    name, (*tiles, column) = stage.name, columns
     around = [axis.name for axis in stage.axes[:-2] if axis.var in point]
     fixed = [f"d{d}" for d, e in enumerate(point) if index.constant_value(e) is not None]  # type: ignore[arg-type]
     steps = [axis.name for axis in stage.reduction_axes]
-    layout = (*around, block, *tiles, *fixed, *steps, column)
-    made = draft.cache(name, array, block, layout=layout)
+    layout = (*around, *blocks, *tiles, *fixed, *steps, column)
+    made = draft.cache(name, array, blocks[-1], layout=layout)
     if made is None:
         return False
     copy, along, copied = made.name, steps[-1], columns_of_block(draft, stage)

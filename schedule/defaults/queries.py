@@ -251,14 +251,14 @@ def plain_axes(point: Point) -> list[Var] | None:
 def panels(draft: Draft, stage: Stage) -> dict[str, Point]:
     """Returns the arrays of a product that are worth packing, with their access maps.
 
-    They are read by one plain access along the results' rows, and are too large for L1, or not contiguous, as one part of complex numbers
-    is: each register tile would extract its elements from vectors anew.
+    They are read by one plain access along the results' rows, or along the reduction, and are too large for L1, or not contiguous, as one
+    part of complex numbers is: each register tile would extract its elements from vectors anew, or gather them.
     """
     found = {}
     column, wanted = stage.axes[-1].var, _right_factor(stage)
     for array, points in draft.demand.reads(stage.name).items():
         point = plain_read(stage, points)
-        if point is None or [e for e in point if isinstance(e, Var)][-1] is not column:
+        if point is None or [e for e in point if isinstance(e, Var)][-1] not in (column, stage.reduction_axes[-1].var):
             continue
         axes = [axis for axis in stage.all_axes if axis.var in wanted]
         size = prod(extent(draft, axis.extent) for axis in axes) * stage.bodies[0].dtype.itemsize

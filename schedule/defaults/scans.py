@@ -42,6 +42,9 @@ LONGEST = 8  # tasks of a block: with more, long arrays of narrow elements leave
 SELECTED = 8  # elements for each place that is read, or more: parts between pivots are then mostly left as they are
 SORTS_PER_SELECTION = 24  # times of a selection in that of a sort by digits, one thread (sort(x)[:100] of f32, Zen 3)
 BY_DIGITS = 16  # bits of keys that are sorted in two passes; wider ones need more of them than parts need comparisons
+PARTITIONED = (
+    8  # keys of a vector from which on partitioning is faster than radix passes (AVX2 against SSE4, Emerald Rapids)
+)
 
 
 def decide_runs(draft: Draft) -> None:
@@ -245,16 +248,15 @@ def _is_short(length: Expr, own: set[SizeVar]) -> bool:
 def is_sorted_by_comparisons(draft: Draft, stage: Stage) -> bool:
     """Whether comparisons are faster than radix passes: for keys of many digits, where partitioning is cheap or the array is short.
 
-    Without an instruction that compresses, partitioning costs as much as a radix pass, and integers and narrow floats of long arrays need
-    fewer of the latter. Wide floats need eight passes, each of which converts their bits to an order twice. Rows sorted side by side are
-    taken to be short: the counters of digits would cost as much as the keys.
+    A vector of fewer than eight keys is partitioned as slowly as its keys pass through a radix pass, and keys of 32 bits need few of those;
+    keys of 64 bits need eight. Rows sorted side by side are taken to be short: the counters of digits would cost as much as the keys.
     """
     assert stage.reduction is not None
-    key = stage.reduction.left[0].dtype
-    if key.bits <= BY_DIGITS or draft.machine.compresses or len(stage.axes) > 1 or (key.is_float and key.bits > 32):
-        return key.bits > BY_DIGITS
+    bits = stage.reduction.left[0].dtype.bits
+    if bits <= BY_DIGITS or len(stage.axes) > 1 or bits == 64 or draft.machine.lanes(bits) >= PARTITIONED:
+        return bits > BY_DIGITS
     count = known_extent(draft, stage.reduction_axes[0].extent)
-    return count is not None and count <= (key.bits // BITS_OF_A_DIGIT) << BITS_OF_A_DIGIT
+    return count is not None and count <= (bits // BITS_OF_A_DIGIT) << BITS_OF_A_DIGIT
 
 
 def decide_rows(draft: Draft, stage: Stage, others: list[Axis], across: Axis | None) -> None:

@@ -22,7 +22,7 @@ from raido.targets.emit.unit import Unit
 _WORTH_A_CALL = 256  # rows of a key: LLVM makes code for so many operations in some ten milliseconds, and runs them for longer than a call
 _MANY = 32  # loops of a kernel: fewer leave the whole small enough
 _LARGE = 4096  # rows of all loops of a kernel from which LLVM takes longer for one function than for its parts: 300 stages took twice as long
-_BY_ADDRESS = ("parameter", "heap", "constant")  # memory that a function of its own can be given
+BY_ADDRESS = ("parameter", "heap", "constant")  # memory that a function of its own can be given
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -155,13 +155,13 @@ def _loops(block: Block, deep: bool = False) -> Iterator[For]:
                 yield from _loops(s.orelse, deep)
         elif isinstance(s, For) and s.kind == "serial":
             _, *inside = statements_within(s)
-            if any(_needs_its_place(each) for each in inside):
+            if any(needs_its_place(each) for each in inside):
                 yield from _loops(s.body, deep) if deep else ()
             elif any(isinstance(each, For) for each in inside):
                 yield s
 
 
-def _needs_its_place(s: Statement) -> bool:
+def needs_its_place(s: Statement) -> bool:
     """Whether a statement cannot be moved to another function: ordered sections, heap allocations, parallel loops."""
     return (
         isinstance(s, Ordered)
@@ -172,4 +172,4 @@ def _needs_its_place(s: Statement) -> bool:
 
 def _may_be_apart(rows: LoopRows) -> bool:
     """Whether all buffers that a loop uses can be passed to a function by address."""
-    return all(each.scope in _BY_ADDRESS for each in rows.given if isinstance(each, Buffer))
+    return all(each.scope in BY_ADDRESS for each in rows.given if isinstance(each, Buffer))

@@ -213,6 +213,15 @@ class Program:
         self._call(outer, self.loops[key], given)
         return True
 
+    def call_apart(self, outer: Unit, block: Block, uses: Uses) -> None:
+        """Emits a function for a block with these uses, and its call in `outer`."""
+        given, symbol = self.passed(outer, uses), self.symbol("tiles_at_edges")
+        unit, parameters = self.outline(outer, uses, given)
+        apart = Statements(unit, self)
+        apart.block(block.statements)
+        self.finish(symbol, unit, parameters, apart)
+        self._call(outer, symbol, given)
+
     def _names_inside(self, statements: Statements, given: Sequence[Any]) -> dict[Any, Any]:
         """Names, inside the shared function of equal loops, of the expressions and buffers that each loop passes: an expression becomes a
         variable, a buffer gets an outermost extent of 1, so that rows do not enter its type."""

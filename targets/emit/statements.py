@@ -37,6 +37,7 @@ from raido.schedule.nest.nodes import (
     VectorStore,
     While,
 )
+from raido.schedule.nest.uses import Uses
 from raido.schedule.nest.values import Buffer, Splat, lanes_of
 from raido.schedule.nest.walk import statements_within
 from raido.targets import tvm_corner as T
@@ -47,6 +48,7 @@ from raido.targets.emit.divider import roots_by_products
 from raido.targets.emit.interleave import find_interleaved
 from raido.targets.emit.loops import emit_for
 from raido.targets.emit.ordered import emit_ordered
+from raido.targets.emit.register_tiles import uses_of_alternative
 from raido.targets.emit.steps import emit_append, emit_fold
 from raido.targets.emit.stores import emit_interleaved, emit_scatter, emit_store, emit_vector_store
 from raido.targets.emit.stream_loops import StreamLoops
@@ -68,6 +70,10 @@ class Outliner(Protocol):
 
     def call_alike(self, statements: Statements, loop: For) -> bool:
         """Emits a call of the function that equal loops share; False for other loops."""
+        ...
+
+    def call_apart(self, outer: Unit, block: Block, uses: Uses) -> None:
+        """Emits a function for a block with these uses, and its call."""
         ...
 
     def launch(self, statements: Statements, loop: For) -> None:
@@ -367,8 +373,18 @@ class Statements:
                 self.block(taken.statements)
             return
         then = self.nested(s.then)
-        orelse = self.nested(s.orelse) if s.orelse is not None else None
+        orelse = self._alternative(s) if s.orelse is not None else None
         self.unit.out.append(T.IfThenElse(condition, then, orelse))
+
+    def _alternative(self, s: If) -> Any:
+        """The `else` branch of a branch as one statement: the call of a function where `then` computes whole register tiles."""
+        assert s.orelse is not None
+        uses = uses_of_alternative(s, self.unit)
+        if uses is None:
+            return self.nested(s.orelse)
+        outer = self.unit.block()
+        self.outliner.call_apart(self.unit, s.orelse, uses)
+        return self.unit.end_block(outer)
 
     def _while(self, s: While) -> None:
         unit = self.unit

@@ -8,7 +8,7 @@ from raido.schedule.schedule import Schedule
 from raido.schedule.stages.form_stages import form_stages
 
 AVX2 = Machine(vector_bits=256, registers=16, l2=1 << 20, l3=32 << 20)
-AVX512 = Machine(vector_bits=512, registers=32, l2=2 << 20, l3=32 << 20, compresses=True)
+AVX512 = Machine(vector_bits=512, registers=32, l2=2 << 20, l3=32 << 20)
 
 
 def default_of(function, machine: Machine = AVX512, **sizes: int) -> str:

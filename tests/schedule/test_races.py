@@ -157,7 +157,7 @@ def test_strategies_certify_what_indices_do_not_show(name):
     schedule = scheduled(name)
     if name == "updates/inverse":
         schedule["scatter_1"].parallel("r")
-    complete = schedule.complete(Machine(compresses=True))
+    complete = schedule.complete(Machine())
     nest = lower(complete.graph, complete.variants())
     assert not list(find_races(nest))
     loops = [s for s in statements_within(nest.body) if isinstance(s, For)]

@@ -122,6 +122,12 @@ def filtered(a: rd.f32["c", "h", "w"], k: rd.f32["o", "c", 3, 3]):
     return rd.tabulate((k.shape[0], height, width), point)
 
 
+def test_sixteen_registers_hold_the_sums_of_whole_tiles():
+    found = loops(assembly_of(product, "haswell"))
+    body = min((each for each in found if sum(i.startswith("vfmadd") for i in each) == 12), key=len)
+    assert is_clean(body) and not any("mask" in i for i in body)
+
+
 def test_products_of_rows_keep_a_tile_of_sums_and_read_panels():
     body, products = busiest(assembly_loops(product_of_rows), "vfmadd231ps")
     sums = {i.split(",")[-1].strip() for i in body if i.startswith("vfmadd")}

@@ -16,7 +16,7 @@ from raido.schedule.nest.printer import print_nest
 from raido.targets.target import Target
 
 KINDS = (rd.f32, rd.f64, rd.i32, rd.u32, rd.i64, rd.u64)
-AVX512 = Machine(vector_bits=512, registers=32, compresses=True)
+AVX512 = Machine(vector_bits=512, registers=32)
 
 
 def some_keys(dtype: Any, count: int, kind: str, seed: int = 0) -> np.ndarray:
