@@ -51,12 +51,15 @@ class Elements:
 
     def _with_elements(self, e: Expr) -> Expr | None:
         """Returns an expression that reads states instead of arrays changed in the same iteration."""
-        loads = [n for n in scalar_nodes(e) if isinstance(n, Load) and isinstance(n.array, Result) and not n.checked]
-        changed = [
-            n for n in loads if isinstance(n.array.form, Update) or self.tables.kinds.get(n.array.form) == "update"
-        ]
-        elements = {n: self.of(n.array, n.indices) for n in changed}
-        return None if None in elements.values() else self.tables.rewrite((e,), folded, elements)[0]
+        elements: dict[Node, Node] = {}
+        for n in scalar_nodes(e):
+            form = n.array.form if isinstance(n, Load) and isinstance(n.array, Result) and not n.checked else None
+            if isinstance(form, Update) or (form is not None and self.tables.kinds.get(form) == "update"):
+                element = self.of(n.array, n.indices)  # type: ignore[union-attr]
+                if element is None:
+                    return None
+                elements[n] = element
+        return self.tables.rewrite((e,), folded, elements)[0]
 
     def _updated(self, update: Update, k: int, indices: tuple[Expr, ...]) -> Expr | None:
         """Returns an element of an array with one element or row changed."""

@@ -22,6 +22,7 @@ from raido.algo.graph.dtypes import bool_, i64
 from raido.algo.graph.expr import (
     Array,
     ArrayLoop,
+    ArrayWhile,
     Axis,
     Count,
     Expr,
@@ -32,11 +33,13 @@ from raido.algo.graph.expr import (
     Reduce,
     Result,
     Update,
+    Var,
+    While,
     fresh_axes,
     if_else,
 )
-from raido.algo.graph.faults import is_index_of, risky
-from raido.algo.graph.rewrite import children, free_variables, rewritten, topological
+from raido.algo.graph.faults import can_fault, is_index_of
+from raido.algo.graph.rewrite import children, free_variables, rewritten, scalar_nodes, topological
 from raido.schedule.stages.changed_elements import Elements, folded, places_of_changes
 from raido.schedule.stages.checks import all_of
 from raido.schedule.stages.element_loops import changed_by_scalar_loop
@@ -48,20 +51,34 @@ from raido.schedule.stages.updates.order import assumptions_of
 def map_independent_iterations(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Turns the independent states of all array loops into maps."""
     nodes = topological(*roots)
-    if tables.as_loops or not any(isinstance(node, ArrayLoop) for node in nodes):
+    loops = [node for node in nodes if isinstance(node, ArrayLoop)]
+    if tables.as_loops or not loops:
         return roots
+    memo, mapped = _rewritten(nodes, frozenset(), tables)
+    if not mapped:
+        return roots
+    left = frozenset(loop.index for loop in loops if isinstance(memo[loop], ArrayLoop) and loop not in mapped)
+    if any(not left.isdisjoint(scalar_nodes(loop.count)) for loop in loops if loop in mapped):
+        memo, mapped = _rewritten(nodes, left, tables)
+    tables.mapped = True
+    return inline_moves(rewritten(roots, memo), tables)
+
+
+def _rewritten(
+    nodes: Sequence[Node], counters: frozenset[Var], tables: Tables
+) -> tuple[dict[Node, Any], dict[Node, Mapping[int, Array]]]:
+    """Returns the rewritten nodes, and the results of the loops that have become maps; `counters`: those of loops that stay loops."""
     assumptions = assumptions_of(nodes)
     memo: dict[Node, Any] = {}
     mapped: dict[Node, Mapping[int, Array]] = {}
     for node, new in tables.renewed(nodes, memo):
-        if isinstance(new, ArrayLoop):
-            found = _mapped(new, assumptions, tables) or changed_by_scalar_loop(new, assumptions, tables)
+        if isinstance(node, ArrayLoop):
+            found = _mapped(new, counters, assumptions, tables) or changed_by_scalar_loop(new, assumptions, tables)
             if found:
-                mapped[new] = found
-                tables.mapped = True
-        elif isinstance(new, Result) and new.form in mapped:
-            memo[node] = mapped[new.form][new.index]
-    return inline_moves(rewritten(roots, memo), tables) if mapped else roots
+                mapped[node] = found
+        elif isinstance(node, Result) and node.form in mapped:
+            memo[node] = mapped[node.form][node.index]
+    return memo, mapped
 
 
 @dataclass(slots=True)
@@ -88,7 +105,7 @@ class _Change:
         return distance is not None and distance * self.direction >= 0
 
 
-def _mapped(loop: ArrayLoop, assumptions: Assumptions, tables: Tables) -> dict[int, Array]:
+def _mapped(loop: ArrayLoop, counters: frozenset[Var], assumptions: Assumptions, tables: Tables) -> dict[int, Array]:
     """Returns the results of a loop, those of independent states as maps; an empty dictionary where no state is independent."""
     pairs = list(zip(loop.state, loop.results, strict=True))
     initial = {k: loop.init[k] for k, (state, after) in enumerate(pairs) if state is after}
@@ -108,7 +125,7 @@ def _mapped(loop: ArrayLoop, assumptions: Assumptions, tables: Tables) -> dict[i
     left = [k for k in range(len(pairs)) if k not in changes and k not in initial]
     if not changes:
         return {}
-    arrays = initial | _maps(loop, changes, values, assumptions, tables)
+    arrays = initial | _maps(loop, changes, values, counters, assumptions, tables)
     rest = _rest(loop, left, changes, arrays, tables) if left else ()
     parts = [[change.value for change in changes.values() if change.axes is axes] for axes in axes_of.values()]
     if rest is None or _is_computed_twice(loop, [*parts, rest]):
@@ -129,9 +146,10 @@ def _change_of(
     if not axes or after is state or any(array.shape != state.shape for array in (after, loop.init[k])):
         return None
     value = Elements(loop.state, assumptions, tables).of(after, own)
-    places = [] if value is None else places_of_changes(value, state, own, loop)
-    found = next((each for each in places if each[2]), None)
-    return None if value is None or found is None else _Change(axes, value, *found)
+    if value is None:
+        return None
+    found = (_Change(axes, value, d, e, by) for d, e, by in places_of_changes(value, state, own, loop) if by)
+    return next(found, None)
 
 
 def _in_its_iteration(e: Expr, change: _Change, loop: ArrayLoop, tables: Tables) -> Expr:
@@ -166,6 +184,7 @@ def _maps(
     loop: ArrayLoop,
     changes: Mapping[int, _Change],
     values: Mapping[int, Expr],
+    counters: frozenset[Var],
     assumptions: Assumptions,
     tables: Tables,
 ) -> dict[int, Array]:
@@ -181,7 +200,7 @@ def _maps(
         tests: list[Expr] = [] if inside.nonnegative(at) else [Op("ge", bool_, (at, ix.as_index(0)))]
         tests += [] if inside.less(at, loop.count) else [Op("lt", bool_, (at, loop.count))]
         old = Load(loop.init[k], tuple(axis.var for axis in change.axes), False)
-        bodies[k] = _chosen(tests, value, old, change, loop, tables) if tests else value
+        bodies[k] = _chosen(tests, value, old, change, loop, counters, assumptions, tables) if tests else value
         groups.setdefault(change.axes, []).append(k)
     arrays: dict[int, Array] = {}
     for axes, members in groups.items():
@@ -192,22 +211,38 @@ def _maps(
     return arrays
 
 
-def _chosen(tests: list[Expr], value: Expr, old: Load, change: _Change, loop: ArrayLoop, tables: Tables) -> Expr:
+def _chosen(
+    tests: list[Expr],
+    value: Expr,
+    old: Load,
+    change: _Change,
+    loop: ArrayLoop,
+    counters: frozenset[Var],
+    assumptions: Assumptions,
+    tables: Tables,
+) -> Expr:
     """Returns the final element of a state: `value` where it changes, else the initial one.
 
-    Where sizes decide which elements change, the changed ones are a box, and `value` reads at indices clamped into it, as a slice's does.
+    Where sizes and counters of loops around decide which elements change, the changed ones are a box, and `value` reads at indices clamped
+    into it, as a slice's does.
     """
     var, at = change.axes[change.along].var, change.iteration(loop)
-    if not is_index_of(loop.count, lambda node: isinstance(node, Count)):
+    if not is_index_of(loop.count, lambda node: isinstance(node, Count) or node in counters):
         return if_else(all_of(tests), (value,), (old,))[0]
     clamped = Op("clamp_index", i64, (at, loop.count))
     place = ix.add(var, ix.mul(ix.sub(clamped, at), change.direction))
-    if isinstance(value, Op) and value.name == "select" and value.args[2] is old:
-        tests, value = [*tests, value.args[0]], value.args[1]
     (value,) = tables.rewrite((value,), fold_constants, {var: place, old: old})
-    if not risky(topological(value)).isdisjoint((value,)):
+    if isinstance(value, Op) and value.name == "select" and value.args[2] is old and not _may_fail(value.args[0], var):
+        tests, value = [*tests, value.args[0]], value.args[1]
+    if not assumptions.less(0, loop.count) and _may_fail(value, var):
         return if_else(all_of(tests), (value,), (old,))[0]
     return Op("select", value.dtype, (all_of(tests), value, old))
+
+
+def _may_fail(e: Expr, var: Var) -> bool:
+    """Whether an element may fault, or not terminate, itself or in arrays that depend on `var`."""
+    inside = (n for n in topological(e) if var in free_variables(n))
+    return any(can_fault(n) or isinstance(n, ArrayWhile | While) for n in (*scalar_nodes(e), *inside))
 
 
 def _rest(
@@ -219,7 +254,7 @@ def _rest(
     memo: dict[Node, Any] = {}
     starts = {loop.state[m]: m for m in arrays}
     ends = {loop.results[m]: m for m in changes}
-    stored = {n: at for m in changes for n, at in _stored(loop.results[m], arrays[m])}
+    stored: dict[Node, Load] = {n: at for m in changes for n, at in _stored(loop.results[m], arrays[m])}
     for node, new in tables.renewed(topological(*(loop.results[k] for k in left)), memo):
         if node in stored:
             memo[node] = stored[node]
