@@ -183,3 +183,12 @@ def test_schedules_of_the_loop_are_kept() -> None:
         assert (again, again.stages) == (schedule, schedule.stages)
         assert schedule.complete().stages == schedule.stages
         np.testing.assert_array_equal(algorithm.compile(schedule=schedule)(M), M / M.sum(1, keepdims=True))
+
+
+def test_sums_of_nearly_equal_length_are_lanes() -> None:
+    def smoothed(a: Any, w: Any) -> Any:
+        n, k = a.shape[0], w.shape[0]
+        weighted = lambda i: rd.loop(rd.minimum(k, n - i), lambda j, s: s + a[i + j] * w[j], 0.0)
+        return rd.loop(n, lambda i, z: z.at[i].set(weighted(i)), rd.zeros(n))
+
+    assert '.vectorize("x' in str(rd.algorithm(smoothed).schedule(A, A[:3]).complete())
