@@ -31,15 +31,27 @@ from raido.algo.graph.rewrite import free_variables, scalar_nodes, topological
 from raido.schedule.stages.checks import all_of
 from raido.schedule.stages.tables import Tables, fold_constants
 
+MOST = 64  # elements of changed arrays: loops that fill arrays change a few; time grows with the square
+
 
 class Elements:
     """Elements of arrays that an iteration changes, in terms of elements of the loop's states."""
 
     def __init__(self, states: Collection[Parameter], assumptions: Assumptions, tables: Tables) -> None:
         self.states, self.assumptions, self.tables = set(states), assumptions, tables
+        self.found: dict[tuple[Array, tuple[Expr, ...]], Expr | None] = {}
 
     def of(self, array: Array, indices: tuple[Expr, ...]) -> Expr | None:
-        """Returns an element of an array; None where a change may fault, or changes more than one element or row."""
+        """Returns an element of an array; None where a change may fault, or changes more than one element or row, and in iterations of so
+        many changes that elements of more than `MOST` arrays would have to be followed.
+        """
+        key = (array, indices)
+        if key not in self.found and len(self.found) < MOST:
+            self.found[key] = None
+            self.found[key] = self._made(array, indices)
+        return self.found.get(key)
+
+    def _made(self, array: Array, indices: tuple[Expr, ...]) -> Expr | None:
         if not isinstance(array, Result) or self.states.isdisjoint(topological(array)):
             return Load(array, indices, False)
         if isinstance(array.form, Generate):

@@ -192,3 +192,15 @@ def test_sums_of_nearly_equal_length_are_lanes() -> None:
         return rd.loop(n, lambda i, z: z.at[i].set(weighted(i)), rd.zeros(n))
 
     assert '.vectorize("x' in str(rd.algorithm(smoothed).schedule(A, A[:3]).complete())
+
+
+def test_iterations_of_many_changes_take_no_time() -> None:
+    def mixed(a: Any) -> Any:
+        def step(i: Any, z: Any) -> Any:
+            for k in range(40):
+                z = z.at[k % 16].set(z[(5 * k + 1) % 16] * 0.5 + z[(k + 3) % 16] + a[i])
+            return z
+
+        return rd.loop(a.shape[0], step, rd.zeros(16))
+
+    assert any("/update_" in stage for stage in stages_of(mixed, A))
