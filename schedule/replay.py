@@ -245,7 +245,8 @@ def specialised(graph: StageGraph, before: Sequence[Step], test: Expr, gpu: Gpu 
         return None
     from raido.schedule.stages.form_stages import form_stages
 
-    return run(initial_state(form_stages(program, as_general=bool(before)), gpu), before)
+    alike = bool(before)
+    return run(initial_state(form_stages(program, alike, alike and not graph.mapped), gpu), before)
 
 
 def variant_of(state: State) -> Variant:

@@ -70,7 +70,11 @@ class Schedule(NearAttributes):
         self._state = initial_state(graph, gpu_of(target))
         self._steps: tuple[Step, ...] = ()
         if steps:
-            self._state, self._witness = _witness(self._state, tuple(steps))
+            try:
+                self._state, self._witness = _witness(self._state, tuple(steps))
+            except ScheduleError:
+                if not self._keeps_loops(tuple(steps)):
+                    raise
             self._steps = tuple(steps)
 
     @classmethod
@@ -121,6 +125,8 @@ class Schedule(NearAttributes):
         try:
             return StageView(self, resolve(self._state.uses.stages, name))
         except Refusal as refusal:
+            if self._keeps_loops(self.explicit_steps, name):
+                return self[name]
             headline = f'the schedule has no stage "{name}"'
             raise refused(headline, refusal, f'["{name}"]', user_site()) from None
 
@@ -139,9 +145,12 @@ class Schedule(NearAttributes):
                 raise refused(
                     f'cannot {deed(step.directive)} stage "{step.stage}"', refusal, call_text(step), step.site
                 ) from None
-        state, witness = self._after(step)
+        try:
+            self._state, self._witness = self._after(step)
+        except ScheduleError:
+            if not self._keeps_loops((*self.explicit_steps, step)):
+                raise
         self._replace_steps((*self._steps, step))
-        self._state, self._witness = state, witness
 
     def when(self, test: str) -> Schedule:
         """Returns a sub-schedule for the sizes for which a test holds; it starts from the steps so far and takes directives of its own.
@@ -316,6 +325,22 @@ class Schedule(NearAttributes):
         return same and self.explicit_steps == other.explicit_steps
 
     # Maintaining the value
+
+    def _keeps_loops(self, steps: tuple[Step, ...], name: object = None) -> bool:
+        """Whether the steps are legal, and a stage has the name, if loops with independent iterations stay loops; they then do."""
+        if not self._graph.mapped or self._parent is not None:
+            return False
+        from raido.schedule.stages.form_stages import form_stages
+
+        graph = form_stages(self._graph.program, as_loops=True)
+        try:
+            state, witness = _witness(initial_state(graph, self._state.gpu), steps)
+            if name is not None:
+                resolve(state.uses.stages, name)
+        except (ScheduleError, Refusal):
+            return False
+        self._graph, self._state, self._witness = graph, state, witness
+        return True
 
     def _after(self, step: Step) -> tuple[State, dict[str, Any]]:
         steps = (*self.explicit_steps, step)

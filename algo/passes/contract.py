@@ -2,8 +2,8 @@
 
 "Written in one expression" means: the product is used nowhere else, and no name stands between it and the sum. A product of arrays is
 followed into the sum of arrays that reads it, when the product is read once; so arrays and elements are treated alike. Of two products the
-left one is contracted, unless only the right one depends on a loop-carried number: in `y = a * x[i] + b * y` the next iteration then waits
-for one operation, not for two. Nothing else is ever contracted.
+left one is contracted, unless only the right one depends on a loop-carried number: in `y = a * x[i] + b * y`, or `y[i] = a * x[i] + b *
+y[i - 1]`, the next iteration then waits for one operation, not for two. Nothing else is ever contracted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 from raido.algo.graph import index
 from raido.algo.graph.expr import ArrayLoop, ArrayWhile, Expr, Generate, Load, Loop, Node, Op, Result, While
 from raido.algo.graph.program import Program
-from raido.algo.graph.rewrite import children, rebuild, topological
+from raido.algo.graph.rewrite import children, free_variables, rebuild, topological
 from raido.algo.graph.scopes import substitute_variables
 from raido.algo.trace.context import canonical_indices
 
@@ -42,18 +42,25 @@ def contract_products(program: Program) -> Program:
 
 
 def _carried(nodes: Sequence[Node]) -> set[Node]:
-    """Nodes inside a loop that depend on a float of its state."""
+    """Nodes inside a loop that depend on a float of its state, or on an element of it at indices of counters alone."""
     loops = [node for node in nodes if isinstance(node, LOOPS)]
     bits: dict[Node, int] = {}
     for loop in loops:
         for state in loop.state:
-            if state.dtype.is_float and not getattr(state, "shape", ()):
+            if state.dtype.is_float:
                 bits.setdefault(state, 1 << len(bits))
     if not bits:
         return set()
+    counters = {loop.index for loop in loops if isinstance(loop, (ArrayLoop, Loop))}
     masks: dict[Node, int] = {}
     for node in nodes:
-        mask = bits.get(node, 0)
+        mask = 0 if getattr(node, "shape", ()) else bits.get(node, 0)
+        if (
+            isinstance(node, Load)
+            and node.indices
+            and frozenset().union(*map(free_variables, node.indices)) <= counters
+        ):
+            mask = bits.get(node.array, 0)
         for child in children(node):
             mask |= masks.get(child, 0)
         for own in node.state if isinstance(node, LOOPS) else ():

@@ -50,6 +50,7 @@ from raido.schedule.stages.dependent import DEPENDENT, Dependent, is_ragged, lea
 from raido.schedule.stages.distribute import distribute_loops
 from raido.schedule.stages.expand_segments import expand_segments
 from raido.schedule.stages.guard import guard_branches
+from raido.schedule.stages.independent_iterations import map_independent_iterations
 from raido.schedule.stages.inline import inline_elementwise, inline_moves
 from raido.schedule.stages.invariants import make_invariants_first
 from raido.schedule.stages.lift import lift_open, lift_reductions
@@ -78,6 +79,7 @@ NORMALISE = (
     count_filters,
     expand_segments,
     inline_moves,
+    map_independent_iterations,
     sort_by_networks,
     make_invariants_first,
     share_scalars,
@@ -104,12 +106,14 @@ _DEFAULT_AXES = {"", "i", "j", "k", "x", "y", "z", "r", "rx", "ry", "rz", "t"}
 
 
 @seldom_collected
-def form_stages(program: Program, as_general: bool = False) -> StageGraph:
+def form_stages(program: Program, as_general: bool = False, as_loops: bool = False) -> StageGraph:
     """Returns the stages of a program, without a schedule.
 
     `as_general`: sorts of a size for which the program is specialised stay sorts, since steps made for the general program name them.
+    `as_loops`: loops with independent iterations stay loops, for steps that name the stages of their bodies.
     """
     tables = Tables(program)
+    tables.as_loops = as_loops
     if as_general:
         tables.kept_sorts |= program.sized_sorts
     roots = program.results
@@ -125,7 +129,9 @@ def form_stages(program: Program, as_general: bool = False) -> StageGraph:
     stages = counts.in_stages(stages)
     shapes = tuple(tuple(counts.extent_of(extent) for extent in root.shape) for root in roots)
     found = tuple(counts.found.values())
-    return find_selections(StageGraph(program, stages, roots, tables.sites, shapes, found, tables.copies))
+    return find_selections(
+        StageGraph(program, stages, roots, tables.sites, shapes, found, tables.copies, tables.mapped)
+    )
 
 
 def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -47,6 +47,8 @@ class Tables:
         self.copies: dict[Node, tuple[Array, str]] = {}  # updates that need a copy: the array, and the reason
         self.hoistable: dict[Node, bool] = {}  # forms that are always evaluated, or are guarded
         self.closed: dict[tuple[Node, ...], Generate | Dependent] = {}
+        self.as_loops = False  # loops with independent iterations stay loops
+        self.mapped = False  # some have become maps
 
     def carry(self, old: Node, new: Node) -> None:
         """Copies the attributes of `old` to `new`, which replaces it."""

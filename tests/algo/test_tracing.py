@@ -130,7 +130,10 @@ def test_of_two_products_the_one_that_a_loop_carries_on_is_contracted() -> None:
     def in_map(x, a):
         return rd.map(lambda v: rd.loop(9, lambda k, y: a * v + (1 - a) * y, rd.f32(0)), x)
 
-    for function in (smoothed, in_map):
+    def by_elements(x, a):
+        return rd.loop(x.shape[0] - 1, lambda i, z: z.at[i + 1].set(a * x[i] + (1 - a) * z[i]), x)
+
+    for function in (smoothed, in_map, by_elements):
         program = traced(function, F, rd.f32)
         (fused,) = (node for node in topological(*program.results) if isinstance(node, Op) and node.name == "fma")
         assert isinstance(fused.args[2], Op) and fused.args[2].name == "mul", function
