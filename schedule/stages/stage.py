@@ -209,7 +209,8 @@ class StageGraph(Lasting):
     """A program as stages in execution order. `results` are the outputs, in terms of the stages' forms.
 
     `shapes`: the results' shapes. `counts`: the data-dependent sizes (`schedule/stages/counts.py`). `copies`: forms that change part of an
-    array whose old contents are needed later, each with that array and the reason.
+    array whose old contents are needed later, each with that array and the reason. `regrouped`: the numbers of the results that the caller
+    sees in another shape than that of `results`.
     """
 
     program: Program
@@ -219,3 +220,4 @@ class StageGraph(Lasting):
     shapes: tuple[tuple[Expr, ...], ...] = ()
     counts: tuple[CountedSize, ...] = ()
     copies: dict[Node, tuple[Array, str]] = field(default_factory=dict)
+    regrouped: frozenset[int] = frozenset()
