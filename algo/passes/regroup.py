@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 from raido.algo.graph import index
 from raido.algo.graph.expr import Axis, Count, Expr, Generate, Load, Node, Op, Reduce, Result, Scan, Sort, Var, fresh
@@ -62,7 +63,7 @@ def _ungrouped(program: Program, form: Generate, uses: Counter[Result]) -> Resul
     if any(isinstance(node, Count) for node in topological(*(axis.extent for axis in form.axes))):
         return None
     while inner := next((e for e in loads_in(body) if _is_pointwise(program, e, uses)), None):
-        made = inner.array.form  # type: ignore[union-attr]
+        made: Any = inner.array.form  # type: ignore[union-attr]
         values = {axis.var: e for axis, e in zip(made.axes, inner.indices, strict=True)}
         body = substitute(body, {inner: substitute(made.bodies[0], values)})
     axes = form.axes
