@@ -8,6 +8,7 @@ Proofs about expressions are in `assumptions`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from math import gcd
 from operator import is_
 from typing import Any, TypeAlias
 
@@ -197,11 +198,29 @@ def floordiv(a: IntLike, b: IntLike) -> Expr:
             spread = _spread_quotient(constant, terms, k)
             if spread is not None:
                 return spread
+        if (split := _without_low_part(constant, terms, k)) is not None:
+            high, _, unit = split
+            return floordiv(high, k // unit)
         if isinstance(a, Op) and a.name == "floordiv":
             inner_k = constant_value(a.args[1])
             if inner_k and inner_k > 0:
                 return floordiv(a.args[0], inner_k * k)
     return Op("floordiv", i64, (a, b))
+
+
+def _without_low_part(constant: int, terms: Mapping[Expr, int], k: int) -> tuple[Expr, Expr, int] | None:
+    """`high`, `low` and `unit` of an index unit · high + low with 0 ≤ low < unit, where `low` is a remainder and `unit`, greater than 1,
+    divides k; None for others.
+    """
+    lows = [atom for atom, c in terms.items() if c == 1 and isinstance(atom, Op) and atom.name == "mod"]
+    if len(lows) != 1 or len(terms) < 2:
+        return None
+    high = {atom: c for atom, c in terms.items() if atom is not lows[0]}
+    unit, below = gcd(k, *high.values()), constant_value(lows[0].args[1]) or 0
+    if not 0 < below <= unit or constant % unit + below > unit:
+        return None
+    whole, rest = divmod(constant, unit)
+    return _build(whole, {atom: c // unit for atom, c in high.items()}), add(lows[0], rest), unit
 
 
 def _spread_quotient(constant: int, terms: Mapping[Expr, int], k: int) -> Expr | None:
@@ -300,6 +319,9 @@ def mod(a: IntLike, b: IntLike) -> Expr:
         reduced = {atom: c % k for atom, c in terms.items() if c % k}
         if counts(terms) and (reduced != terms or constant % k != constant):
             return mod(_build(constant % k, reduced), k)
+        if counts(terms) and (split := _without_low_part(constant, terms, k)) is not None:
+            high, low, unit = split
+            return add(mul(mod(high, k // unit), unit), low)
     return Op("mod", i64, (a, b))
 
 

@@ -63,7 +63,8 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *
         array([1.+0.j, 1.-4.j, 1.+0.j, 1.+4.j])
     """
     numbers, count = _along(a, n, axis, "rd.fft.fft")
-    return _finished(transformed(_complex(numbers), count), _scale(norm, count, forward=True), axis, name)
+    numbers = transformed(_complex(numbers), count, _is_across(numbers, axis))
+    return _finished(numbers, _scale(norm, count, forward=True), axis, name)
 
 
 @without_out
@@ -75,7 +76,8 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, 
         array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
     """
     numbers, count = _along(a, n, axis, "rd.fft.ifft")
-    return _finished(inverse(_complex(numbers), count), _scale(norm, count, forward=False), axis, name)
+    numbers = inverse(_complex(numbers), count, _is_across(numbers, axis))
+    return _finished(numbers, _scale(norm, count, forward=False), axis, name)
 
 
 @without_out
@@ -382,6 +384,10 @@ def _complex(numbers: Any) -> Any:
 def _axis_last(numbers: Any, axis: int) -> Any:
     rank = numbers.ndim
     return numbers if axis == rank - 1 else transpose(numbers, [k for k in range(rank) if k != axis] + [axis])
+
+
+def _is_across(numbers: Any, axis: int) -> bool:
+    return normal_axis(axis, numbers.ndim) < numbers.ndim - 1
 
 
 def _finished(numbers: Any, scale: Any, axis: int, name: str | None) -> Any:

@@ -1,7 +1,10 @@
 """Fourier transforms along a last axis whose size is known only when the program runs, which must then be a power of two.
 
-Stockham's steps of radix 2 in a loop (`fft_steps.py` has a step for each radix of a known size); roots of unity are computed in f64, in
-the first octant, and rounded once. They are an unchanging part of the loop's state, so that they are computed once, before the loop.
+Steps of constant geometry (M. C. Pease, "An adaptation of the fast Fourier transform for parallel processing", J. ACM 1968): step t reads
+the numbers at i and i + n / 2, wherever the butterfly of the original algorithm is, and stores its results at 2i and 2i + 1; lanes load whole
+vectors and store interleaved ones in all steps alike. A loop takes two steps at a time, so that half as many pass through memory; the
+results are in bit-reversed order. Roots of unity are computed in f64, in the first octant, and rounded once. They are an unchanging part
+of the loop's state, so that they are computed once, before the loop.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from raido.algo.graph.dtypes import f64, i64
+from raido.algo.graph.dtypes import f64, i64, u64
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.complexes import Complex
 from raido.algo.language.control import loop
@@ -18,7 +21,6 @@ from raido.algo.language.ufuncs import cos, ctz, left_shift, right_shift, sin, w
 from raido.algo.trace.building import structure
 from raido.algo.trace.context import load
 from raido.algo.trace.existential import checked
-from raido.algo.trace.promotion import lift
 from raido.algo.trace.trees import map_leaves
 from raido.algo.trace.value import Array, size_value
 
@@ -26,30 +28,64 @@ from raido.algo.trace.value import Array, size_value
 def transformed_by_twos(numbers: Any, count: Array) -> Any:
     """The transform of `count` complex numbers along the last axis; a runtime fault for a count that is not a power of two."""
     lead = tuple(size_value(extent) for extent in numbers.real.extents[:-1])
-    half, roots = count // 2, _roots(count, numbers.dtype)
+    half, quarter, levels = count // 2, count // 4, _levels(count)
+    roots = _roots(count, numbers.dtype)
 
-    def step(level: Any, state: Any) -> Any:
-        """One Stockham step of radix 2, from [2, m, done] to [m, 2, done] with `done` = 2**level; returns the roots unchanged."""
+    def two_steps(k: Any, state: Any) -> Any:
+        """Steps 2k and 2k + 1, of four numbers a quarter of the whole apart; returns the roots unchanged."""
         given, roots = state
-        done = left_shift(lift(1), level)
 
-        def turned(*indices: Any) -> Complex:
+        def made(*indices: Any) -> Complex:
             *outer, o = indices
-            p, second = right_shift(o, level + 1), (right_shift(o, level) & 1) != 0
-            place = left_shift(p, level) + (o & (done - 1))
-            a, b = (_at(given, (*outer, k)) for k in (place, place + half))
-            total, rest = a + b, (a - b) * _at(roots, (left_shift(p, level),))
-            return Complex._make(where(second, y, x) for x, y in zip(_parts(total), _parts(rest), strict=True))
+            i, part = o // 4, o % 4
+            turn = left_shift(right_shift(i, 2 * k), 2 * k)
+            a, b, c, d = (_at(given, (*outer, i + part * quarter)) for part in range(4))
+            once, twice = _at(roots, (turn,)), _at(roots, (2 * turn,))
+            difference = b - d
+            even, odd = (a - c, Complex._make((difference.imag, -difference.real)))
+            results = (a + c) + (b + d), ((a + c) - (b + d)) * twice, (even + odd) * once, (even - odd) * once * twice
+            return _chosen(part, results)
 
-        return tabulate((*lead, count), turned), roots
+        return tabulate((*lead, count), made), roots
 
-    return loop(_levels(count), step, (structure(numbers), roots))[0]
+    def last_step(_: Any, given: Any) -> Any:
+        """The last one of an odd number of steps, whose roots are all 1."""
+
+        def made(*indices: Any) -> Complex:
+            *outer, o = indices
+            a, b = _at(given, (*outer, o // 2)), _at(given, (*outer, o // 2 + half))
+            return _chosen(o % 2, (a + b, a - b))
+
+        return tabulate((*lead, count), made)
+
+    numbers, _ = loop(levels // 2, two_steps, (structure(numbers), roots))
+    numbers = loop(levels % 2, last_step, numbers)
+    return tabulate((*lead, count), lambda *places: _at(numbers, (*places[:-1], _reversed(places[-1], levels))))
+
+
+def _chosen(part: Any, results: tuple[Complex, ...]) -> Complex:
+    """The result with the number `part`."""
+    chosen = results[-1]
+    for k in reversed(range(len(results) - 1)):
+        chosen = Complex._make(where(part == k, x, y) for x, y in zip(_parts(results[k]), _parts(chosen), strict=True))
+    return chosen
+
+
+def _reversed(place: Any, levels: Any) -> Any:
+    """The index whose lowest `levels` bits are those of another one in reverse order, by exchanging ever longer runs of bits."""
+    bits = u64(place)
+    for k in range(6):
+        run = 1 << k
+        mask = sum(((1 << run) - 1) << start for start in range(0, 64, 2 * run))
+        bits = (right_shift(bits, run) & mask) | left_shift(bits & mask, run)
+    return i64(right_shift(bits, 64 - levels))
 
 
 def half_of_whole(whole: Any, count: Array) -> Any:
     """The first count // 2 + 1 of `count` elements, in a size that other arrays can share (a slice's size could be smaller for count 0)."""
     lead = tuple(size_value(extent) for extent in whole.real.extents[:-1])
-    return tabulate((*lead, count // 2 + 1), lambda *places: _at(whole, places))
+    at = lambda *places: map_leaves(lambda part: _for_power_of_two(part, count), _at(whole, places))
+    return tabulate((*lead, count // 2 + 1), at)  # of no elements, too, for which nothing else is evaluated
 
 
 def whole_of_half(half: Any, count: Array) -> Any:
@@ -67,9 +103,14 @@ def whole_of_half(half: Any, count: Array) -> Any:
 
 def _levels(count: Array) -> Array:
     """The base-2 logarithm of a count, checked to be a power of two."""
+    return _for_power_of_two(ctz(astype(count, i64)), count)
+
+
+def _for_power_of_two(value: Array, count: Array) -> Array:
+    """The value, with a check that a count is a power of two."""
     number = astype(count, i64)
     holds = (number > 0) & ((number & (number - 1)) == 0)
-    return Array(checked(ctz(number).node, holds.node, "power_of_two", (number.node,)))
+    return Array(checked(value.node, holds.node, "power_of_two", (number.node,)))
 
 
 def _roots(count: Array, dtype: Any) -> Any:

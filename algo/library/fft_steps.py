@@ -5,8 +5,10 @@ Sizes with factors 2, 3 and 5 alone take Stockham's steps (T. G. Stockham, "High
 Loan, "Computational Frameworks for the Fast Fourier Transform", 1992, section 1.7): each step is one stage, which transforms along
 one radix and leaves the elements in order, with no permutation before or after. Other sizes are convolutions with a chirp
 (L. Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970), through two transforms of the
-next size that has only these factors. The work is O(n log n) either way. The transform of an even number of real numbers is a complex one
-of half the size (W. H. Press et al., "Numerical Recipes", section 12.3). Roots of unity are computed in f64 and rounded once.
+next size that has only these factors. Columns are transformed in blocks as wide as two cache lines, each step of which has whole lines of
+neighbouring columns in its lanes: a block fits a cache, and nothing is transposed. The work is O(n log n) either way. The transform of an
+even number of real numbers is a complex one of half the size (W. H. Press et al., "Numerical Recipes", section 12.3). Roots of unity are
+computed in f64 and rounded once.
 """
 
 from __future__ import annotations
@@ -16,11 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from raido.algo.graph.index import as_index, constant_value
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.complex_functions import conj
 from raido.algo.language.complexes import Complex, as_complex
 from raido.algo.language.joining import concat, stack
 from raido.algo.language.making import array, replicate
+from raido.algo.language.moves import swapaxes
 from raido.algo.language.ufuncs import where
 from raido.algo.library.fft_of_twos import half_of_whole, transformed_by_twos, whole_of_half
 from raido.algo.library.radix_plan import chirps, good_size, radices, roots_at, twiddles
@@ -30,26 +34,46 @@ from raido.algo.trace.value import Array, size_value
 _LARGEST_TABLE = (
     1 << 15
 )  # roots: half a megabyte of complex128, which leaves room for the numbers in a second-level cache
+_BLOCK = 128  # bytes: two cache lines, which processors fetch in pairs, and a vector at least
 _SMALLEST_HALVED = 4  # real numbers; for fewer, the additional step costs more than it saves
 
 
-def transformed(numbers: Any, count: Any) -> Any:
-    """The transform of `count` complex numbers along the last axis; `count` is an int, or a traced size that is a power of two."""
+def transformed(numbers: Any, count: Any, across: bool = False) -> Any:
+    """The transform of `count` complex numbers along the last axis; `count` is an int, or a traced size that is a power of two.
+
+    `across`: the lines are columns, whose neighbours lie along the axis before; blocks of columns are then transformed together.
+    """
     if isinstance(count, Array):
         return transformed_by_twos(numbers, count)
     factors = radices(count)
     if factors is None:
         return _convolved(numbers, count)
-    done = 1
+    width = _columns_together(numbers) if across else 1
+    lead = blocks = _lead(numbers.real)
+    if width > 1:
+        blocks = (*lead[:-1], lead[-1] // width)
+        numbers = swapaxes(numbers.reshape(*blocks, width, count), -1, -2)
+    left = count
     for radix in factors:
-        numbers = _step(numbers, count // done // radix, radix, done)
-        done *= radix
+        left //= radix
+        numbers = _step(numbers, blocks, left, radix, count * width // left // radix)
+    if width > 1:
+        numbers = swapaxes(numbers.reshape(*blocks, count, width), -1, -2).reshape(*lead, count)
     return numbers
 
 
-def inverse(numbers: Any, count: Any) -> Any:
+def _columns_together(numbers: Any) -> int:
+    """The columns of a block: as many as divide a row evenly, of at most `_BLOCK` bytes; 1 for rows that are too short, or not known."""
+    row = numbers.real.extents[-2] if numbers.ndim > 1 else as_index(1)
+    most = _BLOCK // numbers.dtype.itemsize
+    known = constant_value(row) or 1
+    width = max(k for k in range(1, most + 1) if known % k == 0)
+    return width if 4 * width >= most else 1
+
+
+def inverse(numbers: Any, count: Any, across: bool = False) -> Any:
     """The inverse transform along the last axis, times `count` (unscaled)."""
-    return exchanged(transformed(exchanged(numbers), count))
+    return exchanged(transformed(exchanged(numbers), count, across))
 
 
 def exchanged(numbers: Any) -> Any:
@@ -118,11 +142,10 @@ def _lead(numbers: Array) -> tuple[Any, ...]:
     return tuple(size_value(extent) for extent in numbers.extents[:-1])
 
 
-def _step(numbers: Any, m: int, radix: int, done: int) -> Any:
-    """One Stockham step, from [radix, m, done] to [m, radix, done]: element j of each transform of `radix` numbers, at index p of `m`, is
-    multiplied by exp(−2πi·p·j / (m·radix)).
+def _step(numbers: Any, lead: tuple[Any, ...], m: int, radix: int, done: int) -> Any:
+    """One Stockham step, from [radix, m, done] to [m, radix, done] behind the axes `lead`: element j of each transform of `radix` numbers,
+    at index p of `m`, is multiplied by exp(−2πi·p·j / (m·radix)).
     """
-    lead = _lead(numbers.real)
     given = numbers.reshape(*lead, radix, m, done)
     turns = _turns(m, radix, numbers.dtype)
 

@@ -1,5 +1,6 @@
 """The final passes over a traced program, in order: drop unused results, contract products into sums, start reductions from neutral
-elements, reduce arrays of private size where they are made, share equal expressions; then drop dead rows of the tables."""
+elements, reduce arrays of private size where they are made, share equal expressions, compute regrouped outputs in the shape of what they
+regroup; then drop dead rows of the tables."""
 
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import topological
 from raido.algo.passes.contract import contract_products
 from raido.algo.passes.private_sizes import reduce_private_arrays
+from raido.algo.passes.regroup import regroup_outputs
 from raido.algo.passes.share import share_equal
 from raido.algo.passes.starts import start_neutral
 from raido.algo.passes.unused import drop_unused
 
-PASSES = (drop_unused, contract_products, start_neutral, reduce_private_arrays, share_equal)
+PASSES = (drop_unused, contract_products, start_neutral, reduce_private_arrays, share_equal, regroup_outputs)
 
 
 def finish_program(program: Program) -> Program:

@@ -46,7 +46,7 @@ from raido.schedule.defaults.scans import (
 )
 from raido.schedule.defaults.short import WRITTEN_OUT, is_stacked
 from raido.schedule.defaults.short_iterations import decide_short_iterations
-from raido.schedule.defaults.short_rows import folds_short_rows
+from raido.schedule.defaults.short_rows import writes_out_steps
 from raido.schedule.defaults.short_stages import decide_short_loops
 from raido.schedule.defaults.transposes import decide_transposed_loops
 from raido.schedule.defaults.updates import decide_update_loops
@@ -239,7 +239,7 @@ def decide_map_loops(draft: Draft, stage: Stage, vector: Axis | None) -> None:
         for array in read_by_planes(draft, stage):
             draft.decide(name, "prefetch", array=array, axis=stage.axes[-2].name, ahead=AHEAD)
     decide_written_out(draft, stage, vector, rows)
-    if vector in stage.axes and folds_short_rows(draft, stage) and not is_short(stage.reduction_axes[0].extent):
+    if vector and writes_out_steps(draft, stage, vector) and not is_short(stage.reduction_axes[0].extent):
         draft.decide(name, "unroll", axis=stage.reduction_axes[0].name)
 
 
@@ -382,8 +382,7 @@ def decide_lanes(draft: Draft, stage: Stage, vector: Axis, loop: str) -> None:
 
 def wide(draft: Draft, stage: Stage, vector: Axis) -> dict[str, int]:
     """Returns the options that interleave gangs, to hide the latency of accumulation and of loop-carried dependences."""
-    across = vector in stage.axes and folds_short_rows(draft, stage)  # whose steps are written out, too
-    written_out = across or all(is_short(axis.extent) for axis in stage.reduction_axes)
+    written_out = writes_out_steps(draft, stage, vector) or all(is_short(axis.extent) for axis in stage.reduction_axes)
     few = prod(extent(draft, axis.extent) for axis in stage.reduction_axes) if written_out else WRITTEN_OUT + 1
     gangs = max(gangs_of_elements(stage), gangs_of_iterations(draft, stage, vector))
     gangs = max(gangs, gangs_of_states(draft.state.graph, stage, draft.machine))

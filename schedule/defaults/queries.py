@@ -17,7 +17,7 @@ from raido.schedule.cost.private_loops import private_loops
 from raido.schedule.defaults.demand import SEGMENTS, Point, compose, cost, is_dependent, iterations
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import fused_stages_of, moves
-from raido.schedule.defaults.short_rows import folds_short_rows
+from raido.schedule.defaults.short_rows import folds_short_rows, windows_axis
 from raido.schedule.plan import At
 from raido.schedule.stages.inline import SHORT, is_short
 from raido.schedule.stages.reads import loads_of
@@ -55,6 +55,8 @@ def vector_axis(draft: Draft, stage: Stage) -> Axis | None:
     pure = [axis for axis in equals if axis in stage.axes]
     if len(pure) < len(equals) and are_few_long_folds(draft, stage):
         return equals[-1]
+    if equals and not pure and (near := windows_axis(draft, stage)) in candidates:
+        return near
     return (pure or equals)[-1] if equals else None
 
 

@@ -2,7 +2,8 @@
 
 Lanes run along the stored rows. As many rows are computed together as there are lanes, so that each column that is read is a row of a
 square register block, which shuffles transpose (`gang.transposes`). Blocks form tasks for threads: `BLOCK_BYTES` of each of `BLOCK_ROWS`
-rows that are read, long enough for hardware prefetching, and few enough to stay in L2 until the last of their columns is read.
+rows that are read, long enough for hardware prefetching, and few enough to stay in L2 until the last of their columns is read. Rows of a
+few elements, if their number is not known, are a branch with lanes along the columns.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from raido.algo.graph.expr import Axis, Op
 from raido.algo.graph.index import BOUNDARY_OPS
 from raido.schedule.defaults.chains import has_chain
 from raido.schedule.defaults.demand import Point, cost, is_divergent, meets_boundary
-from raido.schedule.defaults.draft import Draft, extent
+from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.queries import contiguity, is_little_work
+from raido.schedule.stages.inline import SHORT
 from raido.schedule.stages.reads import array_name, loads_of
 from raido.schedule.stages.stage import Stage
 
@@ -56,6 +58,7 @@ def decide_transposed_loops(draft: Draft, stage: Stage) -> bool:
     name, i, j = stage.name, transposed.name, stage.axes[-1].name
     size = max(body.dtype.itemsize for body in stage.bodies)
     lanes = square_lanes(draft, stage)
+    decide_few_columns(draft, stage, transposed)
     if not draft.decide(name, "split", axis=i, factor=BLOCK_BYTES // size):
         return False
     rows = max(lanes, min(BLOCK_ROWS, draft.machine.l2 // 2 // BLOCK_BYTES))
@@ -69,3 +72,21 @@ def decide_transposed_loops(draft: Draft, stage: Stage) -> bool:
     if not is_little_work(draft, stage):
         draft.parallel(name, blocks, max(1, cost(stage)) * (BLOCK_BYTES // size * rows))
     return True
+
+
+def decide_few_columns(draft: Draft, stage: Stage, transposed: Axis) -> None:
+    """Records the branch for rows of a few elements, whose number is not known, as of the colours of pixels: they fill no register block.
+
+    Lanes run along the rows that are read, and their elements are stored apart, in lines that stay in a cache until all columns are stored.
+    """
+    name, i, last = stage.name, transposed.name, stage.axes[-1]
+    if known_extent(draft, last.extent) is not None or name in draft.demand.leaders.values():
+        return
+    if not all(axis.name.isidentifier() for axis in stage.axes):
+        return
+    branch, around = draft.branch(), [axis.name for axis in stage.axes[:-1] if axis is not transposed]
+    if not around and branch.decide(name, "split", axis=i, factor=BLOCK_BYTES):
+        around, i = [i + "o"], i + "i"
+    if branch.decide(name, "reorder", axes=(*around, last.name, i)) and branch.decide(name, "vectorize", axis=i):
+        branch.parallel(name, branch.fuse(name, around), max(1, cost(stage)) * BLOCK_BYTES * SHORT)
+        draft.accept(branch.when(name, f"{last.name} <= {SHORT}"))

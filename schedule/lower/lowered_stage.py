@@ -126,6 +126,12 @@ class LoweredStage:
         name, inner = loops[position].name, {loop.name for loop in loops[position + 1 :] if loop.kind == "unroll"}
         return any(isinstance(r, Split) and r.outer == name and r.inner in inner for r in self.plan.relations)
 
+    def is_around_phases(self, position: int) -> bool:
+        """Whether the loop at `position` runs over chunks of such tiles: counted from 0, it shows that each begins at a multiple."""
+        axes, loops = self.axis_of, self.plan.loops
+        inside = (k for k in range(position + 1, len(loops)) if axes[loops[k].name] == axes[loops[position].name])
+        return any(map(self.in_phases, inside))
+
     def rows_along(self, variable: Var, identity: Collection[Node]) -> tuple[Expr, Expr, tuple[Op, ...]] | None:
         """Finds reads at (x + c) // m and (x + c) % m along the axis variable x: returns m, c and those nodes; None unless exactly one (m,
         c) occurs, or if m is a constant below SHORT_ROW. Boundary operations in `identity` count as the identity."""

@@ -432,8 +432,8 @@ class Swap:
 class View:
     """Binds `buffer` to the memory of `source`, in a shape of sizes that are known here (host level only).
 
-    It has at most as many rows, of the same layout, or the same elements with neighbouring dimensions merged. A view of the caller's memory
-    has the sizes, as numbers, that a test around it fixes.
+    It has at most as many rows, of the same layout, or the same elements with neighbouring dimensions merged; of an output, with dimensions
+    split too. A view of the caller's memory may have the sizes, as numbers, that a test around it fixes.
     """
 
     buffer: Buffer

@@ -82,7 +82,7 @@ _VECTORS = (
 
 def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
     """Returns the nest; raises `NestError` where it is not well formed."""
-    checker = _Checker(level == "gang")
+    checker = _Checker(level == "gang", nest.outputs)
     counts = tuple(buffer for _, buffer in nest.counts)
     checker.known.update((*nest.inputs, *nest.outputs, *nest.sizes, *counts))
     for buffer in (*nest.inputs, *nest.outputs, *counts):
@@ -95,8 +95,9 @@ def check_nest(nest: Nest, level: Literal["scalar", "gang"]) -> Nest:
 class _Checker:
     """The names in scope, and the expressions already checked there."""
 
-    def __init__(self, gang: bool) -> None:
+    def __init__(self, gang: bool, outputs: tuple[Buffer, ...]) -> None:
         self.gang = gang
+        self.outputs = outputs
         self.known: set[Node] = set()
         self.right: set[Node] = set()
         self.at: Statement | None = None
@@ -229,7 +230,8 @@ class _Checker:
         elif isinstance(s, View):
             there = s.source in self.known and s.source.scope in ("heap", "parameter")
             self.require(there, f"{s.source.name} is no buffer on the heap or of the caller")
-            same = s.buffer.dtype is s.source.dtype and 0 < len(s.buffer.shape) <= len(s.source.shape)
+            flatter = 0 < len(s.buffer.shape) <= len(s.source.shape) or s.source in self.outputs
+            same = s.buffer.dtype is s.source.dtype and flatter
             self.require(same and not s.buffer.strides and not s.source.strides, "a view of another type")
             for e in s.buffer.shape:
                 self.value(e, i64, 1)

@@ -40,6 +40,7 @@ from raido.algo.graph.expr import (
 )
 from raido.algo.graph.program import Program
 from raido.algo.graph.rewrite import children, rewritten, topological
+from raido.algo.passes.regroup import VIEW
 from raido.algo.trace.building import axis_names, reduction_names
 from raido.schedule.stages.boundary_rules import name_boundary_rules
 from raido.schedule.stages.choices_first import make_choices_first
@@ -116,7 +117,10 @@ def form_stages(program: Program, as_general: bool = False, as_loops: bool = Fal
     tables.as_loops = as_loops
     if as_general:
         tables.kept_sorts |= program.sized_sorts
-    roots = program.results
+    roots = tuple(_viewed(root, tables) for root in program.results)
+    regrouped = frozenset(
+        k for k, pair in enumerate(zip(roots, program.results, strict=True)) if pair[0] is not pair[1]
+    )
     for step in NORMALISE:
         roots = step(roots, tables)
     roots = _materialise_host_scalars(roots, tables)
@@ -127,11 +131,22 @@ def form_stages(program: Program, as_general: bool = False, as_loops: bool = Fal
     stages = _stages_at((), roots, tables, paths, names)
     counts = Counts((size.name for size in program.sizes), tables.sites)
     stages = counts.in_stages(stages)
-    shapes = tuple(tuple(counts.extent_of(extent) for extent in root.shape) for root in roots)
+    own = (program.results[k] if k in regrouped else root for k, root in enumerate(roots))
+    shapes = tuple(tuple(counts.extent_of(extent) for extent in root.shape) for root in own)
     found = tuple(counts.found.values())
-    return find_selections(
-        StageGraph(program, stages, roots, tables.sites, shapes, found, tables.copies, tables.mapped)
-    )
+    graph = StageGraph(program, stages, roots, tables.sites, shapes, found, tables.copies, tables.mapped, regrouped)
+    return find_selections(graph)
+
+
+def _viewed(root: Array, tables: Tables) -> Array:
+    """Returns the array of which an output is a view in another shape (`algo/passes/regroup.py`), or an output that is none."""
+    form = root.form if isinstance(root, Result) else None
+    if tables.kinds.get(form) != VIEW:  # type: ignore[arg-type]
+        return root
+    assert isinstance(form, Generate)
+    (load,) = form.bodies
+    assert isinstance(load, Load)
+    return load.array
 
 
 def _materialise_host_scalars(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:

@@ -210,7 +210,8 @@ class StageGraph(Lasting):
 
     `shapes`: the results' shapes. `counts`: the data-dependent sizes (`schedule/stages/counts.py`). `copies`: forms that change part of an
     array whose old contents are needed later, each with that array and the reason. `mapped`: whether loops with independent iterations have
-    become maps (`independent_iterations.py`).
+    become maps (`independent_iterations.py`). `regrouped`: the numbers of the results that the caller sees in another shape than that of
+    `results`.
     """
 
     program: Program
@@ -221,3 +222,4 @@ class StageGraph(Lasting):
     counts: tuple[CountedSize, ...] = ()
     copies: dict[Node, tuple[Array, str]] = field(default_factory=dict)
     mapped: bool = False
+    regrouped: frozenset[int] = frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,13 @@ def test_refused_sizes_and_axes() -> None:
     ):
         with pytest.raises(rd.ShapeError):
             rd.algorithm(wrong).interpret(x)
+
+
+@pytest.mark.parametrize("transform", [rd.fft.fft, rd.fft.ifft])
+def test_columns_are_transformed_in_blocks_of_whole_cache_lines(transform: Callable[..., Any]) -> None:
+    x = finite((64, 48), np.complex64)
+    columns = rd.algorithm(x="complex64[64, 48]")(lambda x: transform(x, axis=0))
+    exe = columns.compile()
+    want = getattr(np.fft, transform.__name__)(x, axis=0)
+    np.testing.assert_allclose(exe(x), want, rtol=0, atol=1e-5 * np.abs(want).max())
+    assert re.search(r"radix_4\w*: f32\[\d+, 16, 4, 16\]", exe.source("nest")) and "gather" not in exe.source("gang")

@@ -11,7 +11,8 @@ from nests import at, hold, loop, n, name, nest, op, parameter, put
 import raido as rd
 from raido.algo.graph.dtypes import f32, i64
 from raido.algo.graph.expr import const, fresh
-from raido.algo.graph.index import add, as_index, floordiv, mod, mul, sub
+from raido.algo.graph.index import add, as_index, canonical, constant_value, floordiv, mod, mul, sub
+from raido.algo.graph.rewrite import substitute
 from raido.targets.compile import Compilation
 
 rng = np.random.default_rng(11)
@@ -117,3 +118,18 @@ def test_the_state_of_a_loop_read_as_one_axis_is_no_view():
     x = np.arange(12, dtype="i4").reshape(3, 4)
     want = np.where(x > 0, x + 1, x)
     assert (program(x) == np.where(want > 1, want + 1, want)).all()
+
+
+def test_a_remainder_below_the_unit_of_an_index_leaves_its_division():
+    """⌊(16z + y mod 16) / 64⌋ is ⌊z / 4⌋, and the remainder is 16 (z mod 4) + y mod 16; likewise wherever the remainder cannot carry."""
+    z, y = fresh("z"), fresh("y")
+    at = add(mul(z, 16), mod(y, 16))
+    assert floordiv(at, 64) is floordiv(z, 4) and mod(at, 64) is add(mul(mod(z, 4), 16), mod(y, 16))
+    assert floordiv(add(at, 40), 64) is not floordiv(z, 4)  # carries
+    for unit, below, k, more in ((12, 4, 24, 8), (12, 4, 24, 9), (-8, 8, 32, -16), (8, 3, 16, 29)):
+        e = add(add(mul(z, unit), mod(y, below)), more)
+        for i in range(-5, 6):
+            for j in range(below + 1):
+                values = {z: as_index(i), y: as_index(j)}
+                got = [canonical(substitute(divide(e, k), values)) for divide in (floordiv, mod)]
+                assert [constant_value(value) for value in got] == list(divmod(unit * i + j % below + more, k))

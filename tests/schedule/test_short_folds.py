@@ -52,3 +52,19 @@ def test_squares_of_pixels_are_folded_where_they_are_read():
     a = np.arange(6 * 70, dtype=np.int32).reshape(6, 70)
     assert len(algorithm.schedule().stages) == 1
     assert np.array_equal(algorithm(a), (a.reshape(3, 2, 35, 2).sum((1, 3)) + 2) // 4)
+
+
+@pytest.mark.parametrize(("apart", "taps"), [(1, 9), (2, 8), (4, 16), (5, 16)])
+def test_lanes_along_the_results_fold_short_windows(apart, taps):
+    """Lanes along a window would be combined for each result, where neighbouring windows are loaded as whole vectors."""
+
+    def filtered(a, weights):
+        n = (a.shape[0] - taps) // apart + 1
+        return rd.tabulate((n, 2), lambda i, p: rd.sum(rd.tabulate(taps, lambda k: weights[p, k] * a[apart * i + k])))
+
+    algorithm = rd.algorithm(filtered, a="f64[n]", weights=f"f64[2, {taps}]")
+    steps = str(algorithm.schedule().complete())
+    assert ('vectorize("r"' in steps) == (apart > 4) and ('unroll("r")' in steps) == (1 < apart <= 4)
+    a, weights = np.arange(300.0), np.arange(2.0 * taps).reshape(2, taps)
+    windows = np.lib.stride_tricks.sliding_window_view(a, taps)[::apart]
+    assert np.array_equal(algorithm(a, weights), windows @ weights.T)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from nests import at, f, hold, loop, n, name, nest, op, parameter, put, scalar_register, w
 
+import raido as rd
 from raido.algo.graph.dtypes import f32, f64, i64, u8
 from raido.algo.graph.expr import SizeVar, const, fresh
 from raido.algo.graph.index import add, mul
@@ -108,3 +109,12 @@ def test_squares_stand_where_branches_are():
     body = [put(out, add(c, k), x, op("mul", at(a, x, add(c, k)), at(a, x, add(c, k)))) for k in range(4)]
     program = nest([a], [out], loop(x, n, loop(c, w, *body, step=4), kind="vector", lanes=4), sizes=(n, w))
     hold(program, [numbers(f32, 9, 12)], n=9, w=12, look=lambda text: "shuffle_lanes" in text or 1 / 0)
+
+
+def test_rows_of_a_few_elements_have_a_branch_with_lanes_along_the_columns():
+    turned_colours = rd.algorithm(lambda a: rd.transpose(a, (1, 2, 0)), a="u8[c, h, w]")
+    steps = str(turned_colours.schedule().complete())
+    assert '.when("x <= 8")' in steps and "when" not in str(turned_colours.schedule().complete(sizes={"c": 3}))
+    for c in (1, 3, 8, 17):
+        a = numbers(u8, c, 5, 33)
+        assert (turned_colours(a) == a.transpose(1, 2, 0)).all()

@@ -146,3 +146,14 @@ def test_strided_reads_are_shuffled_out_of_vectors():
         for width in SIZES:
             a = filled(random.Random(step), np.float32, 2, width)
             assert np.array_equal(compiled(a), a[:, ::step] + 1)
+
+
+def test_chunks_of_a_line_begin_at_whole_tiles():
+    """In chunks for threads, too, each instance of an unrolled tile has its own value, without a test or a division of its index."""
+    weave = lambda a, b: rd.tabulate(2 * a.shape[0], lambda x: rd.where(x % 2 == 0, a[x // 2], b[x // 2]))
+    exe = rd.algorithm(weave, a="f32[n]", b="f32[n]").compile()
+    stores = [line for line in exe.source("nest").splitlines() if line.strip().startswith("out[")]
+    assert len(stores) >= 2 and not any(" if " in line or "//" in line or "%" in line for line in stores)
+    for n in (0, 1, 5, 8192, 20_001):
+        a = np.arange(n, dtype=np.float32)
+        assert (exe(a, -a) == np.stack([a, -a], 1).reshape(-1)).all()

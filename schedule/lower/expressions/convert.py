@@ -411,8 +411,8 @@ class Converter:
         value = ix.constant_value(b)
         if value and value > 0 and node.dtype is i64 and node.name in _QUOTIENTS and is_affine(a):
             exact = _QUOTIENTS[node.name](a, value)
-            if isinstance(exact, Const):  # in unrolled loops that start at multiples
-                return exact
+            if not any(isinstance(e, Op) and e.name in DIVISIONS for e in scalar_nodes(exact)):
+                return exact  # in unrolled loops that start at multiples
         if value or is_never_zero(b) or (b.dtype is i64 and is_affine(b) and assumptions.nonnegative(ix.sub(b, 1))):
             return Op(node.name, node.dtype, args)
         if node not in self.sites.known and b.dtype is i64 and is_affine(b):

@@ -31,6 +31,7 @@ from raido.algo.graph.expr import (
     fresh,
 )
 from raido.algo.graph.limits import DECIDED_BY_DATA, sized_arrays
+from raido.algo.graph.node import with_fields
 from raido.algo.graph.program import Site
 from raido.algo.graph.rewrite import loads_in, scalar_nodes, transform
 from raido.algo.graph.size_numbers import SizeNumber, numbers_of, size_numbers
@@ -84,7 +85,11 @@ class Host:
         self.loops = Loops(self.builder, self.converter, graph.program.contract, self.lowered_stages, names)
         self.placement = self.loops.placer
         self.offsets_of_zero_segments = ZeroSegmentChecks(self.loops, self.placement, graph.stages)
-        self.outputs = list(outputs)
+        self.outputs = [
+            with_fields(buffer, shape=graph.results[k].shape, serial=new_serial()) if k in graph.regrouped else buffer
+            for k, buffer in enumerate(outputs)
+        ]
+        self.views = [View(*pair) for pair in zip(self.outputs, outputs, strict=True) if pair[0] is not pair[1]]
         self.direct: dict[Array, Buffer] = {}
         self.hands = InPlaceReuse()
         self.decided: set[SizeVar] = set()
@@ -94,7 +99,7 @@ class Host:
         self.control = Control(self)
         held = [*graph.program.parameters, *(b for b in outputs if b.scope == "parameter")]
         self.limits = Limits([(a.dtype.itemsize, a.shape) for a in held], lambda s: self.builder.add(s))
-        for array, buffer in zip(graph.results, outputs, strict=True):
+        for array, buffer in zip(graph.results, self.outputs, strict=True):
             if isinstance(array, Result) and not isinstance(array.form, ArrayCond) and buffer.scope == "parameter":
                 self.direct.setdefault(array, buffer)
         controls = [stage for stage in flat(graph.stages) if isinstance(stage, ControlStage)]
@@ -122,7 +127,7 @@ class Host:
             if counted.value is not None:
                 self._leave(counted, counted.value)
         views = (View(view, source) for (source, _), view in self.converter.views.items())
-        return Block((*views, *self.builder.scope.statements))
+        return Block((*self.views, *views, *self.builder.scope.statements))
 
     def copy(self, array: Array, destination: Buffer) -> bool:
         """Copies a whole array into a buffer and returns True, or False if it is there already; element by element

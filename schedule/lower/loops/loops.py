@@ -344,13 +344,13 @@ class Loops:
         plan, peeled = cursor.lowered.plan.loops[position], piece is not None
         if kind == "unroll":
             kind = "serial"
-        var = fresh(plan.name)
-        if cursor.lowered.blocked or (step > 1 and kind == "vector" and cursor.lowered.in_phases(position)):
+        var, lowered = fresh(plan.name), cursor.lowered
+        if lowered.blocked or (step > 1 and (lowered.in_phases(position) or lowered.is_around_phases(position))):
             iterations = ix.ceildiv(ix.sub(high, low), step)
-            with self._for(cursor.lowered, plan, var, ix.as_index(0), iterations, 1, kind, peeled):
+            with self._for(lowered, plan, var, ix.as_index(0), iterations, 1, kind, peeled):
                 self.choose(cursor, position, [[ix.add(low, ix.mul(var, step))]] * len(cursor.copies))
             return
-        with self._for(cursor.lowered, plan, var, low, high, step, kind, peeled) as scope:
+        with self._for(lowered, plan, var, low, high, step, kind, peeled) as scope:
             known = [e for e in piece.known(var) if not scope.assumptions.nonnegative(e)] if piece is not None else []
             scope.assumptions = scope.assumptions.with_known(*known) if known else scope.assumptions
             self.choose(cursor, position, [[var]] * len(cursor.copies))

@@ -1,0 +1,141 @@
+"""Outputs that regroup the elements of an array, as a reshape does, are computed in the shape of that array, and viewed in their own.
+
+    out[x] = f(a[x // m, x % m])                     →      n[i, j] = f(a[i, j]);  out[x] = n[x // m, x % m], of kind "view"
+
+Loops over `n` divide no index, and its short axes can be unrolled or vectorized like others. A view holds the elements of an array in the
+same row-major order: as an output it is the memory of that array, so nothing is copied. Specialisation for sizes changes no view.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from raido.algo.graph import index
+from raido.algo.graph.expr import Axis, Count, Expr, Generate, Load, Node, Op, Reduce, Result, Scan, Sort, Var, fresh
+from raido.algo.graph.primitives import DIVISIONS
+from raido.algo.graph.program import Program
+from raido.algo.graph.rewrite import children, free_variables, loads_in, scalar_nodes, substitute, topological
+
+VIEW = "view"
+_PHASES = (
+    8  # indices: axes split by no more are unrolled where they are read at quotients (`schedule/defaults/phases.py`)
+)
+
+
+def regroup_outputs(program: Program) -> Program:
+    """The program whose outputs regroup no array: each unnamed one that does, and that nothing else reads, is a view."""
+    from raido.algo.passes.finish import follow_tables
+
+    memo: dict[Node, Node] = {}
+    views: dict[Node, str] = {}
+    uses = Counter(
+        child for node in topological(*program.results) for child in children(node) if isinstance(child, Result)
+    )
+    for root in program.results:
+        if isinstance(root, Result) and not uses[root] and _is_plain(program, root.form):
+            made = _ungrouped(program, root.form, uses)  # type: ignore[arg-type]
+            if made is not None:
+                axes = tuple(Axis(fresh(axis.name), axis.extent) for axis in root.form.axes)  # type: ignore[union-attr]
+                places = _regrouped([axis.var for axis in axes], root.shape, made.shape)
+                view = Generate(axes, (Load(made, places, False),))
+                memo |= {root.form: made.form, root: Result(view, 0)}
+                views[view] = VIEW
+    if not views:
+        return program
+    program = follow_tables(program, memo, (memo.get(root, root) for root in program.results))
+    return replace(program, kinds={**program.kinds, **views})
+
+
+def _is_plain(program: Program, form: Node) -> bool:
+    """Whether a form is an unnamed move or expression of elements."""
+    kind = program.kinds.get(form)  # type: ignore[call-overload]
+    plain = isinstance(form, Generate) and len(form.bodies) == 1 and kind in ("move", "elementwise")
+    return plain and not program.names.get(form) and not any(isinstance(e, Reduce) for e in scalar_nodes(*form.bodies))  # type: ignore
+
+
+def _ungrouped(program: Program, form: Generate, uses: Counter[Result]) -> Result | None:
+    """Returns the array of a form's elements in the shape of an array that it regroups; None where it regroups none."""
+    (body,) = form.bodies
+    if any(isinstance(node, Count) for node in topological(*(axis.extent for axis in form.axes))):
+        return None
+    while inner := next((e for e in loads_in(body) if _is_pointwise(program, e, uses)), None):
+        made: Any = inner.array.form  # type: ignore[union-attr]
+        values = {axis.var: e for axis, e in zip(made.axes, inner.indices, strict=True)}
+        body = substitute(body, {inner: substitute(made.bodies[0], values)})
+    axes = form.axes
+    while found := next(_regroupings(axes, body, program), None):
+        first, end, dims, indices = found
+        parts = tuple(Axis(fresh("_"), n) for n in dims)
+        places = [part.var for part in parts]
+        whole = _regrouped(places, dims, [axis.extent for axis in axes[first:end]])
+        values = {axis.var: e for axis, e in zip(axes[first:end], whole, strict=True)}
+        body = substitute(body, {**values, **dict(zip(indices, places, strict=True))})
+        divided = (e for e in scalar_nodes(body) if isinstance(e, Op) and e.name in DIVISIONS)
+        if any(not free_variables(e).isdisjoint(places) for e in divided):
+            return None
+        axes = (*axes[:first], *parts, *axes[end:])
+    if axes is form.axes:
+        return None
+    return _repeated(body, axes) or Result(Generate(axes, (body,)), 0)
+
+
+def _is_pointwise(program: Program, load: Load, uses: Counter[Result]) -> bool:
+    """Whether a load, the only use of an array of elementwise expressions, is at an index made of distinct axes."""
+    plain = len(set(load.indices)) == len(load.indices) and all(isinstance(e, Var) for e in load.indices)
+    return plain and not load.checked and uses[load.array] == 1 and _is_plain(program, load.array.form)  # type: ignore
+
+
+def _regroupings(
+    axes: Sequence[Axis], body: Expr, program: Program
+) -> Iterator[tuple[int, int, tuple[Expr, ...], tuple[Expr, ...]]]:
+    """Yields runs of axes, `first` to `end`, whose indices are regrouped to read several dimensions of an array: the sizes and indices of
+    these.
+    """
+    equal = {(check.left, check.right) for check in program.size_checks}
+    for load in loads_in(body):
+        if load.checked or any(isinstance(node, Count) for node in topological(*load.array.shape)):
+            continue
+        dims = [(n, e) for n, e in zip(load.array.shape, load.indices, strict=True) if index.constant_value(n) != 1]
+        runs = [(k, k + 1) for k in range(len(axes))] + [(0, len(axes))] * (len(axes) > 1)
+        for first, end in runs:
+            places, extents = [axis.var for axis in axes[first:end]], [axis.extent for axis in axes[first:end]]
+            for low in range(len(dims) - 1):
+                for high in range(low + 2, len(dims) + 1):
+                    sizes, indices = zip(*dims[low:high], strict=True)
+                    counts = _count(extents), _count(sizes)
+                    if (
+                        (counts[0] is counts[1] or counts in equal or counts[::-1] in equal)
+                        and len(sizes) > len(extents)
+                        and indices == _regrouped(places, extents, sizes)
+                    ):
+                        yield first, end, sizes, indices
+        nodes = set(scalar_nodes(*load.indices))
+        for k, axis in enumerate(axes):
+            for d in (e.args[1] for e in nodes if isinstance(e, Op) and e.name == "mod" and e.args[0] is axis.var):
+                parts = index.floordiv(axis.var, d), index.mod(axis.var, d)
+                whole, part = index.constant_value(axis.extent) or 1, index.constant_value(d) or 1
+                if nodes.issuperset(parts) and part > _PHASES and whole % part == 0:
+                    yield k, k + 1, (index.as_index(whole // part), d), parts
+
+
+def _regrouped(places: Sequence[Expr], new: Sequence[Expr], old: Sequence[Expr]) -> tuple[Expr, ...]:
+    from raido.algo.language.moves import regrouped
+
+    return regrouped(places, new, old)
+
+
+def _count(extents: Sequence[Expr]) -> Expr:
+    return reduce(index.mul, extents, index.as_index(1))
+
+
+def _repeated(body: Expr, axes: Sequence[Axis]) -> Result | None:
+    """Returns the array, made by the program, that a form repeats element for element; None without one."""
+    if not isinstance(body, Load) or body.checked or not isinstance(body.array, Result):
+        return None
+    dims = [(n, e) for n, e in zip(body.array.shape, body.indices, strict=True) if index.constant_value(n) != 1]
+    same = dims == [(axis.extent, axis.var) for axis in axes]
+    return body.array if same and isinstance(body.array.form, Generate | Scan | Sort) else None
