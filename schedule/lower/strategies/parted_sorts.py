@@ -35,6 +35,7 @@ from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
 
 PARTS = 256  # the most parts: their numbers have eight bits, and each has a line of the first cache to which elements are appended
+FEW = 16  # the fewest parts: with fewer, successive elements often advance the same counter, and wait for one another
 SAMPLES = 8  # keys of the sample for each part: the largest part is then seldom more than twice as long as their mean
 
 
@@ -58,11 +59,12 @@ class PartedQuicksort(Quicksort):
         return [builder.name(register.name, Read(register, (), None)) for register in whole]
 
     def _sort_by_comparisons(self) -> None:
-        """Moves the elements to a power of two of parts, at least as many as there are chunks, and sorts these."""
+        """Moves the elements of several chunks to a power of two of parts, at least as many as there are chunks, and sorts these."""
         builder, chunks = self.builder, self.chunks
-        most = ix.minimum(ix.mul(chunks.count, 2), PARTS)
+        most = ix.minimum(ix.maximum(ix.mul(chunks.count, 2), FEW), PARTS)
         bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
-        parts = builder.register("parts", ONE)
+        several = Op("lt", bool_, (ONE, chunks.count))
+        parts = builder.register("parts", chosen(several, ix.as_index(FEW), ONE))
         with builder.block(loop=True) as setup:
             number = builder.name("number", Read(parts, (), None))
         with builder.block(loop=True) as body:
@@ -72,20 +74,20 @@ class PartedQuicksort(Quicksort):
         number = builder.name("number", Read(parts, (), None))
         moved = self._memory("moved")
         builder.add(Store(bounds, (ZERO,), ZERO))
-        with builder.block(branch=True) as several:
+        with builder.block(branch=True) as split:
             self._move_to_parts(moved, number, most, bounds)
         with builder.block(branch=True) as one:
             builder.add(Store(bounds, (ONE,), self.count))
             with self._elements() as (_, at):
                 for buffer, value in zip(moved, self._values(at), strict=True):
                     builder.add(Store(buffer, (at,), value))
-        builder.branch(Op("lt", bool_, (ONE, number)), several, one)
+        builder.branch(several, split, one)
         self.these, self.others = moved, self.these or self._memory("others")
         chunk, turn, kind = fresh("chunk"), fresh("turn"), "serial" if builder.threaded else "parallel"
         certificates = (Certificate("quicksort", (*self.these, *self.others, *self.row.results())),)
         with (
             builder.loop(chunk, ZERO, chunks.count, 1, kind=kind, certificates=certificates),
-            builder.loop(turn, ZERO, ix.as_index(2), 1),
+            builder.loop(turn, ZERO, ix.floordiv(ix.sub(ix.add(number, chunks.count), 1), chunks.count), 1),
         ):
             part = builder.name("part", ix.add(chunk, ix.mul(turn, chunks.count)))
             with builder.when(Op("lt", bool_, (part, number))):
