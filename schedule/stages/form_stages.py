@@ -56,6 +56,7 @@ from raido.schedule.stages.inline import inline_elementwise, inline_moves
 from raido.schedule.stages.invariants import make_invariants_first
 from raido.schedule.stages.lift import lift_open, lift_reductions
 from raido.schedule.stages.locations import Path, locations, sections_of
+from raido.schedule.stages.packed_keys import pack_keys
 from raido.schedule.stages.private_arrays import bound_private_arrays
 from raido.schedule.stages.private_loops import keep_loops_private, write_changes
 from raido.schedule.stages.selections import find_selections
@@ -82,6 +83,7 @@ NORMALISE = (
     inline_moves,
     map_independent_iterations,
     sort_by_networks,
+    pack_keys,
     make_invariants_first,
     share_scalars,
     guard_branches,

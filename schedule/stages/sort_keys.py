@@ -38,6 +38,16 @@ def sortable(value: NestExpr) -> NestExpr:
     return Op("select", key, (Op("ne", bool_, (value, value)), const(key, (1 << dtype.bits) - 1), ordered))
 
 
+def value_of(key: NestExpr, dtype: DType) -> NestExpr:
+    """Returns the integer, or boolean, whose key this is."""
+    if dtype is bool_:
+        return Op("ne", bool_, (key, const(key.dtype, 0)))
+    if dtype.kind == "u":
+        return key
+    sign = const(key.dtype, 1 << (dtype.bits - 1))
+    return Op("bitcast", dtype, (Op("bit_xor", key.dtype, (key, sign)),))
+
+
 def comes_before(left: Sequence[NestExpr], right: Sequence[NestExpr]) -> NestExpr:
     """Returns the condition that a sequence of keys is lexicographically less than another."""
     before = Op("lt", bool_, (left[-1], right[-1]))

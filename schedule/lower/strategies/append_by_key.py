@@ -7,8 +7,8 @@
              for chunk: for i of the chunk: p = counts[chunk, k[i]]++; out[p] = values[i]
 
 Chunks are contiguous and each runs its iterations in order, so values of equal keys keep their order (Knuth, The Art of Computer
-Programming 3, 5.2). Keys are the digits of a radix sort, the ranges of bins of an update whose iterations are sorted, and the two sides of
-each part that a pivot splits: of these, lanes count and move many at once.
+Programming 3, 5.2). Keys are the digits of a radix sort, the ranges of bins of an update whose iterations are sorted, and the parts of a
+long quicksort.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from raido.schedule.nest.nodes import Certificate, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
 ZERO = ix.as_index(0)
-Take: TypeAlias = Callable[..., Var]
-"""`take(key, number=1)` emits the advance of a key's counter by `number`, and returns the name of the counter's old value."""
+Take: TypeAlias = Callable[[NestExpr], Var]
+"""`take(key)` emits the increment of a key's counter, and returns the name of the counter's old value."""
 
 
 def append_by_key(
@@ -69,10 +69,9 @@ def places_by_key(
 def _taken(builder: Builder, counts: Buffer, chunk: Expr) -> Take:
     """The function `take`, which emits that a chunk takes indices of a key."""
 
-    def take(key: NestExpr, number: Expr | int = 1) -> Var:
+    def take(key: NestExpr) -> Var:
         place = builder.name("place", Read(counts, (chunk, key), None))  # type: ignore[arg-type]
-        if number != 0:
-            builder.add(Store(counts, (chunk, key), ix.add(place, number)))  # type: ignore[arg-type]
+        builder.add(Store(counts, (chunk, key), ix.add(place, 1)))  # type: ignore[arg-type]
         return place
 
     return take

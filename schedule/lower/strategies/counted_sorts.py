@@ -23,7 +23,7 @@ from raido.schedule.lower.loops.chunks import Chunks, as_many_chunks, each_chunk
 from raido.schedule.lower.strategies.append_by_key import Take, append_by_key, places_by_key
 from raido.schedule.nest.nodes import Certificate
 from raido.schedule.nest.values import NestExpr, Read
-from raido.schedule.stages.sort_keys import sortable
+from raido.schedule.stages.sort_keys import sortable, value_of
 
 if TYPE_CHECKING:
     from raido.schedule.lower.strategies.sorts import Row
@@ -50,10 +50,7 @@ class KeyRange:
     def key(self, place: Expr, dtype: DType) -> NestExpr:
         """The key at an index of the range."""
         own = Op("add", self.first.dtype, (self.first, Op("cast", self.first.dtype, (place,))))
-        if dtype.kind == "u":
-            return own
-        sign = const(own.dtype, 1 << (dtype.bits - 1))
-        return Op("bitcast", dtype, (Op("bit_xor", own.dtype, (own, sign)),))
+        return value_of(own, dtype)
 
     def place(self, key: NestExpr) -> NestExpr:
         """The index of a key in the range."""

@@ -1,25 +1,42 @@
-"""Quicksorts by threads, which split the elements by pivots until each part is sorted by one thread.
+"""Quicksorts of long arrays, which move the elements to parts once; each part is then sorted by one thread, in its caches.
 
-    bounds    0         9         a part, then two, then four, …: each has a pivot, the median of some of its keys
-    chunks    1 1 0 1 | 0 1 1     append the elements before the pivot of each part that they overlap, and the rest (`append_by_key`)
+    pivots         3       8      keys of a sample in order, every SAMPLES-th
+    part_of    1 1 0 2 | 0 1 1    the number of pivots that do not come after each key, by bisection, in lanes
+    moved      0 0 | 1 1 1 1 | 2  chunks append their elements by part (`append_by_key`)
 
-A part has two keys, which lanes count and append a gang of elements at a time. Both sides keep the order of their elements, as in
-`quicksorts`. (Blelloch, Prefix sums and their applications, 1990: the split.)
+Elements of a part keep their order, as in `quicksorts`. (Frazer and McKellar, Samplesort, 1970; Sanders and Winkel, Super scalar sample sort,
+2004.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from raido.algo.graph import index as ix
-from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Expr, Op, Var, fresh
+from raido.algo.graph.dtypes import bool_, i64, u8
+from raido.algo.graph.expr import Expr, Op, Var, const, fresh
 from raido.schedule.lower.builder import closed
 from raido.schedule.lower.loops.chunks import each_chunk
 from raido.schedule.lower.loops.register_folds import identity
 from raido.schedule.lower.strategies.append_by_key import Take, append_by_key
-from raido.schedule.lower.strategies.quicksorts import EXTREMES, ONE, ZERO, Part, Quicksort, Test, chosen
+from raido.schedule.lower.strategies.quicksorts import (
+    CHANCES,
+    EXTREMES,
+    ONE,
+    SPREAD,
+    ZERO,
+    Part,
+    Quicksort,
+    chosen,
+    negated,
+)
 from raido.schedule.nest.nodes import Certificate, Store, While
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 from raido.schedule.stages.sort_keys import precedes
+
+PARTS = 256  # the most parts: their numbers have eight bits, and each has a line of the first cache to which elements are appended
+FEW = 16  # the fewest parts: with fewer, successive elements often advance the same counter, and wait for one another
+SAMPLES = 8  # keys of the sample for each part: the largest part is then seldom more than twice as long as their mean
 
 
 class PartedQuicksort(Quicksort):
@@ -41,90 +58,100 @@ class PartedQuicksort(Quicksort):
                 self._fold(register, Read(memory, (chunk,), None), name)
         return [builder.name(register.name, Read(register, (), None)) for register in whole]
 
-    def _sort_all(self) -> None:
-        """Splits all elements into a power of two of parts, at least as many as there are chunks, and sorts these."""
+    def _sort_by_comparisons(self) -> None:
+        """Moves the elements of several chunks to a power of two of parts, at least as many as there are chunks, and sorts these."""
         builder, chunks = self.builder, self.chunks
-        most = ix.mul(chunks.count, 2)
+        most = ix.minimum(ix.maximum(ix.mul(chunks.count, 2), FEW), PARTS)
         bounds = builder.alloc("bounds", i64, (ix.add(most, 1),), "heap")
-        pivots = builder.alloc("pivots", self.key, (most,), "heap")
-        counts = builder.alloc("counts", i64, (chunks.count, ix.mul(most, 2)), "heap")
-        parts = builder.register("parts", ONE)
+        several = Op("lt", bool_, (ONE, chunks.count))
+        parts = builder.register("parts", chosen(several, ix.as_index(FEW), ONE))
         with builder.block(loop=True) as setup:
             number = builder.name("number", Read(parts, (), None))
         with builder.block(loop=True) as body:
             builder.add(Store(parts, (), ix.mul(number, 2)))
-        builder.add(While(closed(setup), Op("lt", bool_, (number, chunks.count)), closed(body)))
+        wanted = ix.minimum(chunks.count, PARTS)
+        builder.add(While(closed(setup), Op("lt", bool_, (number, wanted)), closed(body)))
         number = builder.name("number", Read(parts, (), None))
+        moved = self._memory("moved")
         builder.add(Store(bounds, (ZERO,), ZERO))
-        bound = fresh("k")
-        with builder.loop(bound, ONE, ix.add(number, 1), 1):
-            builder.add(Store(bounds, (bound,), self.count))
-        width = builder.register("width", number)
-        with builder.block(loop=True) as setup:
-            whole = builder.name("whole", Read(width, (), None))
-        with builder.block(loop=True) as body:
-            half = builder.name("half", ix.floordiv(whole, 2))
-            self._split_parts(bounds, pivots, counts, whole, half, builder.name("open", ix.floordiv(number, whole)))
-            builder.add(Store(width, (), half))
-        builder.add(While(closed(setup), Op("lt", bool_, (ONE, whole)), closed(body)))
+        with builder.block(branch=True) as split:
+            self._move_to_parts(moved, number, most, bounds)
+        with builder.block(branch=True) as one:
+            builder.add(Store(bounds, (ONE,), self.count))
+            with self._elements() as (_, at):
+                for buffer, value in zip(moved, self._values(at), strict=True):
+                    builder.add(Store(buffer, (at,), value))
+        builder.branch(several, split, one)
+        self.these, self.others = moved, self.these or self._memory("others")
         chunk, turn, kind = fresh("chunk"), fresh("turn"), "serial" if builder.threaded else "parallel"
         certificates = (Certificate("quicksort", (*self.these, *self.others, *self.row.results())),)
         with (
             builder.loop(chunk, ZERO, chunks.count, 1, kind=kind, certificates=certificates),
-            builder.loop(turn, ZERO, ix.as_index(2), 1),
+            builder.loop(turn, ZERO, ix.floordiv(ix.sub(ix.add(number, chunks.count), 1), chunks.count), 1),
         ):
             part = builder.name("part", ix.add(chunk, ix.mul(turn, chunks.count)))
             with builder.when(Op("lt", bool_, (part, number))):
-                self._sort_part(self._part(bounds, part, ONE))
+                low, high = (
+                    builder.name(name, Read(bounds, (k,), None))
+                    for name, k in (("low", part), ("high", ix.add(part, 1)))
+                )
+                self._sort_part(Part(low, high))
 
-    def _part(self, bounds: Buffer, number: Expr, width: Expr) -> Part:
-        """Part `number` at a level where parts consist of `width` of the final ones."""
-        low, high = (
-            self.builder.name(name, Read(bounds, (ix.mul(k, width),), None))
-            for name, k in (("low", number), ("high", ix.add(number, 1)))
-        )
-        return Part(low, high)
-
-    def _split_parts(
-        self, bounds: Buffer, pivots: Buffer, counts: Buffer, whole: Expr, half: Expr, number: Expr
-    ) -> None:
-        """Splits each of `number` parts, of `whole` final parts each, in two."""
-        builder = self.builder
-        part = fresh("part")
-        with builder.loop(part, ZERO, number, 1):
-            builder.add(Store(pivots, (part,), self._pivot(self._part(bounds, part, whole))))
+    def _move_to_parts(self, moved: Sequence[Buffer], number: Expr, most: Expr, bounds: Buffer) -> None:
+        """Moves all elements to memory in which those of a part are adjacent, and stores where each of `number` (at most `most`) parts
+        ends."""
+        builder, pivots = self.builder, self._pivots(number, most)
+        parts = builder.alloc("part_of", u8, (self.count,), "heap")
+        counts = builder.alloc("counts", i64, (self.chunks.count, most), "heap")
 
         def in_chunk(low: Expr, high: Expr, take: Take, moves: bool) -> None:
-            with builder.loop(part := fresh("part"), ZERO, number, 1):
-                pivot, own = builder.name("pivot", Read(pivots, (part,), None)), self._part(bounds, part, whole)
-                begin = builder.name("begin", ix.maximum(low, own.low))
-                end = builder.name("end", ix.maximum(begin, ix.minimum(high, own.high)))
-                piece, sides = Part(begin, end), (ix.mul(part, 2), ix.add(ix.mul(part, 2), 1))
+            if not moves:
+                with self._along(Part(low, high)) as at:
+                    builder.add(Store(parts, (at,), self._part_of(self._values(at)[0], pivots, number)))
+            with builder.loop(at := fresh("i"), low, high, 1):
+                part = builder.name("part", Op("cast", i64, (Read(parts, (at,), None),)))
+                place = take(part)
+                for buffer, value in zip(moved, self._values(at) if moves else (), strict=False):
+                    builder.add(Store(buffer, (place,), value))
 
-                def goes_before(key: NestExpr) -> NestExpr:
-                    return precedes(key, pivot)
-
-                if moves:
-                    front, behind = (builder.register("next", take(side, 0)) for side in sides)
-                    self._split(self.these, piece, goes_before, (self.others, front), (self.others, behind))
-                else:
-                    before = self._count(piece, goes_before)
-                    for side, found in zip(sides, (before, ix.sub(ix.sub(end, begin), before)), strict=True):
-                        take(side, found)
-
-        keys = ix.mul(number, 2)
-        append_by_key(builder, self.chunks, counts, in_chunk, Certificate("quicksort", self.others), keys)
+        append_by_key(builder, self.chunks, counts, in_chunk, Certificate("quicksort", tuple(moved)), number)
         with builder.loop(part := fresh("part"), ZERO, number, 1):
-            middle = Read(counts, (ZERO, ix.add(ix.mul(part, 2), 1)), None)
-            builder.add(Store(bounds, (ix.add(ix.mul(part, whole), half),), middle))
-        with self._elements() as (_, at):
-            for these, other in zip(self.these, self.others, strict=True):
-                builder.add(Store(these, (at,), Read(other, (at,), None)))
+            end = Read(counts, (ix.sub(self.chunks.count, 1), part), None)
+            builder.add(Store(bounds, (ix.add(part, 1),), end))
 
-    def _count(self, part: Part, test: Test) -> Var:
-        """The number of elements of a part whose key passes a test."""
-        count = self.builder.register("count", ZERO)
-        with self._along(part) as at:
-            key = self.builder.name("key", Read(self.these[0], (at,), None))
-            self._add(count, chosen(test(key), ONE, ZERO))
-        return self.builder.name("count", Read(count, (), None))
+    def _pivots(self, number: Expr, most: Expr) -> Buffer:
+        """Some keys in order, SAMPLES for each part, from pseudo-random places in as many equal stretches."""
+        builder, keys = self.builder, self.key
+        sample, pivots = (builder.alloc(name, keys, (ix.mul(most, SAMPLES),), "heap") for name in ("sample", "pivots"))
+        size = builder.name("size", ix.mul(number, SAMPLES))
+        stretch = builder.name("stretch", ix.floordiv(self.count, size))
+        with builder.loop(at := fresh("k"), ZERO, size, 1):
+            chance = Op("shr", i64, (Op("mul", i64, (at, const(i64, SPREAD))), const(i64, 16)))
+            chance = Op("bit_and", i64, (chance, const(i64, (1 << CHANCES) - 1)))
+            ahead = Op("shr", i64, (Op("mul", i64, (chance, stretch)), const(i64, CHANCES)))
+            place = builder.name("place", ix.add(ix.mul(at, stretch), ahead))
+            builder.add(Store(sample, (at,), self._values(place)[0]))
+        with self._along(Part(ZERO, size)) as at:
+            own, rank = builder.name("key", Read(sample, (at,), None)), builder.register("rank", ZERO)
+            with builder.loop(other := fresh("j"), ZERO, size, 1):
+                key = builder.name("other", Read(sample, (other,), None))
+                tie = Op("logical_and", bool_, (Op("lt", bool_, (other, at)), negated(precedes(own, key))))
+                before = Op("logical_or", bool_, (precedes(key, own), tie))
+                more = ix.add(Read(rank, (), None), chosen(before, ONE, ZERO))
+                builder.add(Store(rank, (), more))
+            builder.add(Store(pivots, (builder.name("rank", Read(rank, (), None)),), own))
+        return pivots
+
+    def _part_of(self, key: NestExpr, pivots: Buffer, number: Expr) -> NestExpr:
+        """The number of the part of a key, by bisection: of `number` − 1 pivots those that do not come after it."""
+        builder = self.builder
+        part, step = builder.register("part", ZERO), builder.register("step", ix.floordiv(number, 2))
+        with builder.block(loop=True) as setup:
+            half = builder.name("half", Read(step, (), None))
+        with builder.block(loop=True) as body:
+            further = builder.name("further", ix.add(Read(part, (), None), half))
+            pivot = builder.name("pivot", Read(pivots, (ix.mul(further, SAMPLES),), None))
+            builder.add(Store(part, (), chosen(precedes(key, pivot), Read(part, (), None), further)))
+            builder.add(Store(step, (), ix.floordiv(half, 2)))
+        builder.add(While(closed(setup), Op("lt", bool_, (ZERO, half)), closed(body)))
+        return Op("cast", u8, (Read(part, (), None),))

@@ -124,7 +124,7 @@ class Quicksort:
         if not self.these:
             self._read()
         self.others = self._memory("others")
-        self._sort_all()
+        self._sort_part(Part(ZERO, self.count))
 
     def _memory(self, name: str) -> tuple[Buffer, ...]:
         """Allocates memory for all elements."""
@@ -142,10 +142,6 @@ class Quicksort:
         if not self.these:
             return self.row.elements(at)
         return [self.builder.name("value", Read(buffer, (at,), None)) for buffer in self.these]
-
-    def _sort_all(self) -> None:
-        """Sorts and stores all elements, as one part."""
-        self._sort_part(Part(ZERO, self.count))
 
     def _keep(self, at: Var) -> None:
         """Stores an element at its present index of the results."""
@@ -202,18 +198,17 @@ class Quicksort:
         part: Part,
         test: Test,
         *sides: tuple[Sequence[Buffer], Buffer],
-        spare: bool = False,
     ) -> None:
         """Appends the elements of a part whose key passes a test to one side, and the others to the other side.
 
-        A side is its buffers, and the register with the next index. spare: no other thread has elements of the part.
+        A side is its buffers, and the register with the next index.
         """
         builder = self.builder
         with self._along(part) as at:
             values = tuple(builder.name("value", Read(buffer, (at,), None)) for buffer in source)
             holds = builder.name("holds", test(values[0]))
-            for (memory, place), kept in zip(sides, (holds, _not(holds)), strict=True):
-                builder.add(Append(tuple(memory), place, values, kept, spare))
+            for (memory, place), kept in zip(sides, (holds, negated(holds)), strict=True):
+                builder.add(Append(tuple(memory), place, values, kept, spare=True))
 
     # One part, by one thread
 
@@ -243,7 +238,7 @@ class Quicksort:
                 self._by_ranks(Part(low, high))
             with builder.block(branch=True) as many:
                 done = networks.sort(low, high)
-                with nullcontext() if done is None else builder.when(_not(Read(done, (), None))):
+                with nullcontext() if done is None else builder.when(negated(Read(done, (), None))):
                     self._split_in_two(Part(low, high), push)
             is_few = Op("le", bool_, (ix.sub(high, low), ix.as_index(self.ranked)))
             builder.branch(is_few, few, many)
@@ -260,7 +255,7 @@ class Quicksort:
         begin, front, behind = (builder.register(name, low) for name in ("begin", "front", "behind"))
 
         def split(test: Test, source: Sequence[Buffer] = self.these) -> None:
-            self._split(source, part, test, (self.these, front), (self.others, behind), spare=True)
+            self._split(source, part, test, (self.these, front), (self.others, behind))
 
         if pivot.dtype.is_float:
             with builder.block(branch=True) as number:
@@ -272,7 +267,7 @@ class Quicksort:
             split(lambda key: precedes(key, pivot))
         with builder.when(Op("eq", bool_, (Read(front, (), None), low))):
             builder.add(Store(behind, (), low))
-            split(lambda key: _not(precedes(pivot, key)), self.others)
+            split(lambda key: negated(precedes(pivot, key)), self.others)
             end = builder.name("end", Read(front, (), None))
             with self._along(Part(low, end)) as at:
                 self._keep(at)
@@ -284,7 +279,7 @@ class Quicksort:
         with self._if_wanted(middle, high):
             self._copy(self.others, Part(low, end), self.these, ix.sub(middle, low))
         shorter = builder.name("shorter", Op("lt", bool_, (ix.sub(middle, start), ix.sub(high, middle))))
-        for first in (_not(shorter), shorter):
+        for first in (negated(shorter), shorter):
             push(chosen(first, start, middle), chosen(first, middle, high))
 
     def _by_ranks(self, part: Part) -> None:
@@ -302,7 +297,7 @@ class Quicksort:
             return Op("logical_or", bool_, (less(key, own, earlier), equal))
 
         def in_order(key: NestExpr, own: NestExpr, earlier: NestExpr) -> NestExpr:
-            as_before = Op("logical_and", bool_, (earlier, _not(precedes(own, key))))
+            as_before = Op("logical_and", bool_, (earlier, negated(precedes(own, key))))
             return Op("logical_or", bool_, (precedes(key, own), as_before))
 
         self._by_ranks_of(part, (less, less_or_earlier, in_order) if self.key.is_float else (less, less_or_earlier))
@@ -384,7 +379,8 @@ class Quicksort:
         fold_into(self.builder, register, value, name)
 
 
-def _not(test: NestExpr) -> NestExpr:
+def negated(test: NestExpr) -> NestExpr:
+    """The negation of a test."""
     return Op("logical_not", bool_, (test,))
 
 
