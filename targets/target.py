@@ -243,6 +243,7 @@ class Target:
             "fma" in features,
             "ssse3" in features,
             "avx512vbmi" in features,
+            {"avx512dq", "avx512vl"} <= set(features),
             machine.streams_apart,
         )
 

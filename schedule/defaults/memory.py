@@ -9,7 +9,7 @@ from raido.schedule.defaults.demand import meets_boundary
 from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import fused_stages_of
 from raido.schedule.defaults.latency import sums_in_pairs
-from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
+from raido.schedule.defaults.neighbours import is_sum_of_taps, read_by_planes, reads_rows
 from raido.schedule.defaults.queries import array_of, is_last_use, output_bytes, whole_cost
 from raido.schedule.defaults.transposes import transposed_axis
 from raido.schedule.machine import LINE
@@ -40,7 +40,9 @@ def decide_memory(draft: Draft, name: str) -> None:
 def may_stream(draft: Draft, name: str) -> bool:
     """Whether results are stored past the caches where these would not keep them."""
     stage = draft.state.stage(name)
-    kept = (stage.reduction is None or stage.scan is not None) and transposed_axis(draft, stage) is None
+    taps = is_sum_of_taps(stage) and reads_rows(draft, stage)
+    once = stage.reduction is None or stage.scan is not None or taps
+    kept = once and transposed_axis(draft, stage) is None
     if (
         strategy_name(draft.state, draft.demand.leaders.get(name, name)) == "runs"
     ):  # of which each may be shorter than a line

@@ -21,7 +21,7 @@ from raido.schedule.defaults.draft import Draft, extent, known_extent
 from raido.schedule.defaults.joins import fused_stages_of
 from raido.schedule.defaults.latency import gangs_of_elements, sums_in_pairs
 from raido.schedule.defaults.memory import is_streamed, may_stream
-from raido.schedule.defaults.neighbours import read_by_planes, reads_rows
+from raido.schedule.defaults.neighbours import is_sum_of_taps, read_by_planes, reads_of_taps, reads_rows, steps_of_taps
 from raido.schedule.defaults.queries import array_of
 from raido.schedule.machine import LINE
 from raido.schedule.plan import At
@@ -36,12 +36,14 @@ EQUAL = 1.01  # times the fewest cycles: differences below the model's precision
 def rows_of_register_tile(draft: Draft, stage: Stage, vector: Axis | None) -> int:
     """Returns the height of a stencil's register tile; 0 where rows are computed one by one.
 
-    Stencils that also read neighbouring planes run along each plane from end to end instead: one stream a plane. Long weighted sums have
-    tiles of 2 rows (`sums_in_pairs`); other long dependence chains interleave gangs, not rows.
+    Stencils that also read neighbouring planes run along each plane from end to end instead: one stream a plane. Folds of taps do not: their
+    planes are mostly rows of an image, and their rows the channels of a pixel. Long weighted sums have tiles of 2 rows (`sums_in_pairs`);
+    other long dependence chains interleave gangs, not rows.
     """
-    if stage.reduction is not None or len(stage.axes) < 2 or vector is not stage.axes[-1]:
+    taps = is_sum_of_taps(stage)
+    if len(stage.axes) < 2 or vector is not stage.axes[-1] or (stage.reduction is not None and not taps):
         return 0
-    if read_by_planes(draft, stage):
+    if read_by_planes(draft, stage) and not taps:
         return 0
     if sums_in_pairs(draft, stage):
         return 2
@@ -114,8 +116,9 @@ def work_of(draft: Draft, stage: Stage) -> Work | None:
         member = draft.state.stage(name)
         own = {axis.var: shared.var for axis, shared in zip(member.axes, stage.axes, strict=True)}
         work.stored += tuple(body.dtype.itemsize for body in member.bodies)
-        work.operations += cost(member)
-        for array, points in draft.demand.reads(name).items():
+        taps = steps_of_taps(member)
+        work.operations += cost(member) * len(taps)
+        for array, points in reads_of_taps(draft, member).items():
             if array in draft.demand.inlined:
                 each = cost(draft.state.stage(array))
                 if not work.add_inlined(array, points, own, each):

@@ -38,8 +38,10 @@ from raido.algo.graph.expr import (
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.graph.rewrite import (
     bound_variables,
+    children,
     free_variables,
     loads_in,
+    post_order,
     rebuild,
     rewritten,
     scalar_nodes,
@@ -63,18 +65,55 @@ def inline_moves(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
     """Inlines unnamed index moves, and scalars (rank 0) of mapped functions, into their readers.
 
     A move that divides indices, as a reshape does, is slower at random indices than in order: a gather from it reads a stored copy, unless
-    the copy would be made in every iteration of a loop, or the move is one of a parameter, whose memory is viewed in the other shape.
+    the copy would be made in every iteration of a loop, or the move is one of a parameter, whose memory is viewed in the other shape. Nor
+    are padded arrays that folds read again and again (`_padded_operands`).
     """
 
     free: dict[Node, bool] = {}
+    padded = _padded_operands(roots, tables)
 
     def is_move(form: Generate) -> bool:
         if form not in free:
             scalar = not form.axes and bool(free_variables(form)) and not _shares_work(form, tables)
-            free[form] = scalar or tables.kinds.get(form) == "move"
+            move = tables.kinds.get(form) == "move" and padded.isdisjoint(axis.var for axis in form.axes)
+            free[form] = scalar or move
         return free[form]
 
     return _inline_unnamed(roots, is_move, tables)
+
+
+def _padded_operands(roots: tuple[Array, ...], tables: Tables) -> set[Var]:
+    """The axes of moves that choose between sources, as padding does, to be computed once: the folds of a map read them again for each
+    index of a long axis, as a convolution does for each channel of its result.
+
+    A choice costs each of these reads more than a stored copy costs in all, and the ends of rows loops of their own. Folds that read an
+    element only for its neighbours choose where they read.
+    """
+    chosen = {
+        node: {axis.var for axis in node.axes}
+        for node in topological(*roots)
+        if isinstance(node, Generate)
+        and tables.kinds.get(node) == "move"
+        and any(isinstance(e, Cond) or (isinstance(e, Op) and e.name in _CHOICES) for e in scalar_nodes(*node.bodies))
+    }
+    found: set[Var] = set()
+    for form in topological(*roots) if chosen else ():
+        if not isinstance(form, Generate) or form in chosen:
+            continue
+        own = {axis.var for axis in form.axes}
+        long = {axis.var for axis in form.axes if not is_short(axis.extent)}
+        closed = lambda node, own=own: isinstance(node, Result) and own.isdisjoint(free_variables(node))
+        below = post_order(form.bodies, lambda node, closed=closed: () if closed(node) else children(node))
+        nested = [node for node in below if isinstance(node, Generate | Reduce) and own & free_variables(node)]
+        if not long or not any(isinstance(node, Reduce) for node in nested):
+            continue
+        folded = {axis.var for node in nested for axis in node.axes}
+        for load in loads_in(*below):
+            if isinstance(load.array, Result) and load.array.form in chosen:
+                used = {var for e in load.indices for var in free_variables(e)}
+                if used & folded and long - used:
+                    found |= chosen[load.array.form]
+    return found
 
 
 def inline_transpositions(roots: tuple[Array, ...], tables: Tables) -> tuple[Array, ...]:
@@ -221,6 +260,7 @@ def _is_index_arithmetic(form: Generate, others: set[Generate]) -> bool:
     return all(map(is_cheap, nodes))
 
 
+_CHOICES = ("select", *index.BOUNDARY_OPS)
 _TESTS = ("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_not")
 _INDEX_ARITHMETIC = ("add", "sub", "mul", "neg", "minimum", "maximum")
 

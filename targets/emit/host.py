@@ -67,7 +67,7 @@ class HostPlan(Statements):
         inner = self.unit.end_block(outer)
         self.unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
 
-    def block(self, statements: Sequence[Any]) -> None:
+    def _each(self, statements: Sequence[Any]) -> None:
         for position, s in enumerate(statements):
             rest = statements[position + 1 :]
             if isinstance(s, Alloc) and (is_taken(s) or s.buffer in self.swapped):
@@ -78,7 +78,7 @@ class HostPlan(Statements):
                 self.can_fail = True
                 if rest:
                     outer = self.unit.block()
-                    self.block(rest)
+                    self._each(rest)
                     inner = self.unit.end_block(outer)
                     self.unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
                 return

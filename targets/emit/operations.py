@@ -11,6 +11,7 @@ from raido.algo.graph.primitives import DIVISIONS
 from raido.schedule.lower.expressions.index_checks import is_made_of_sizes
 from raido.schedule.nest.values import Ramp, Read, Splat, VectorVar, lanes_of
 from raido.targets import tvm_corner as T
+from raido.targets.emit.extremes import bind_inputs, nan_of_inputs
 from raido.targets.emit.terms import INDEX_OPERATIONS, Term, fold_known, index_operation, is_plain_index, tir
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ _EXTREMES = ("minimum", "maximum")
 
 def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
     """A primitive operation as TIR."""
-    terms = [values.memo[a] for a in e.args]
+    in_network = e in values.networks.members
+    terms = bind_inputs(values, e) if in_network else [values.memo[a] for a in e.args]
     if (folded := fold_known(e.name, terms)) is not None:
         return folded
     lanes = lanes_of(e)
@@ -82,9 +84,11 @@ def emit_operation(values: Values, e: Op, plain: dict[Any, bool]) -> Term:
     shapes = [(a.dtype, lanes_of(a)) for a in e.args]
     if lanes > 1 and e.name in _BY_SHARED and isinstance(by := e.args[1], Splat) and 1 not in literals:
         shapes[1], args[1] = (by.dtype, 1), values.tir(by.value)
-    return values.unit.call(
-        values.unit.helpers.values.operation(e.name, e.dtype, shapes, literals), e.dtype, lanes, *args
+    name = f"{e.name}_of_numbers" if in_network else e.name
+    result = values.unit.call(
+        values.unit.helpers.values.operation(name, e.dtype, shapes, literals), e.dtype, lanes, *args
     )
+    return nan_of_inputs(values, e, result) if e in values.networks.ends else result
 
 
 def emit_lane_fold(values: Values, name: str, dtype: DType, lanes: int, value: Any) -> Any:

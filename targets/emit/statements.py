@@ -45,6 +45,7 @@ from raido.targets.emit.atomics import emit_atomic
 from raido.targets.emit.choices import choices_without_loads
 from raido.targets.emit.deinterleave import find_windows
 from raido.targets.emit.divider import roots_by_products
+from raido.targets.emit.extremes import find_networks
 from raido.targets.emit.interleave import find_interleaved
 from raido.targets.emit.loops import emit_for
 from raido.targets.emit.ordered import emit_ordered
@@ -130,8 +131,14 @@ class Statements:
 
     def block(self, statements: Sequence[Any]) -> None:
         """Emits the statements of a block."""
-        stored: set[int] = set()
+        around, self.values.networks = self.values.networks, find_networks(statements, self.unit.helpers.can)
         self.values.windows |= find_windows(statements)
+        self._each(statements)
+        self.values.networks = around
+
+    def _each(self, statements: Sequence[Any]) -> None:
+        """Emits statements, whose networks and windows are known."""
+        stored: set[int] = set()
         for position, s in enumerate(statements):
             if id(s) in stored:
                 continue
@@ -152,7 +159,7 @@ class Statements:
         """Emits statements that run only if no fault is recorded: stages rely on the checks of those before them."""
         if rest:
             outer = self.unit.block()
-            self.block(rest)
+            self._each(rest)
             inner = self.unit.end_block(outer)
             self.unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
 
@@ -190,6 +197,8 @@ class Statements:
             unit.read.add(s.var)
         if s.var.dtype is i64 and fits_i32(s.value, unit.ranges):
             unit.ranges.ranges[s.var] = whole_range(i32)
+        if s.value in self.values.networks.members:
+            self.values.inputs[s.var] = self.values.inputs[s.value]
         simple = isinstance(term, (int, T.Var))
         lanes, weight = lanes_of(s.value), self.values.weight[s.value]
         unit.variables[s.var] = (
@@ -236,7 +245,7 @@ class Statements:
         unit.out.append(T.Bind(pointer, self.take(s)))
         outer = unit.block()
         unit.declare(buffer, pointer)
-        self.block(rest)
+        self._each(rest)
         inner = unit.end_block(outer)
         unit.out.append(T.IfThenElse(self.nothing_failed(), inner, None))
         unit.effect(unit.helpers.runtime.give(), pointer)

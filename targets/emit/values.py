@@ -36,6 +36,7 @@ from raido.schedule.nest.values import (
 )
 from raido.targets import tvm_corner as T
 from raido.targets.emit.deinterleave import Place
+from raido.targets.emit.extremes import Networks
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
 from raido.targets.emit.order import is_leaf, order_of
 from raido.targets.emit.terms import Term, fits_i32, index_product, index_sum, tir
@@ -59,6 +60,8 @@ class Values:
         self.weight: dict[Any, int] = {}  # of what was prepared: operations that TIR's analysis sees
         self.by_products: frozenset[Op] = frozenset()  # the square roots to be made without the divider
         self.choices: frozenset[Op] = frozenset()  # those to be made by an instruction, not by a branch
+        self.networks = Networks()  # of the current block
+        self.inputs: dict[Any, dict[int, Term]] = {}  # of networks, by their extremes and names of these
         self._strides: dict[Buffer, tuple[Term, ...]] = {}
         self._indices: dict[Op, tuple[tuple[Term, ...], Term]] = {}  # terms of operands, and what they came to
 

@@ -59,15 +59,20 @@ def reversed_lanes(b: TextBuilder, value: Value) -> Value:
     return b.shuffle(value, value, list(range(value.lanes))[::-1])
 
 
-def load_strided(b: TextBuilder, base: str, offset: Value, stride: int, memory: DType, lanes: int) -> Value:
-    """Loads `stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles the lanes out of them."""
+def load_strided(
+    b: TextBuilder, base: str, offset: Value, stride: int, memory: DType, lanes: int, mask: Value | None = None
+) -> Value:
+    """Loads `stride` whole vectors that cover the lanes, the last one ending at the last lane, and shuffles the lanes out of them.
+
+    Under a mask, only elements of active lanes are loaded: each vector has the mask of its lanes, with inactive elements between.
+    """
     starts = [lanes * part for part in range(stride - 1)] + [(lanes - 1) * stride + 1 - lanes]
-    parts = [
-        masked_load(
-            b, address_of(b, base, b.binary("add", offset, b.constant(offset, start)), memory), None, memory, lanes
-        )
-        for start in starts
-    ]
+    parts = []
+    for start in starts:
+        address = address_of(b, base, b.binary("add", offset, b.constant(offset, start)), memory)
+        places = [divmod(start + k, stride) for k in range(lanes)]
+        spread = mask and b.shuffle(mask, b.constant(mask, False), [lanes if rest else lane for lane, rest in places])
+        parts.append(masked_load(b, address, spread, memory, lanes))
     total, filled = parts[0], {k: k * stride for k in range(lanes) if k * stride < lanes}
     for start, part in zip(starts[1:], parts[1:], strict=True):
         fresh = {k: k * stride - start for k in range(lanes) if start <= k * stride < start + lanes and k not in filled}

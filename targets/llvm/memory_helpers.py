@@ -48,8 +48,10 @@ class MemoryHelpers:
                 mask = reversed_lanes(b, mask) if mask else None
                 low = address_of(b, base, lowest(b, offset, stride, lanes), memory)
                 return reversed_lanes(b, masked_load(b, low, mask, memory, lanes)).text
-            if mask is None and 2 <= abs(stride) <= most_apart(lanes):
-                rising = load_strided(b, base, lowest(b, offset, stride, lanes), abs(stride), memory, lanes)
+            cheap = mask is None or memory.bits >= 32 or b.can.vector_bits == 512  # masked access
+            if cheap and 2 <= abs(stride) <= most_apart(lanes):
+                mask = reversed_lanes(b, mask) if mask and stride < 0 else mask
+                rising = load_strided(b, base, lowest(b, offset, stride, lanes), abs(stride), memory, lanes, mask)
                 return (rising if stride > 0 else reversed_lanes(b, rising)).text
             return gather(b, base, ramp(b, offset, stride, lanes), mask, memory).text
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from raido.algo.graph.dtypes import DType, bf16, bool_, f16, f32, f64
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.recipes.native import is_native
-from raido.targets.llvm.extremes import write_extreme
+from raido.targets.llvm.extremes import write_extreme, write_extreme_of_numbers
 from raido.targets.llvm.fused import write_fma_f64
 from raido.targets.llvm.recipes import write_recipe
 from raido.targets.llvm.shared_divisor import write_by_shared
@@ -181,6 +181,8 @@ _BETTER: dict[str, Callable[..., Value | None]] = {
     **{name: _by_shared(name) for name in DIVISIONS},
     "minimum": lambda b, dtype, x, y: write_extreme(b, x, y, "min") if dtype in (f16, f32, f64) else None,
     "maximum": lambda b, dtype, x, y: write_extreme(b, x, y, "max") if dtype in (f16, f32, f64) else None,
+    "minimum_of_numbers": lambda b, _, x, y: write_extreme_of_numbers(b, x, y, "min"),
+    "maximum_of_numbers": lambda b, _, x, y: write_extreme_of_numbers(b, x, y, "max"),
     "copysign": lambda b, dtype, x, y: b.intrinsic("copysign", x, y) if dtype is not bf16 else None,
     "cast": _cast,
     "fma": _fma,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import reduce
 
 from raido.algo.graph.dtypes import DType, bool_, f32, i32, i64, signed, u8
 from raido.algo.graph.expr import Const
@@ -67,6 +69,16 @@ class ValueHelpers:
         """Square roots of sixteen f32 without the divider."""
         shape = (f32, ROOT_LANES)
         return self._texts.write("rd.root", llvm_type(*shape), [shape], lambda b, x: write_root(b, x).text)
+
+    def unless_unordered(self, dtype: DType, lanes: int, inputs: int) -> str:
+        """(x, inputs …) -> x, but NaN where one of the inputs is."""
+
+        def body(b: TextBuilder, x: Value, *given: Value) -> str:
+            pairs = [b.compare("ord", given[i], given[min(i + 1, len(given) - 1)]) for i in range(0, len(given), 2)]
+            return b.select(reduce(lambda p, q: b.binary("and", p, q), pairs), x, b.constant(x, math.nan)).text
+
+        symbol = f"rd.unless_unordered.{dtype.name}x{lanes}.{inputs}"
+        return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)] * (1 + inputs), body)
 
     def choice(self, name: str, dtype: DType) -> str:
         """ "select", "minimum" or "maximum" of scalar integers as a conditional move.

@@ -107,12 +107,31 @@ s["gray"].inline()"""
     )
 
 
-def test_small_reductions_are_unrolled():
+def test_small_reductions_are_unrolled_and_share_rows_as_stencils_do():
     assert (
         str(Schedule(graphs.convolution()).complete(AVX2))
         == """s = convolution.schedule()
-s["out"].root().parallel("y").vectorize("x").unroll("ry").unroll("rx").partition_boundaries()"""
+s["out"].root().split("y", 2).reorder("yo", "x", "yi").unroll("yi").parallel("yo").vectorize("x")
+s["out"].unroll("ry").unroll("rx").partition_boundaries().stream_stores(above=16777216)"""
     )
+
+
+def test_convolutions_of_each_channel_share_neighbours_before_channels():
+    """Rows of channels are short: neighbours share loads although planes are read, too. Means of disjoint blocks share none."""
+
+    @rd.algorithm
+    def depthwise(x: rd.f32["h", "w", "c"], k: rd.f32["c", 3, 3]):
+        h, w, c = x.shape
+        taps = lambda y, x_, z: rd.sum(rd.tabulate((3, 3), lambda i, j: k[z, i, j] * x[y + i, x_ + j, z]))
+        return rd.tabulate((h - 2, w - 2, c), taps, name="out")
+
+    @rd.algorithm
+    def means(x: rd.f32["c", "h", "w"]):
+        c, h, w = x.shape
+        return rd.mean(x.reshape(c, h // 2, 2, w // 2, 2), axis=(2, 4), name="out")
+
+    assert 'split("x_", 4).reorder("x_o", "z", "x_i").unroll("x_i")' in str(depthwise.schedule().complete(AVX512))
+    assert not {"split", "stream_stores"} & {step.directive for step in means.schedule().complete(AVX512).steps}
 
 
 def test_transpositions_turn_squares_in_registers():

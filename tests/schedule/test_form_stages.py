@@ -94,6 +94,32 @@ def test_index_moves_are_no_stages() -> None:
     assert stages(moved, (4, 5)) == [("elementwise_1", "y x")]
 
 
+def test_a_padded_array_is_a_stage_where_folds_read_it_for_each_channel() -> None:
+    """A convolution reads it for each channel of the result; one of each channel by itself, or a stencil, chooses where it reads."""
+
+    @rd.algorithm
+    def convolution(x: F["c", "h", "w"], k: F["o", "c", 3, 3]):
+        p, taps = rd.pad(x, ((0, 0), (1, 1), (1, 1))), (x.shape[0], 3, 3)
+        at = lambda o, y, x_: rd.sum(rd.tabulate(taps, lambda c, i, j: k[o, c, i, j] * p[c, y + i, x_ + j]))
+        return rd.tabulate((k.shape[0], *x.shape[1:]), at, name="out")
+
+    @rd.algorithm
+    def by_kernels(x: F["h", "w"], k: F["o", 3, 3]):
+        p = rd.pad(x, 1)
+        at = lambda kernel: lambda y, x_: rd.sum(rd.tabulate((3, 3), lambda i, j: kernel[i, j] * p[y + i, x_ + j]))
+        return rd.map(lambda kernel: rd.tabulate(x.shape, at(kernel)), k, name="out")
+
+    @rd.algorithm
+    def depthwise(x: F["c", "h", "w"], k: F["c", 3, 3]):
+        p = rd.pad(x, ((0, 0), (1, 1), (1, 1)))
+        at = lambda c, y, x_: rd.sum(rd.tabulate((3, 3), lambda i, j: k[c, i, j] * p[c, y + i, x_ + j]))
+        return rd.tabulate(x.shape, at, name="out")
+
+    assert [name for name, _ in stages(convolution, (3, 8, 9), (4, 3, 3, 3))] == ["move_1", "out"]
+    assert [name for name, _ in stages(by_kernels, (8, 9), (4, 3, 3))] == ["move_1", "out"]
+    assert [name for name, _ in stages(depthwise, (3, 8, 9), (3, 3, 3))] == ["out"]
+
+
 def test_reductions_over_the_same_axes_are_one_stage() -> None:
     @rd.algorithm
     def both(x: F["n", "m"]):

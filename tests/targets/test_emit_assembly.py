@@ -178,6 +178,14 @@ def test_a_masked_access_is_one_instruction():
     assert "gather" not in text
 
 
+def test_masked_lanes_apart_are_whole_vectors_shuffled():
+    halved = rd.algorithm(lambda a: (a[:, ::2] + a[:, 1::2]) / 2, a="f32[h, w]", name="halved")
+    s = halved.schedule()
+    (stage,) = s.stages
+    s[stage].vectorize("x").tail("x", "mask")
+    assert "gather" not in assembly_of(halved, "skylake-avx512", s)
+
+
 def test_llvm_gives_lanes_to_no_loop_by_itself():
     @rd.algorithm
     def rows(a: rd.f32["n", 10]):

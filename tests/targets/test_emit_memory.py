@@ -54,16 +54,16 @@ def test_strided_reads_take_every_strideth_element(dtype, cpu, stride):
 
 @some_dtypes
 @every_cpu
-@pytest.mark.parametrize("stride", [1, 2, -1])
+@pytest.mark.parametrize("stride", [1, 2, -1, -3])
 @pytest.mark.parametrize("active", [0, 1, 5, 8])
 def test_masked_reads_and_writes_touch_active_lanes_only(dtype, cpu, stride, active):
-    source, result = array("a", dtype, n), array("b", dtype, 2 * LANES)
-    low = 0 if stride > 0 else LANES - 1
+    source, result = array("a", dtype, n), array("b", dtype, 3 * LANES)
+    low = 0 if stride > 0 else (LANES - 1) * -stride
     mask = below(n)
     read = VectorRead(source, (index(low),), stride, LANES, mask)
     compiled = compile_body([VectorStore(result, (index(low),), read, stride, mask)], [source], [result], cpu=cpu)
-    data = values(dtype, 2 * LANES)
-    out = values(dtype, 2 * LANES, 1)
+    data = values(dtype, 3 * LANES)
+    out = values(dtype, 3 * LANES, 1)
     wanted = out.copy()
     places = low + np.arange(LANES)[:active] * stride
     wanted[places] = data[places]

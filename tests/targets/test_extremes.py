@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emission import array, compile_body, every_cpu, index
+from emission import array, assembly_of, compile_body, every_cpu, index
 
 import raido as rd
 from raido.algo.graph.dtypes import dtype_named
@@ -72,3 +72,41 @@ def test_folds_of_zeros_of_both_signs(said):
             same_bits(executable(a), (low, high))
             if not a.any():
                 assert np.signbit(low) == np.signbit(a).any() and np.signbit(high) == np.signbit(a).all()
+
+
+def exchanged(v: list) -> list:
+    """The middle one of five values and those of its network that are results too: the least of four, and a maximum of a minimum."""
+    for i, j in ((0, 1), (3, 4), (2, 4), (2, 3), (1, 4), (0, 3), (0, 2), (1, 3), (1, 2)):
+        v[i], v[j] = rd.minimum(v[i], v[j]), rd.maximum(v[i], v[j])
+    return v
+
+
+@rd.algorithm
+def medians(a: rd.f32["n"], b: rd.f64["n"]):
+    middle = lambda p: exchanged([p[k] for k in range(5)])[2]
+    return rd.stencil(middle, a, boundary="clamp"), rd.stencil(middle, b, boundary="clamp")
+
+
+@rd.algorithm
+def clipped_sorts(a: rd.f32[5, "n"]):
+    """All results of a network, two functions of them, and extremes of literals inside."""
+    v = exchanged([rd.minimum(row, 1.0) for row in a])
+    return rd.stack(v), v[1] + v[2], rd.maximum(rd.maximum(v[0], -0.0), a[2])
+
+
+@every_cpu
+def test_networks(cpu):
+    """NaN is tested once for a network; zeros are ordered by their signs inside."""
+    rng = np.random.default_rng(5)
+    a = rng.choice([*NUMBERS, -3.0, 4.0, 5.0, 0.0], (5, 203)).astype(np.float32)
+    target = rd.Target("llvm", cpu=cpu)
+    for algorithm, inputs in ((medians, (a[0], a[1].astype(np.float64))), (clipped_sorts, (a,))):
+        for got, want in zip(algorithm.compile(target)(*inputs), algorithm.interpret(*inputs), strict=True):
+            same_bits(got, want)
+
+
+def test_an_extreme_of_a_network_is_one_instruction():
+    body = assembly_of(medians, "skylake-avx512")
+    assert "vrangeps" in body and "vrangepd" in body and "vpternlog" not in body
+    body = assembly_of(medians, "haswell")
+    assert "vcmpordps" in body and "vcmpunordps" not in body and "blendv" in body
