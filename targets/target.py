@@ -245,6 +245,7 @@ class Target:
             "ssse3" in features,
             "avx512vbmi" in features,
             machine.streams_apart,
+            "avx512_vnni" in features or "avx_vnni" in features,
         )
 
     @property

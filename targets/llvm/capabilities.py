@@ -11,7 +11,7 @@ class Capabilities:
 
     vector_bits: width of a vector register. fused: fused multiply-add is one instruction. byte_shuffle: any permutation of the bytes of a
     128-bit register is one instruction (`pshufb`). byte_permutes: so is any of the bytes of two 512-bit registers (`vpermi2b`).
-    streams_apart: see `Machine`.
+    streams_apart: see `Machine`. dots: sums of products of four bytes are one instruction (`vpdpbusd`).
     """
 
     vector_bits: int = 128
@@ -19,3 +19,4 @@ class Capabilities:
     byte_shuffle: bool = False
     byte_permutes: bool = False
     streams_apart: int = 0
+    dots: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import DType, bool_, i64, unsigned
 from raido.schedule.cost.streams import PAGE
 from raido.targets.llvm.atomics import write_atomic, write_exchange, write_look
 from raido.targets.llvm.helper_texts import HelperTexts, Shape
@@ -54,6 +54,19 @@ class MemoryHelpers:
             return gather(b, base, ramp(b, offset, stride, lanes), mask, memory).text
 
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
+
+    def load_groups(self, dtype: DType, lanes: int, count: int, masked: bool) -> str:
+        """(base, offset[, mask]) -> `count` consecutive elements for each lane; those of inactive lanes are 0."""
+        memory = memory_dtype(dtype)
+        group, kind = unsigned(count * memory.bits), llvm_type(memory, lanes * count)
+
+        def body(b: TextBuilder, base: str, offset: Value, mask: Value | None = None) -> str:
+            loaded = masked_load(b, address_of(b, base, offset, memory), mask, group, lanes, memory.itemsize)
+            return b.result(memory, lanes * count, f"bitcast {loaded.typed} to {kind}").text
+
+        shapes: list[Shape | str] = ["ptr", (i64, 1)] + ([(bool_, lanes)] if masked else [])
+        symbol = f"rd.load_groups{count}{'.masked' if masked else ''}.{memory.name}x{lanes}"
+        return self._texts.write(symbol, kind, shapes, body)
 
     def load_from_window(self, dtype: DType, lanes: int, stride: int, before: int, span: int) -> str:
         """(base, offset) -> lanes `stride` apart, out of vectors that neighbouring reads load too (see `memory.load_from_window`)."""

@@ -1,0 +1,55 @@
+"""Sums of products of adjacent narrow integers, and of absolute differences of bytes, as instructions of x86: PMADDWD, VPDPBUSD, PSADBW.
+
+Each wraps as the primitive does: PMADDWD only where all four factors are -2^15; VPDPBUSD adds without saturation. (PMADDUBSW saturates.)
+"""
+
+from __future__ import annotations
+
+from raido.algo.graph.dtypes import DType, i8, i16, i32, u8, u64
+from raido.targets.llvm.text import TextBuilder, Value
+
+_PAIRS = {128: "sse2.pmadd.wd", 256: "avx2.pmadd.wd", 512: "avx512.pmaddw.d.512"}
+_DIFFERENCES = {128: "sse2.psad.bw", 256: "avx2.psad.bw", 512: "avx512.psad.bw.512"}
+
+
+def write_dot_halves(b: TextBuilder, total: Value, x: Value, y: Value) -> Value | None:
+    """Returns the sums of products of 16-bit integers; None for others, or vectors that fill no register."""
+    bits = _register(b, i32, x)
+    return None if bits is None else _with_pairs(b, bits, total, _as(b, x, i16), _as(b, y, i16))
+
+
+def write_dot_quarters(b: TextBuilder, total: Value, x: Value, y: Value) -> Value | None:
+    """Returns the sums of products of 8-bit integers; None for others, or vectors that fill no register."""
+    bits = _register(b, i32, x)
+    if bits is None:
+        return None
+    if b.can.dots:
+        return b.call(f"llvm.x86.avx512.vpdpbusd.{bits}", i32, x.lanes, total, _as(b, x, u8), _as(b, y, i8))
+    x, y = _as(b, x, i16), _as(b, y, i16)
+    eight = b.constant(x, 8)
+    low = b.binary("and", x, b.constant(x, 255)), b.binary("ashr", b.binary("shl", y, eight), eight)
+    high = b.binary("lshr", x, eight), b.binary("ashr", y, eight)
+    return _with_pairs(b, bits, _with_pairs(b, bits, total, *low), *high)
+
+
+def write_byte_differences(b: TextBuilder, x: Value, y: Value) -> Value | None:
+    """Returns the sums of absolute differences of eight bytes; None for others, or vectors that fill no register."""
+    bits = _register(b, u64, x)
+    return (
+        None if bits is None else b.call(f"llvm.x86.{_DIFFERENCES[bits]}", u64, x.lanes, _as(b, x, u8), _as(b, y, u8))
+    )
+
+
+def _register(b: TextBuilder, dtype: DType, x: Value) -> int | None:
+    """Returns the bits of a vector of that type, if it fills a register."""
+    bits = x.lanes * x.dtype.bits
+    return bits if x.dtype is dtype and x.lanes > 1 and bits in _PAIRS and bits <= b.can.vector_bits else None
+
+
+def _with_pairs(b: TextBuilder, bits: int, total: Value, x: Value, y: Value) -> Value:
+    return b.binary("add", total, b.call(f"llvm.x86.{_PAIRS[bits]}", i32, x.lanes // 2, x, y))
+
+
+def _as(b: TextBuilder, x: Value, dtype: DType) -> Value:
+    lanes = x.lanes * x.dtype.bits // dtype.bits
+    return b.result(dtype, lanes, f"bitcast {x.typed} to <{lanes} x i{dtype.bits}>")
