@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, i8, i16, i32, u8, u16, u64, unsigned, whole_range
-from raido.algo.graph.expr import Expr, Node, Op, const, fresh
+from raido.algo.graph.expr import Expr, Node, Op, Var, const, fresh
 from raido.algo.graph.rewrite import substitute
 from raido.schedule.gang.fold_lanes import free_variables_of
 from raido.schedule.gang.narrow_integers import Narrowing
@@ -23,6 +23,8 @@ from raido.schedule.nest.effects import buffers_read, is_scan, written
 from raido.schedule.nest.nodes import Alloc, Block, Fold, For, Let, Nest, Statement, Store
 from raido.schedule.nest.values import Buffer, Read, new_serial
 from raido.schedule.nest.walk import map_block, statements_within, with_blocks
+
+_LEAST = 128  # bits of the shortest register
 
 
 @dataclass(frozen=True)
@@ -33,26 +35,25 @@ class Pair:
     factors: tuple[Expr, Expr]
 
 
-def take_dots(nest: Nest) -> Nest:
+def take_dots(nest: Nest, vector_bits: int) -> Nest:
     """Returns the nest with sums of products of narrow integers, by lanes, taken several at a time."""
-    body = _inside(nest.body, None)
+
+    def inside(block: Block, lanes: For | None) -> Block:
+        return map_block(block, lambda s: statement(s, lanes))
+
+    def statement(s: Statement, lanes: For | None) -> Statement:
+        if isinstance(s, For):
+            made = _taken(s, lanes, vector_bits) if s.kind in ("serial", "vector") and s.step == 1 else None
+            if made is not None:
+                return made
+            lanes = s if s.kind == "vector" else lanes
+        return with_blocks(s, lambda block: inside(block, lanes), setups=False)
+
+    body = inside(nest.body, None)
     return nest if body is nest.body else replace(nest, body=body)
 
 
-def _inside(block: Block, lanes: For | None) -> Block:
-    return map_block(block, lambda s: _statement(s, lanes))
-
-
-def _statement(s: Statement, lanes: For | None) -> Statement:
-    if isinstance(s, For):
-        made = _taken(s, lanes) if s.kind in ("serial", "vector") and s.step == 1 else None
-        if made is not None:
-            return made
-        lanes = s if s.kind == "vector" else lanes
-    return with_blocks(s, lambda block: _inside(block, lanes), setups=False)
-
-
-def _taken(loop: For, lanes: For | None) -> Statement | None:
+def _taken(loop: For, lanes: For | None, vector_bits: int) -> Statement | None:
     """Returns a loop that takes several iterations at a time, and one over the rest; None for any but one of folds by lanes."""
     every = [s for s in statements_within(loop.body) if not isinstance(s, Block)]
     folds = [s for s in every if isinstance(s, Fold)]
@@ -77,15 +78,33 @@ def _taken(loop: For, lanes: For | None) -> Statement | None:
         )
         if pair is None or not free_variables_of(*pair.factors) & {loop.var}:
             return None
+        if not all(_is_of_narrow_reads(e, loop.var, loop.kind == "vector") for e in pair.factors):
+            return None
         pairs[fold] = pair
     count = min(pair.count for pair in pairs.values())
     if count == 8 and (len(folds) > 1 or any(pair.count != 8 for pair in pairs.values())):
         return None
     trips = ix.sub(loop.high, loop.low)  # type: ignore[arg-type]
-    known = ix.constant_value(trips)
+    known, bits = ix.constant_value(trips), 64 if count == 8 else 32
     if known is not None and known < count:
         return None
+    if loop.kind == "vector" and (loop.lanes or known is not None):
+        lanes = min(vector_bits // bits, (loop.lanes or known) // count)  # type: ignore[operator]
+        loop = replace(loop, lanes=1 << lanes.bit_length() >> 1)
+        if loop.lanes * bits < _LEAST:
+            return None
     return _split(loop, pairs, count, trips)
+
+
+def _is_of_narrow_reads(e: Expr, var: Var, along: bool) -> bool:
+    """Whether an operand is computed in 16 bits from what it reads there; along lanes of `var`, from neighbours."""
+    if var not in free_variables_of(e):
+        return True
+    if isinstance(e, Read):
+        *outer, last = e.indices
+        near = ix.difference(substitute(last, {var: ix.add(var, 1)}), last) == 1  # type: ignore[type-var, arg-type]
+        return e.dtype.bits <= 16 and not (along and (var in free_variables_of(*outer) or not near))
+    return isinstance(e, Op) and e.dtype.bits <= 16 and all(_is_of_narrow_reads(a, var, along) for a in e.args)
 
 
 def _pair(fold: Fold, names: Mapping[Node, Expr], narrowing: Narrowing, along: bool) -> Pair | None:

@@ -75,7 +75,7 @@ def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """Returns the nest with every vector loop turned into code for gangs of lanes."""
     nest = read_where_chosen(fold_constants(nest))
     nest = narrow_buffers(find_extremes_first(keep_first_places(nest)))
-    nest = take_dots(narrow_sums(nest, vector_bits))
+    nest = take_dots(narrow_sums(nest, vector_bits), vector_bits)
     nest = part_large_streams(narrow_integers(nest))
     memory: set[Buffer] = set()
     keep: set[Buffer] = set()

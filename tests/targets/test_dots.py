@@ -87,3 +87,25 @@ def test_the_instruction_is_used(algorithm, cpu):
     names = {products: (dots,), differences: ("psadbw",)}.get(algorithm, ("pmaddwd", "vpdpwssd"))
     assert any(name in assembly for name in names)
     assert not any(name in assembly for name in ("pmulld", "pabs", "gather"))
+
+
+@rd.algorithm
+def block_differences(x: rd.u8["n", 16, 16], y: rd.u8[16, 16]):
+    return rd.sum(abs(x.astype(rd.i32) - y.astype(rd.i32)), axis=(1, 2))
+
+
+@rd.algorithm
+def bit_differences(x: rd.u64["m", 32], y: rd.u64[32]):
+    return rd.sum(rd.popcount(x ^ y), axis=1)
+
+
+@rd.algorithm
+def weighted_bits(x: rd.u8["m", 64]):
+    return rd.sum((x > 100).astype(rd.u8) << rd.arange(64).astype(rd.u8) % 8, axis=1)
+
+
+def test_short_rows_take_short_registers_and_wide_values_stay_apart():
+    """Words whose bits are counted, and values of an index, are no narrow neighbours in memory."""
+    assert "%xmm" in next(line for line in assembly_of(block_differences, "haswell").splitlines() if "psadbw" in line)
+    for algorithm in (bit_differences, weighted_bits):
+        assert "byte_differences" not in algorithm.compile().source("gang")
