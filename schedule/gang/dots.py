@@ -42,12 +42,10 @@ def take_dots(nest: Nest, vector_bits: int) -> Nest:
         return map_block(block, lambda s: statement(s, lanes))
 
     def statement(s: Statement, lanes: For | None) -> Statement:
-        if isinstance(s, For):
-            made = _taken(s, lanes, vector_bits) if s.kind in ("serial", "vector") and s.step == 1 else None
-            if made is not None:
-                return made
-            lanes = s if s.kind == "vector" else lanes
-        return with_blocks(s, lambda block: inside(block, lanes), setups=False)
+        around = s if isinstance(s, For) and s.kind == "vector" else lanes
+        made = with_blocks(s, lambda block: inside(block, around), setups=False)
+        taken = made is s and isinstance(s, For) and s.kind in ("serial", "vector") and s.step == 1
+        return (_taken(s, lanes, vector_bits) if taken else None) or made
 
     body = inside(nest.body, None)
     return nest if body is nest.body else replace(nest, body=body)
@@ -57,10 +55,12 @@ def _taken(loop: For, lanes: For | None, vector_bits: int) -> Statement | None:
     """Returns a loop that takes several iterations at a time, and one over the rest; None for any but one of folds by lanes."""
     every = [s for s in statements_within(loop.body) if not isinstance(s, Block)]
     folds = [s for s in every if isinstance(s, Fold)]
-    if not folds or not all(isinstance(s, (Let, Fold)) or (isinstance(s, For) and s.kind == "vector") for s in every):
+    loops = [s for s in (lanes, loop, *every) if isinstance(s, For)]
+    by_lanes = [s for s in loops if s.kind == "vector"]
+    if not folds or not by_lanes or not all(isinstance(s, (Let, Fold, For)) for s in every):
         return None
-    around = [s for s in every if isinstance(s, For)] or [loop if lanes is None else lanes]
-    if around[0].kind != "vector":
+    in_lanes = {s for each in by_lanes for s in statements_within(each)}
+    if not in_lanes.issuperset(folds):
         return None
     names: dict[Node, Expr] = {}
     for s in every:
@@ -70,7 +70,9 @@ def _taken(loop: For, lanes: For | None, vector_bits: int) -> Statement | None:
     if not written(loop.body).isdisjoint(buffers_read(values)):
         return None
     bound = {loop.var, *names}
-    narrowing = Narrowing({}, {each.var for each in around} | bound)
+    if free_variables_of(*(e for s in every if isinstance(s, For) for e in (s.low, s.high))) & bound:
+        return None
+    narrowing = Narrowing({}, {s.var for s in loops} | bound)
     pairs: dict[Statement, Pair] = {}
     for fold in folds:
         pair = (

@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Parts of neighbouring lanes, in lanes of their own: `first` is that of the first part, `args` are its operands likewise."""
+    """Parts of neighbouring lanes, in lanes of their own.
+
+    first: the first part; args: its operands likewise; backwards: whether the first part in memory is the highest.
+    """
 
     first: Any
     args: tuple[Row, ...]
+    backwards: bool = False
 
     def leaves(self) -> Iterator[Any]:
         """The expressions that are evaluated as they are."""
@@ -62,14 +66,50 @@ def _number(e: Any) -> int | None:
 
 
 def row_of(e: Any) -> Row | None:
-    """The parts of an integer as one row; None where they are not neighbours in memory."""
-    if isinstance(e, Op) and e.name == "cast" and e.dtype.bits == e.args[0].dtype.bits:
+    """The parts of an integer as one row; None where they are not neighbours in memory. Bits and bytes may be those of a row from its end."""
+    if isinstance(e, Op) and e.name == "cast" and e.dtype.bits == e.args[0].dtype.bits and e.dtype.is_integer:
         e = e.args[0]
-    halves, parts = halves_of(e), [e]
-    while halves is not None:
-        parts = [half for part in parts for half in halves_of(part) or ()]
-        halves = halves_of(parts[0])
-    return _row(parts) if len(parts) > 1 else None
+    if not isinstance(e, Op) or e.name != "bit_or" or lanes_of(e) == 1:
+        return None
+    parts = _in_order(e, _parts(e, bits=False)) or _in_order(e, _parts(e, bits=True))
+    row = None if parts is None else _row(parts)
+    if row is None and parts is not None and parts[0].dtype.bits in (1, 8) and (row := _row(parts[::-1])) is not None:
+        row = Row(row.first, row.args, backwards=True)
+    return row
+
+
+def _in_order(e: Any, found: dict[int, Any] | None) -> list[Any] | None:
+    """The parts, lowest first, if they are of one width and leave nothing out."""
+    parts = [found[shift] for shift in sorted(found)] if found and len(found) > 1 else []
+    width = e.dtype.bits // len(parts) if parts else 0
+    even = all(part.dtype.bits == width for part in parts) and sorted(found or ()) == list(
+        range(0, e.dtype.bits, width or 1)
+    )
+    return parts if parts and even else None
+
+
+def _parts(e: Any, bits: bool) -> dict[int, Any] | None:
+    """The parts whose disjunction an integer is, by the places of their lowest bits; None where parts meet or are cut off.
+
+    bits: whether a boolean is one bit, or the byte that it is cast to.
+    """
+    if _number(e) == 0:
+        return {}
+    if not isinstance(e, Op) or e.dtype.kind != "u":
+        return {0: e}
+    if e.name == "bit_or":
+        parts = [_parts(a, bits) for a in e.args]
+        if parts[0] is None or parts[1] is None or parts[0].keys() & parts[1].keys():
+            return None
+        return parts[0] | parts[1]
+    if e.name == "cast" and e.args[0].dtype.kind in ("ub" if bits else "u") and e.args[0].dtype.bits < e.dtype.bits:
+        return _parts(e.args[0], bits)
+    distance_up = _number(e.args[1]) if e.name == "shl" else None
+    inside = None if distance_up is None else _parts(e.args[0], bits)
+    if distance_up is None or inside is None:
+        return {0: e} if distance_up is None else None
+    moved = {s + distance_up: part for s, part in inside.items()}
+    return moved if all(s + part.dtype.bits <= e.dtype.bits for s, part in moved.items()) else None
 
 
 def _row(parts: Sequence[Any]) -> Row | None:
@@ -78,16 +118,10 @@ def _row(parts: Sequence[Any]) -> Row | None:
         return Row(first, ()) if all(part is first for part in parts) else None
     if isinstance(first, VectorRead):
         alike = all(isinstance(p, VectorRead) and p.buffer is first.buffer and p.mask is first.mask for p in parts)
-        near = (
-            alike
-            and first.stride == count
-            and count * memory_dtype(first.dtype).bits <= 64
-            and all(distance(p, first) == k for k, p in enumerate(parts))
-        )
-        return Row(first, ()) if near else None
-    if not isinstance(first, Op) or not all(
-        isinstance(p, Op) and (p.name, p.dtype) == (first.name, first.dtype) for p in parts
-    ):
+        if not alike or first.stride != count or (first.mask is not None and count * first.dtype.itemsize > 8):
+            return None
+        return Row(first, ()) if all(distance(p, first) == k for k, p in enumerate(parts)) else None
+    if not all(isinstance(p, Op) and (p.name, p.dtype) == (first.name, first.dtype) for p in parts):
         return None
     args = [_row(column) for column in zip(*(p.args for p in parts), strict=True)]
     return None if None in args else Row(first, tuple(args))  # type: ignore[arg-type]
@@ -97,20 +131,20 @@ def emit_row(values: Values, row: Row, dtype: DType, lanes: int) -> Any:
     """The vector of integers made of a row's parts."""
     count = dtype.bits // row.first.dtype.bits
     symbol = values.unit.helpers.values.reinterpret(row.first.dtype, lanes * count, dtype)
-    return values.unit.call(symbol, dtype, lanes, _emit_parts(values, row, lanes, count))
+    return values.unit.call(symbol, dtype, lanes, _emit_parts(values, row, lanes, count, row.backwards))
 
 
-def _emit_parts(values: Values, row: Row, lanes: int, count: int) -> Any:
+def _emit_parts(values: Values, row: Row, lanes: int, count: int, backwards: bool) -> Any:
     e: Any = row.first
     if isinstance(e, Splat):
         return T.Broadcast(values.tir(e.value), lanes * count)
     if isinstance(e, VectorRead):
         where, offset = values.element(e.buffer, e.indices)
         mask = [] if e.mask is None else [values.tir(e.mask)]
-        symbol = values.unit.helpers.memory.load_groups(e.dtype, lanes, count, bool(mask))
+        symbol = values.unit.helpers.memory.load_groups(e.dtype, lanes, count, bool(mask), backwards)
         loaded = values.unit.call(symbol, memory_dtype(e.dtype), lanes * count, data_of(where), tir(offset), *mask)
         return values.from_memory(e.dtype, lanes * count, loaded)
-    args = [_emit_parts(values, arg, lanes, count) for arg in row.args]
+    args = [_emit_parts(values, arg, lanes, count, backwards) for arg in row.args]
     shapes = [(arg.first.dtype, lanes * count) for arg in row.args]
     return values.unit.call(
         values.unit.helpers.values.operation(e.name, e.dtype, shapes), e.dtype, lanes * count, *args

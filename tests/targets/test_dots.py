@@ -79,13 +79,14 @@ def test_sums_are_numpys(algorithm, hidden):
 
 
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "haswell", "cascadelake", "alderlake"])
-@pytest.mark.parametrize("algorithm", [products, row_products, differences, squares], ids=lambda f: f.name)
+@pytest.mark.parametrize("algorithm", [products, row_products, differences, squares, counts], ids=lambda f: f.name)
 def test_the_instruction_is_used(algorithm, cpu):
     sizes = {"m": 24, "k": 256} | ({"n": 64} if algorithm is products else {})
     assembly = assembly_of(algorithm, cpu, **sizes)
     dots = "vpdpbusd" if cpu in ("cascadelake", "alderlake") else "pmaddwd"
-    names = {products: (dots,), differences: ("psadbw",)}.get(algorithm, ("pmaddwd", "vpdpwssd"))
+    names = {products: (dots,), differences: ("psadbw",), counts: ("psadbw",)}.get(algorithm, ("pmaddwd", "vpdpwssd"))
     assert any(name in assembly for name in names)
+    assert algorithm is products or not any(name in assembly for name in ("pinsrb", "vpermt2", "vpermi2"))
     assert not any(name in assembly for name in ("pmulld", "pabs", "gather"))
 
 
@@ -101,7 +102,7 @@ def bit_differences(x: rd.u64["m", 32], y: rd.u64[32]):
 
 @rd.algorithm
 def weighted_bits(x: rd.u8["m", 64]):
-    return rd.sum((x > 100).astype(rd.u8) << rd.arange(64).astype(rd.u8) % 8, axis=1)
+    return rd.sum((x > 100).astype(rd.u8) << rd.arange(64).astype(rd.u8), axis=1)
 
 
 def test_short_rows_take_short_registers_and_wide_values_stay_apart():
@@ -109,3 +110,19 @@ def test_short_rows_take_short_registers_and_wide_values_stay_apart():
     assert "%xmm" in next(line for line in assembly_of(block_differences, "haswell").splitlines() if "psadbw" in line)
     for algorithm in (bit_differences, weighted_bits):
         assert "byte_differences" not in algorithm.compile().source("gang")
+
+
+@rd.algorithm
+def convolution(x: rd.u8["h", "w", 8], k: rd.i8[3, 3, 8, 32]):
+    term = lambda y, z, o: lambda a, b, c: x[y + a, z + b, c].astype(rd.i32) * k[a, b, c, o].astype(rd.i32)
+    shape = (x.shape[0] - 2, x.shape[1] - 2, 32)
+    return rd.tabulate(shape, lambda y, z, o: rd.sum(rd.tabulate((3, 3, 8), term(y, z, o)), dtype=rd.i32))
+
+
+def test_rows_beside_a_tile_take_dots_too():
+    """They are a loop inside that over the products."""
+    exe = convolution.compile(sizes={"h": 4, "w": 17})
+    x, k = rng.integers(0, 256, (4, 17, 8)).astype("u1"), rng.integers(-128, 128, (3, 3, 8, 32)).astype("i1")
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(WIDE), (3, 3), (0, 1))
+    np.testing.assert_array_equal(np.asarray(exe(x, k)), np.einsum("yzcab,abco->yzo", windows, k.astype(WIDE)))
+    assert " * " not in exe.source("gang").replace("12*", "")
