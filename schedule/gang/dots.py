@@ -44,8 +44,9 @@ def take_dots(nest: Nest, vector_bits: int) -> Nest:
     def statement(s: Statement, lanes: For | None) -> Statement:
         around = s if isinstance(s, For) and s.kind == "vector" else lanes
         made = with_blocks(s, lambda block: inside(block, around), setups=False)
-        taken = made is s and isinstance(s, For) and s.kind in ("serial", "vector") and s.step == 1
-        return (_taken(s, lanes, vector_bits) if taken else None) or made
+        if made is s and isinstance(s, For) and s.kind in ("serial", "vector") and s.step == 1:
+            return _taken(s, lanes, vector_bits) or s
+        return made
 
     body = inside(nest.body, None)
     return nest if body is nest.body else replace(nest, body=body)
@@ -91,8 +92,8 @@ def _taken(loop: For, lanes: For | None, vector_bits: int) -> Statement | None:
     if known is not None and known < count:
         return None
     if loop.kind == "vector" and (loop.lanes or known is not None):
-        lanes = min(vector_bits // bits, (loop.lanes or known) // count)  # type: ignore[operator]
-        loop = replace(loop, lanes=1 << lanes.bit_length() >> 1)
+        most = min(vector_bits // bits, (loop.lanes or known or 0) // count)
+        loop = replace(loop, lanes=1 << most.bit_length() >> 1)
         if loop.lanes * bits < _LEAST:
             return None
     return _split(loop, pairs, count, trips)
