@@ -7,7 +7,9 @@ integer divisions give 0 for divisor 0 and wrap for INT_MIN / -1; `ipow` takes a
 `sign` of a zero is +0; a shift by a negative count or by the width or more gives 0, or -1 for a negative `shr`; float to integer truncates,
 saturates and takes NaN to 0; an operation on f16 or bf16 is that on f32, rounded (but `fma` and casts round once); `floordiv` and
 `floormod` of floats are NumPy's (`_float_divmod` spells them out), `truncdiv` of floats is `trunc(a / b)`. `popcount` counts the bits of
-the two's complement (NumPy's `bitwise_count` is that of the absolute value).
+the two's complement (NumPy's `bitwise_count` is that of the absolute value). `dot_halves` adds to an integer the products of the halves of
+two others, as signed integers; `dot_quarters` those of their quarters, unsigned ones of the first and signed ones of the second;
+`byte_differences` is the sum of |a_k - b_k| over the bytes of two integers.
 """
 
 from __future__ import annotations
@@ -153,6 +155,25 @@ def _symmetric_index(e: Array, n: Array) -> Array:
     return np.minimum(place, 2 * n - 1 - place)
 
 
+def _part(a: Array, k: int, bits: int, signed: bool) -> Array:
+    """Bits k * bits … (k + 1) * bits - 1 of an integer."""
+    width = 8 * a.dtype.itemsize
+    a = a.view(f"{'i' if signed else 'u'}{a.dtype.itemsize}")
+    return (a << a.dtype.type(width - (k + 1) * bits)) >> a.dtype.type(width - bits)
+
+
+def _dot(count: int, signed: bool, total: Array, a: Array, b: Array) -> Array:
+    bits = 8 * a.itemsize // count
+    for k in range(count):
+        total = total + _part(a, k, bits, signed).view(a.dtype) * _part(b, k, bits, True)
+    return total
+
+
+def _byte_differences(a: Array, b: Array) -> Array:
+    parts = [[_part(x, k, 8, False) for k in range(a.itemsize)] for x in (a, b)]
+    return sum((np.maximum(x, y) - np.minimum(x, y) for x, y in zip(*parts, strict=True)), a.dtype.type(0))
+
+
 def _rows() -> list[Primitive]:
     rows = [
         Primitive("fma", 3, "same", "f", _fma),
@@ -173,6 +194,9 @@ def _rows() -> list[Primitive]:
         Primitive("popcount", 1, "count", "iu", _popcount),
         Primitive("clz", 1, "count", "iu", _clz),
         Primitive("ctz", 1, "count", "iu", _ctz),
+        Primitive("dot_halves", 3, "same", "i", partial(_dot, 2, True)),
+        Primitive("dot_quarters", 3, "same", "i", partial(_dot, 4, False)),
+        Primitive("byte_differences", 2, "same", "u", _byte_differences),
         Primitive("clamp_index", 2, "same", "i", _clamp_index),
         Primitive("wrap_index", 2, "same", "i", _wrap_index),
         Primitive("mirror_index", 2, "same", "i", _mirror_index),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from raido.algo.errors import DTypeError, TraceError
-from raido.algo.graph.dtypes import u8
+from raido.algo.graph.dtypes import bool_, u8
 from raido.algo.language.combinators import tabulate
 from raido.algo.language.complexes import Complex
+from raido.algo.language.joining import concat
 from raido.algo.language.moves import astype, flatten, named, normal_axis
 from raido.algo.language.ufuncs import left_shift, minimum, not_equal, right_shift, where
 from raido.algo.library.moving import moveaxis
@@ -28,19 +29,19 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big", *, name: st
     lines, along = _last(a, axis, "rd.packbits", bitorder)
     if lines.dtype.is_float:
         raise DTypeError(complaint(f"rd.packbits of {lines.dtype}", remedy="a comparison, or integers"))
-    count = lines.shape[-1]
-    holds = not_equal(lines, 0)
+    *others, count = lines.shape
+    missing = tabulate((*others, (count + 7) // 8 * 8 - count), lambda *_: bool_(False))
+    holds = concat([lines if lines.dtype is bool_ else not_equal(lines, 0), missing], axis=-1)
 
     def byte(*places: Any) -> Any:
         *outer, k = places
         total: Any = u8(0)
         for bit in range(8):
-            place = 8 * k + bit
-            inside = holds[(*outer, minimum(place, count - 1))] & (place < count)
-            total = total | left_shift(astype(inside, u8), 7 - bit if bitorder == "big" else bit)
+            holds_here = astype(holds[(*outer, 8 * k + bit)], u8)
+            total = total | left_shift(holds_here, 7 - bit if bitorder == "big" else bit)
         return total
 
-    return _back(tabulate((*lines.shape[:-1], (count + 7) // 8), byte), along, name)
+    return _back(tabulate((*others, (count + 7) // 8), byte), along, name)
 
 
 def unpackbits(

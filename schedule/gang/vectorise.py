@@ -31,11 +31,13 @@ from raido.algo.graph.expr import Expr, Node, Op, Var
 from raido.algo.graph.rewrite import topological
 from raido.schedule.gang.body import GangBody
 from raido.schedule.gang.chosen_reads import read_where_chosen
+from raido.schedule.gang.dots import take_dots
 from raido.schedule.gang.first_extremes import find_extremes_first
 from raido.schedule.gang.first_places import keep_first_places
 from raido.schedule.gang.fold_lanes import combine_partials, find_reductions, make_partials
 from raido.schedule.gang.lanes import choose_lanes
 from raido.schedule.gang.large_streams import part_large_streams
+from raido.schedule.gang.narrow_buffers import narrow_buffers
 from raido.schedule.gang.narrow_integers import narrow_integers
 from raido.schedule.gang.narrow_sums import narrow_sums
 from raido.schedule.gang.near_uses import name_near_uses
@@ -72,7 +74,8 @@ _LARGE_BODY = 60
 def form_gangs(nest: Nest, vector_bits: int = 256) -> Nest:
     """Returns the nest with every vector loop turned into code for gangs of lanes."""
     nest = read_where_chosen(fold_constants(nest))
-    nest = narrow_sums(find_extremes_first(keep_first_places(nest)), vector_bits)
+    nest = narrow_buffers(find_extremes_first(keep_first_places(nest)))
+    nest = take_dots(narrow_sums(nest, vector_bits), vector_bits)
     nest = part_large_streams(narrow_integers(nest))
     memory: set[Buffer] = set()
     keep: set[Buffer] = set()

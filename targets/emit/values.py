@@ -37,6 +37,7 @@ from raido.schedule.nest.values import (
 from raido.targets import tvm_corner as T
 from raido.targets.emit.deinterleave import Place
 from raido.targets.emit.extremes import Networks
+from raido.targets.emit.joins import emit_row, halves_of, row_of
 from raido.targets.emit.operations import emit_lane_fold, emit_operation
 from raido.targets.emit.order import is_leaf, order_of
 from raido.targets.emit.terms import Term, fits_i32, index_product, index_sum, tir
@@ -69,7 +70,8 @@ class Values:
         """TIR for each root, over names bound in the current block; None for a root that is None."""
         self.memo, self._depth, self.weight = {}, {}, {}
         wanted = [root for root in roots if root is not None]
-        order, uses = order_of(wanted)
+        rows = {root: row for root in wanted if (row := row_of(root)) is not None}
+        order, uses = order_of([e for root in wanted for e in (rows[root].leaves() if root in rows else (root,))])
         plain: dict[Any, bool] = {}
         for e, of in order:
             term = self._emit(e, plain)
@@ -81,6 +83,8 @@ class Values:
                 term, depth = self.unit.bind("v", e.dtype, lanes_of(e), term, weight), 0
                 weight = 1 if is_heavy(weight) else weight
             self.memo[e], self._depth[e], self.weight[e] = term, depth, weight
+        for root, row in rows.items():
+            self.memo[root], self.weight[root] = emit_row(self, row, root.dtype, lanes_of(root)), 1
         return [None if root is None else self.memo[root] for root in roots]
 
     def scalar(self, e: Any) -> Term:
@@ -95,6 +99,9 @@ class Values:
 
     def _emit(self, e: Any, plain: dict[Any, bool]) -> Term:
         if isinstance(e, Op):
+            if (halves := halves_of(e)) is not None:
+                helper = self.unit.helpers.values.join(halves[0].dtype, lanes_of(e), e.dtype)
+                return self.unit.call(helper, e.dtype, lanes_of(e), *map(self.tir, halves))
             return self._index(e, plain) if e.dtype is i64 else emit_operation(self, e, plain)
         if isinstance(e, Const):
             return self.literal(e)
@@ -198,7 +205,7 @@ class Values:
             if lanes > 1 and lanes_of(e.predicate) == 1:
                 mask = T.Broadcast(mask, lanes)
             memory = memory_dtype(buffer.dtype)
-            return self._from_memory(
+            return self.from_memory(
                 buffer.dtype, lanes, self.unit.call(helper, memory, lanes, data_of(where), tir(offset), mask)
             )
         return self._load(buffer.dtype, lanes, *self.element(buffer, indices))
@@ -207,9 +214,9 @@ class Values:
         index = tir(offset)
         if lanes > 1:
             index = T.Ramp(index, T.integer("int64", 1), lanes)
-        return self._from_memory(dtype, lanes, T.BufferLoad(where, [index]))
+        return self.from_memory(dtype, lanes, T.BufferLoad(where, [index]))
 
-    def _from_memory(self, dtype: DType, lanes: int, value: Any) -> Any:
+    def from_memory(self, dtype: DType, lanes: int, value: Any) -> Any:
         if dtype is not bool_:
             return value
         return self.unit.call(self.unit.helpers.values.operation("cast", bool_, [(u8, lanes)]), bool_, lanes, value)
@@ -236,7 +243,7 @@ class Values:
         else:
             helper = self.unit.helpers.memory.load(dtype, lanes, mask is not None, e.stride)
         args = (data_of(where), tir(offset), *extra)
-        return self._from_memory(dtype, lanes, self.unit.call(helper, memory_dtype(dtype), lanes, *args))
+        return self.from_memory(dtype, lanes, self.unit.call(helper, memory_dtype(dtype), lanes, *args))
 
     def lane_offsets(self, buffer: Buffer, indices: Sequence[Any]) -> tuple[Any, Any, Any]:
         """The buffer, the scalar part of the offset, and the vector of offsets from there: indices shared by all lanes are added once, as
@@ -274,7 +281,7 @@ class Values:
             helper = helpers.memory.gather(dtype, lanes, e.mask is not None, offset)
             offsets = T.Cast(T.type_name(offset, lanes), offsets) if offset is i32 else offsets
         value = self.unit.call(helper, memory, lanes, data_of(where), start, offsets, *extra)
-        return self._from_memory(dtype, lanes, value)
+        return self.from_memory(dtype, lanes, value)
 
 
 def _one_by_one(indices: Sequence[Any]) -> Sequence[Any]:

@@ -12,7 +12,7 @@ class Capabilities:
     vector_bits: width of a vector register. fused: fused multiply-add is one instruction. byte_shuffle: any permutation of the bytes of a
     128-bit register is one instruction (`pshufb`). byte_permutes: so is any of the bytes of two 512-bit registers (`vpermi2b`).
     ranges: so is the extreme of two floats, zeros by their signs, NaN dropped (`vrangeps`).
-    streams_apart: see `Machine`.
+    streams_apart: see `Machine`. dots: sums of products of four bytes are one instruction (`vpdpbusd`).
     """
 
     vector_bits: int = 128
@@ -21,3 +21,4 @@ class Capabilities:
     byte_permutes: bool = False
     ranges: bool = False
     streams_apart: int = 0
+    dots: bool = False

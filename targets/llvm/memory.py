@@ -32,14 +32,14 @@ def load_if(b: TextBuilder, base: str, offset: Value, mask: Value | None, memory
     return b.result(memory, 1, f"phi {kind} [ {zero}, %entry ], [ {loaded.text}, %read ]")
 
 
-def masked_load(b: TextBuilder, address: str, mask: Value | None, memory: DType, lanes: int) -> Value:
-    """Consecutive elements."""
-    kind = llvm_type(memory, lanes)
+def masked_load(b: TextBuilder, address: str, mask: Value | None, memory: DType, lanes: int, align: int = 0) -> Value:
+    """Consecutive elements, aligned to `align` bytes (0: to their size)."""
+    kind, align = llvm_type(memory, lanes), align or memory.itemsize
     if mask is None:
-        return b.result(memory, lanes, f"load {kind}, ptr {address}, align {memory.itemsize}")
+        return b.result(memory, lanes, f"load {kind}, ptr {address}, align {align}")
     name = f"llvm.masked.load.{mangled(memory, lanes)}.p0"
     b.declarations.add(f"declare {kind} @{name}(ptr, {mask.type}, {kind})")
-    call = f"call {kind} @{name}(ptr align {memory.itemsize} {address}, {mask.typed}, {kind} zeroinitializer)"
+    call = f"call {kind} @{name}(ptr align {align} {address}, {mask.typed}, {kind} zeroinitializer)"
     return b.result(memory, lanes, call)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raido.algo.graph.dtypes import DType, bool_, i64
+from raido.algo.graph.dtypes import DType, bool_, i64, unsigned
 from raido.schedule.cost.streams import PAGE
 from raido.targets.llvm.atomics import write_atomic, write_exchange, write_look
 from raido.targets.llvm.helper_texts import HelperTexts, Shape
@@ -56,6 +56,28 @@ class MemoryHelpers:
             return gather(b, base, ramp(b, offset, stride, lanes), mask, memory).text
 
         return self._texts.write(symbol, llvm_type(memory, lanes), shapes, body)
+
+    def load_groups(self, dtype: DType, lanes: int, count: int, masked: bool, backwards: bool) -> str:
+        """(base, offset[, mask]) -> `count` consecutive elements for each lane; those of inactive lanes are 0. backwards: the last one first.
+
+        (Elements are reversed as they are read: LLVM 22 makes wrong code of `llvm.bitreverse` of a comparison reinterpreted as bytes.)
+        """
+        memory = memory_dtype(dtype)
+        kind, every = llvm_type(memory, lanes * count), range(lanes * count)
+
+        def body(b: TextBuilder, base: str, offset: Value, mask: Value | None = None) -> str:
+            address = address_of(b, base, offset, memory)
+            if mask is None:
+                loaded = masked_load(b, address, None, memory, lanes * count)
+            else:
+                loaded = masked_load(b, address, mask, unsigned(count * memory.bits), lanes, memory.itemsize)
+                loaded = b.result(memory, lanes * count, f"bitcast {loaded.typed} to {kind}")
+            order = [k - k % count + count - 1 - k % count for k in every]
+            return (b.shuffle(loaded, loaded, order) if backwards else loaded).text
+
+        shapes: list[Shape | str] = ["ptr", (i64, 1)] + ([(bool_, lanes)] if masked else [])
+        marks = ".masked" * masked + ".backwards" * backwards
+        return self._texts.write(f"rd.load_groups{count}{marks}.{memory.name}x{lanes}", kind, shapes, body)
 
     def load_from_window(self, dtype: DType, lanes: int, stride: int, before: int, span: int) -> str:
         """(base, offset) -> lanes `stride` apart, out of vectors that neighbouring reads load too (see `memory.load_from_window`)."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from raido.algo.graph.dtypes import DType, bf16, bool_, f16, f32, f64
 from raido.algo.graph.primitives import DIVISIONS
 from raido.algo.recipes.native import is_native
+from raido.targets.llvm.dots import write_byte_differences, write_dot_halves, write_dot_quarters
 from raido.targets.llvm.extremes import write_extreme, write_extreme_of_numbers
 from raido.targets.llvm.fused import write_fma_f64
 from raido.targets.llvm.recipes import write_recipe
@@ -187,6 +188,9 @@ _BETTER: dict[str, Callable[..., Value | None]] = {
     "cast": _cast,
     "fma": _fma,
     "ipow": _ipow,
+    "dot_halves": lambda b, _, *operands: write_dot_halves(b, *operands),
+    "dot_quarters": lambda b, _, *operands: write_dot_quarters(b, *operands),
+    "byte_differences": lambda b, _, *operands: write_byte_differences(b, *operands),
     "popcount": _count("ctpop"),
     "clz": _count("ctlz", "i1 false"),
     "ctz": _count("cttz", "i1 false"),

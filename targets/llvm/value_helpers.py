@@ -190,6 +190,22 @@ class ValueHelpers:
         lanes, symbol = len(places), f"rd.shuffle{'.'.join(map(str, places))}.{dtype.name}"
         return self._texts.write(symbol, llvm_type(dtype, lanes), [(dtype, lanes)] * 2, body)
 
+    def reinterpret(self, dtype: DType, lanes: int, to: DType) -> str:
+        """(vector) -> the same bits as lanes of another width."""
+        count = lanes * dtype.bits // to.bits
+        body = lambda b, v: b.result(to, count, f"bitcast {v.typed} to {llvm_type(to, count)}").text
+        symbol = f"rd.reinterpret.{dtype.name}x{lanes}.{to.name}"
+        return self._texts.write(symbol, llvm_type(to, count), [(dtype, lanes)], body)
+
+    def join(self, half: DType, lanes: int, dtype: DType) -> str:
+        """(low, high) -> lanes of twice the width, whose halves these are."""
+
+        def body(b: TextBuilder, low: Value, high: Value) -> str:
+            woven = b.shuffle(low, high, [place for k in range(lanes) for place in (k, lanes + k)])
+            return b.result(dtype, lanes, f"bitcast {woven.typed} to {llvm_type(dtype, lanes)}").text
+
+        return self._texts.write(f"rd.join.{half.name}x{lanes}", llvm_type(dtype, lanes), [(half, lanes)] * 2, body)
+
     def compress(self, dtype: DType, lanes: int) -> str:
         """(value, mask) -> active lanes first, then zeros."""
 
