@@ -349,7 +349,9 @@ GPU_ROWS = {
     ),
     "histogram_256": GpuRow(ROWS["histogram_256"], **bins(256), plan=plan("histogram"), streams=True),
     "histogram_1e6": GpuRow(ROWS["histogram_1e6"], **bins(1_000_000)),
-    "filter": GpuRow(ROWS["filter"], lambda cupy, a: a[a < KEPT], lambda torch, a: a[a < KEPT], streams=True),
+    "filter": GpuRow(
+        ROWS["filter"], lambda cupy, a: a[a < KEPT], lambda torch, a: a[a < KEPT], plan("filter"), streams=True
+    ),
     "sort": GpuRow(
         SORT, lambda cupy, a: cupy.sort(a), lambda torch, a: torch.sort(a)[0], plan("sort")
     ),  # no key is below 0
