@@ -213,9 +213,10 @@ def on_a_line(name: str, results: int) -> Bound:
 
 
 def segments_in_cupy(cupy: Any, offsets: Any, values: Any) -> Any:
-    """Sums from each offset on; `reduceat` gives an element where a segment has none."""
-    begins = cupy.minimum(offsets[:-1], len(values) - 1)
-    return cupy.where(offsets[1:] > offsets[:-1], cupy.add.reduceat(values, begins), values.dtype.type(0))
+    """Sums from each offset on. `reduceat` gives an element where a segment has none, and takes no offset at the end."""
+    out, filled = cupy.zeros(len(offsets) - 1, values.dtype), offsets[1:] > offsets[:-1]
+    out[filled] = cupy.add.reduceat(values, offsets[:-1][filled])
+    return out
 
 
 def segments_in_cub(cupy: Any, offsets: Any, values: Any) -> Callable[[], Any]:
