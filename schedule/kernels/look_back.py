@@ -204,7 +204,9 @@ class _LookBack:
             yield For(step, ix.as_index(0), nearest, 1, Block(tuple(near)))
         entry = fresh("entry")
         far = self.entries.take(entry, partial(_taken_in, self.s, self.running))
-        yield For(entry, ix.add(Read(self.top, (), None), 1), ix.add(block, 1), 1, Block(tuple(far)))
+        top: Any = Read(self.top, (), None)
+        others = For(entry, ix.add(top, 1), ix.add(block, 1), 1, Block(tuple(far)))
+        yield If(_less(top, block), Block((others,)))
 
     def _of_thread(self, values: Sequence[Read], source: Expr, use: Any) -> Iterator[Statement]:
         """Applies `use` to the values of thread `source` of the subgroup."""

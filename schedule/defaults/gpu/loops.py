@@ -305,7 +305,7 @@ def decide_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
     """Schedules a scan or filter in blocks, whose threads have contiguous parts; of rows as elements a thread has whole blocks.
 
     Where blocks may wait for one another they are chained, unless that is refused: elements are then read once, not twice. Kept elements
-    are staged in at most a third of the shared memory, for three resident blocks, unless the threads of a block run one after the other.
+    are staged in shared memory, as far as all resident threads have it, unless the threads of a block run one after the other.
     """
     along, task, chosen = stage.reduction_axes[0], draft.machine.task, draft.state.plan(stage.name).strategy
     if len(stage.axes) > 1:
@@ -313,7 +313,7 @@ def decide_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
         draft.decide(stage.name, "strategy", name=strategy, block=max(1, task // row))
         return
     piece, staged = piece_of_thread(draft), {}
-    fitting_piece = gpu.shared // (3 * gpu.usual_threads * sum(body.dtype.itemsize for body in results_of(stage)))
+    fitting_piece = gpu.shared // (gpu.resident * sum(body.dtype.itemsize for body in results_of(stage)))
     if not gpu.in_turn and fitting_piece > 1 and "staged" in strategies_of(stage)[strategy].options:
         piece, staged = min(piece, block_of(fitting_piece, 1)), {"staged": True}
     block = gpu.usual_threads * piece
