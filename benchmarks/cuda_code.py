@@ -47,6 +47,7 @@ WORK = {
     "gauss": Work("product", units("FMUL")),
     "reduce": Work("element loaded", units("LDG")),
     "scan": Work("element scanned", units("FADD", "LDG", "STG"), 16),
+    "filter": Work("element filtered", units("LDG"), 16),
     "sort": Work("key moved by a digit", units("LDG", "LDS", "STS", "STG"), 16),
     "histogram": Work("element counted", units("ATOMS")),
     "sgemm": Work("multiply-add", units("FFMA")),

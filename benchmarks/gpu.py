@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ import typer
 from gpu_programs import GPU_ROWS, Checked, prepare, read_part
 from gpu_ranking import rank
 from gpu_sides import BY_HAND, COPY, LIBRARIES, TILED, Results, run_row
-from gpu_steps import Message, Step, follow, is_wrong, run_here, tell, tell_steps
+from gpu_steps import Message, Step, follow, is_wrong, run_here, tell, tell_so_far, tell_steps
 from gpu_tuner import tune
 from host import machine
 from law import difference, leaves
@@ -55,8 +55,10 @@ console = Console(highlight=False, soft_wrap=True)
 # --- steps
 
 
-def steps_of(part: str, folder: Path, cases: int | None, scale: int, samples: int) -> list[Step]:
-    """The steps of a part, which `prepare` has compiled."""
+def steps_of(
+    part: str, folder: Path, cases: int | None, scale: int, samples: int, tell: Callable[[Any], object] = id
+) -> list[Step]:
+    """The steps of a part, which `prepare` has compiled; those of the table `tell` what they have found so far."""
     programs = read_part(folder, part)
     if part == "corpus":
         return [Step(program.what, lambda program=program: corpus_fault(program)) for program in programs[:cases]]
@@ -78,7 +80,7 @@ def steps_of(part: str, folder: Path, cases: int | None, scale: int, samples: in
             Step(name, lambda name=name, pool=pool: tune(name, pool, device, scale)) for name, pool in programs.items()
         ]
     return [
-        Step(name, lambda name=name, code=code: run_row(GPU_ROWS[name], code, device, scale, samples))
+        Step(name, lambda name=name, code=code: run_row(GPU_ROWS[name], code, device, scale, samples, tell))
         for name, code in programs.items()
     ]
 
@@ -186,8 +188,9 @@ def table(rows: Results) -> str:
     heads = ["row", "raido, ms", "GB/s", "of a copy", *(f"raido / {name}" for name in others), "other schedules, ms"]
     lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
     for name, found in rows.items():
-        if is_wrong(found):
-            lines.append(f"| {GPU_ROWS[name].row.what} | {found['wrong']} |{' |' * (len(heads) - 2)}")
+        if is_wrong(found) or name not in GPU_ROWS:
+            what = GPU_ROWS[name].row.what if name in GPU_ROWS else name or "the process"
+            lines.append(f"| {what} | {found['wrong']} |{' |' * (len(heads) - 2)}")
             continue
         seconds = found["seconds"]
         own, pace = seconds["raido"], found["bytes"] / seconds["raido"]
@@ -199,6 +202,7 @@ def table(rows: Results) -> str:
             for which in (*GPU_ROWS[name].schedules, *GPU_ROWS[name].warpgroups)
             if which in seconds
         ]
+        more += [f"then {found['unfinished']}"] if "unfinished" in found else []
         lines.append(f"| {' | '.join([*cells, '; '.join(more)])} |")
     return "\n".join(lines) + "\n"
 
@@ -215,7 +219,7 @@ def in_short(found: Any) -> str:
 def scaling(rows: Results) -> str:
     """The speed on threads of the CPU, by that on one."""
     return "".join(
-        f"{ROWS[name].what} on {machine()}: "
+        f"{ROWS[name].what if name in ROWS else 'the process'} on {machine()}: "
         + (
             found["wrong"]
             if is_wrong(found)
@@ -314,7 +318,7 @@ def main(
     """Compile what is not compiled yet, run it on the first CUDA device, print a table and keep the results."""
     if part:
         tell({"about": describe_here(folder)})
-        tell_steps(steps_of(part, folder, cases, scale, samples), begin)
+        tell_steps(steps_of(part, folder, cases, scale, samples, tell_so_far), begin)
         return
     if unknown := set(only or ()) - SHARES.keys():
         raise SystemExit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(SHARES)}")
@@ -325,7 +329,10 @@ def main(
     found = run_all(folder, only or [*SHARES], out, cases, scale, samples, budget, here)
     wrong = [each for name in ("corpus", "law") for each in found.get(name, {}).get("wrong", ())]
     raise SystemExit(
-        bool(wrong) or any(is_wrong(row) for name in ("table", "cpu") for row in found.get(name, {}).values())
+        bool(wrong)
+        or any(
+            is_wrong(row) or "unfinished" in row for name in ("table", "cpu") for row in found.get(name, {}).values()
+        )
     )
 
 

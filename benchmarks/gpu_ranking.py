@@ -86,7 +86,9 @@ def rank(row: GpuRow, candidates: list[Ranked], device: CudaDevice, scale: int) 
         if isinstance(made, str):
             wrong[str(number)] = made
         else:
-            measured.append((each, min(made[0](1) for _ in range(RUNS))))
+            again = [ready(lambda clock=made[0]: clock) for _ in range(RUNS)]
+            seconds = [each[1] for each in again if not isinstance(each, str)]
+            measured.append((each, min(made[1], *seconds)))
     return {
         "candidates": [{"schedule": c.schedule, "features": c.features, "seconds": s} for c, s in measured],
         "refused": wrong,

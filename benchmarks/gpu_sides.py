@@ -26,6 +26,7 @@ from raido.targets.devices.plan import encode_plan, run_plan
 from raido.targets.devices.runtime import LoadedKernel, Memory
 
 BATCH = 2e-3  # seconds of launches that one sample has at least
+SIDE = 4.0  # seconds of all samples of a side that is slower
 MOST = 200  # launches in a sample
 COPY = "copy on the device"
 BY_HAND, TILED = "CUDA by hand", "CUDA by hand, in shared memory"
@@ -59,37 +60,51 @@ LIBRARIES = {
 }
 
 
-def run_row(row: GpuRow, code: Timed, device: CudaDevice, scale: int, samples: int) -> Results:
-    """Seconds of one run by each side: medians of samples that are taken in turn. A side that fails is left out, with the reason; "wrong"
-    where that is raido."""
+def run_row(
+    row: GpuRow, code: Timed, device: CudaDevice, scale: int, samples: int, tell: Callable[[Results], object] = id
+) -> Results:
+    """Seconds of one run by each side: medians of samples that are taken in turn. A side that fails, at any time, is left out, with the
+    reason; "wrong" where that is raido. `tell` is given what is known after each side's first run and after each turn."""
     inputs = row.row.inputs(scale)
     want = row.row.answers(inputs)
+    first: dict[str, float] = {}
     sides: dict[str, Timer] = {}
-    numbers: dict[str, int] = {}
     absent: dict[str, str] = {}
+    taken: dict[str, list[float]] = {}
+
+    def found() -> Results:
+        seconds = {name: median(taken[name] or [first[name]]) for name in sides}
+        known = {"bytes": traffic_of(inputs, want), "seconds": seconds, "absent": absent}
+        return known | ({"wrong": absent["raido"]} if "raido" in absent else {})
+
     for name, make in sides_of(row, code, inputs, want, device):
         made = ready(make)
         if isinstance(made, str):
             absent[name] = made
         else:
-            sides[name], numbers[name] = made
-    taken: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(samples):
-        for name, side in sides.items():
-            taken[name].append(side(numbers[name]) / numbers[name])
-    found: Results = {
-        "bytes": traffic_of(inputs, want),
-        "seconds": {name: median(times) for name, times in taken.items()},
-        "absent": absent,
-    }
-    return found | ({"wrong": absent["raido"]} if "raido" in absent else {})
+            sides[name], first[name] = made
+            taken[name] = []
+        tell(found())
+    for turn in range(samples):
+        for name, side in list(sides.items()):
+            if turn * first[name] > SIDE:
+                continue
+            number = min(MOST, 1 + int(BATCH / max(first[name], 1e-7)))
+            again = ready(lambda side=side, number=number: lambda _: side(number) / number)
+            if isinstance(again, str):
+                absent[name] = again
+                del sides[name]
+            else:
+                taken[name].append(again[1])
+        tell(found())
+    return found()
 
 
-def ready(make: Callable[[], Timer]) -> tuple[Timer, int] | str:
-    """The clock of a side and the runs of a sample, or why there is none: whatever one side does, the row goes on."""
+def ready(make: Callable[[], Timer]) -> tuple[Timer, float] | str:
+    """The clock of a side and the seconds of its first run, or why there is none."""
     try:
         side = make()
-        return side, min(MOST, 1 + int(BATCH / max(side(1), 1e-7)))
+        return side, side(1)
     except (Exception, SystemExit) as error:
         return in_a_line(error)
 

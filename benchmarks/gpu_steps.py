@@ -17,7 +17,8 @@ from typing import IO, Any
 
 MARK = "step: "
 Message = dict[str, Any]
-"""{"about": …} once; {"begin": k, "name": …}; {"name": …, "found": …}; {"next": k}: a new process is to begin at step k, None: all are done."""
+"""{"about": …} once; {"begin": k, "name": …}; {"so far": …}, which is kept if the step does not end; {"name": …, "found": …};
+{"next": k}: a new process is to begin at step k, None: all are done."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,23 @@ def run_here(steps: Iterable[Step]) -> Iterator[Message]:
 
 
 def tell_steps(steps: Sequence[Step], begin: int) -> None:
-    """Runs the steps from number `begin` on, and tells of each. After a failure a new process is asked for: a device may be lost for all."""
+    """Runs the steps from number `begin` on, and tells of each. After a failure a new process is asked for, since a device may be lost for
+    all; it repeats the step, unless that was its process' first, since an earlier one may have lost the device."""
     for k, step in enumerate(steps[begin:], begin):
         tell({"begin": k, "name": step.name})
         found = attempt(step)
+        if is_wrong(found) and k > begin:
+            tell({"next": k})
+            return
         tell({"name": step.name, "found": found})
         if is_wrong(found) and k + 1 < len(steps):
             tell({"next": k + 1})
             return
     tell({"next": None})
+
+
+def tell_so_far(found: Any) -> None:
+    tell({"so far": found})
 
 
 def tell(message: Message) -> None:
@@ -80,9 +89,11 @@ def follow(command: Callable[[int], Sequence[str]], patience: float, deadline: f
 
 
 def _one_process(command: Sequence[str], patience: float, deadline: float) -> Generator[Message, None, int | None]:
-    """The findings that one process tells; returns the step at which the next one begins, None where none is to."""
+    """The findings that one process tells; returns the step at which the next one begins, None where none is to. Of a step that does not
+    end they are those so far, and "unfinished" says why."""
     lines: queue.Queue[str | None] = queue.Queue()
-    at, name = -1, ""
+    at, name, so_far = -1, "", {}
+    lost = lambda why: {"name": name, "found": so_far | {"unfinished" if so_far else "wrong": why}}
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as child,
@@ -96,22 +107,31 @@ def _one_process(command: Sequence[str], patience: float, deadline: float) -> Ge
                     line = lines.get(timeout=max(0.0, min(patience, left)))
                 except queue.Empty:
                     why = f"no answer within {patience:.0f} s" if left > patience else "no time was left"
-                    yield {"name": name, "found": {"wrong": why}}
+                    yield lost(why)
                     return at + 1 if left > patience and at >= 0 else None
                 if line is None:
-                    yield {"name": name, "found": {"wrong": _last_words(child.wait(), errors)}}
+                    yield lost(_last_words(child.wait(), errors))
                     return at + 1 if at >= 0 else None
-                if not line.startswith(MARK):
-                    continue
-                message = json.loads(line[len(MARK) :])
+                message = _message(line)
                 if "next" in message:
                     return message["next"]
                 if "begin" in message:
-                    at, name = message["begin"], message["name"]
-                else:
+                    at, name, so_far = message["begin"], message["name"], {}
+                elif "so far" in message:
+                    so_far = message["so far"]
+                elif message:
                     yield message
         finally:
             child.kill()
+
+
+def _message(line: str) -> Message:
+    """The message of a line, before which a library may have said something; {} where there is none."""
+    _, mark, text = line.partition(MARK)
+    try:
+        return json.loads(text) if mark else {}
+    except ValueError:
+        return {}
 
 
 def _pump(stream: IO[str], lines: queue.Queue[str | None]) -> None:

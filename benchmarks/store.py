@@ -16,8 +16,10 @@ def read_rows(path: Path) -> dict[str, Any]:
 
 
 def write_rows(path: Path, rows: Mapping[str, Any]) -> None:
-    """Puts rows in place of what the file had."""
-    path.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    """Puts rows in place of what the file had; one that is interrupted leaves the file as it was."""
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    beside.replace(path)
 
 
 def put_table(page: Path, marks: tuple[str, str], text: str, whole: bool, disturbance: float) -> None:

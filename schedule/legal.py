@@ -140,6 +140,7 @@ def _strategy_candidates(state: State, stage: str) -> Iterator[Candidate]:
         yield "strategy", {"name": name, **strategy.numbers}
         for block in FACTORS[-3:] if "block" in strategy.numbers else ():
             yield "strategy", {"name": name, "block": block}
+            yield "strategy", {"name": name, "block": block, **dict.fromkeys(strategy.options, True)}
 
 
 def _place_candidates(state: State, stage: str) -> Iterator[Candidate]:

@@ -411,7 +411,7 @@ class StageView(Directives):
         Array loops have two: "whole" runs all rows in each iteration, "rows" runs all iterations of one row after another.
 
         >>> running.schedule()["scan_1"].strategies()["chain"]
-        Strategy(numbers={'block': 131072}, axes=('xo', 'xi'), parts=('totals',))
+        Strategy(numbers={'block': 131072}, axes=('xo', 'xi'), parts=('totals',), options=())
         """
         stage = self.stage
         if isinstance(stage, Stage):

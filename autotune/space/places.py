@@ -83,6 +83,10 @@ def choose_strategy(walk: Walk, stage: str) -> None:
         far = sorted_where_far(walk.facts(stage), walk.stage(stage)) if name == "private" else None
         also = (far,) if far is not None and walk.allows(far, first) else ()
         options.append(Option((name,), (*also, first), 1.0))
+        told = [make_step(stage, "strategy", name=name, **{number: True}) for number in strategy.options]
+        options += [
+            Option((name, number, True), (step,), 0.3) for number, step in zip(strategy.options, told, strict=True)
+        ]
         for number, usual in strategy.numbers.items():
             if (
                 isinstance(usual, bool | str) or number == "chunks"

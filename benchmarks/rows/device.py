@@ -17,7 +17,8 @@ import raido as rd
 from raido.schedule.kernels.host_plan import Allocate, Free, Launch, Number, Statement
 from rows.divergent import LIMIT, mandelbrot
 from rows.images import W9, gauss_direct
-from rows.indexed import histogram, scan_f32
+from rows.indexed import KEPT, histogram, scan_f32
+from rows.indexed import filtered as keep_half
 from rows.reductions import sgemm, total
 from rows.row import uniform, whole_numbers
 from rows.stencils import CROSS, jacobi2d_5, weighted
@@ -192,6 +193,19 @@ def passes(*arrays: str) -> tuple[Statement, ...]:
 
 CUDA_ROWS = {
     **DEVICE_ROWS,
+    "filter": DeviceRow(
+        "filter of 2¹⁷ i32, half kept",
+        keep_half,
+        lambda: [uniform(1 << 17, high=1000, dtype="i4")],
+        lambda a: a[a < KEPT],
+        (),
+        (
+            Allocate("state", ("*", TOLD, 8)),
+            Launch("clear", (blocks(("*", TOLD, 2), 256), 1, 1), ("state", ("*", TOLD, 2))),
+            Launch("filter", (SCANNED, 1, 1), ("a", "state", "out", "n")),
+            Free("state"),
+        ),
+    ),
     "sort": DeviceRow(
         "sort of 2¹⁷ u32",
         ordered,

@@ -213,9 +213,10 @@ def on_a_line(name: str, results: int) -> Bound:
 
 
 def segments_in_cupy(cupy: Any, offsets: Any, values: Any) -> Any:
-    """Sums from each offset on; `reduceat` gives an element where a segment has none."""
-    begins = cupy.minimum(offsets[:-1], len(values) - 1)
-    return cupy.where(offsets[1:] > offsets[:-1], cupy.add.reduceat(values, begins), values.dtype.type(0))
+    """Sums from each offset on. `reduceat` gives an element where a segment has none, and takes no offset at the end."""
+    out, filled = cupy.zeros(len(offsets) - 1, values.dtype), offsets[1:] > offsets[:-1]
+    out[filled] = cupy.add.reduceat(values, offsets[:-1][filled])
+    return out
 
 
 def segments_in_cub(cupy: Any, offsets: Any, values: Any) -> Callable[[], Any]:
@@ -349,7 +350,9 @@ GPU_ROWS = {
     ),
     "histogram_256": GpuRow(ROWS["histogram_256"], **bins(256), plan=plan("histogram"), streams=True),
     "histogram_1e6": GpuRow(ROWS["histogram_1e6"], **bins(1_000_000)),
-    "filter": GpuRow(ROWS["filter"], lambda cupy, a: a[a < KEPT], lambda torch, a: a[a < KEPT], streams=True),
+    "filter": GpuRow(
+        ROWS["filter"], lambda cupy, a: a[a < KEPT], lambda torch, a: a[a < KEPT], plan("filter"), streams=True
+    ),
     "sort": GpuRow(
         SORT, lambda cupy, a: cupy.sort(a), lambda torch, a: torch.sort(a)[0], plan("sort")
     ),  # no key is below 0

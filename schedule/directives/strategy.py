@@ -39,17 +39,19 @@ class StrategyDirectives(Recorder):
     def strategy(self: Self, name: Name, /, **numbers: Number | Name) -> Self:
         """Chooses among the ways to run a stage that differ in more than loops; `stage.strategies()` lists them.
 
-        name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for threads;
-        its other loops take directives as ever; "runs", of one that counts the ends of runs, makes these run by run. An update's "private"
-        folds `chunks` of its steps, by threads, into bins of their own, and `replicas` sets of these in turn (fewer than two chunks: the
-        steps run in order); with "atomic" its steps are indivisible, so that loops over them may be parallel, and `reproducible=False`
-        permits sums of floats, whose last bits then depend on the threads. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but
-        sorts up to `insertion` elements by insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each
-        by pivots down to `ranked` elements, of keys alone in lanes to `network` of them, but counts integers of which the greatest is less
-        than `counted` above the least; on a GPU "three_phase" and "chain" go by digits, too, in blocks of `block` elements of `threads`
-        threads, `subgroup` of which hand each other values, with elements `staged` in shared memory; "quickselect", where stages read some
-        places alone, sorts no part that holds none of them. An array loop's "rows" has the loop over rows outside its iterations; `depth`
-        axes say which row, and pieces of at most `alone` rows with iterations around them go row by row.
+        name: one of those listed; numbers: its parameters. A scan's "chain" and "three_phase" split the scanned axis into blocks for
+        threads; its other loops take directives as ever; "runs", of one that counts the ends of runs, makes these run by run. An update's
+        "private" folds `chunks` of its steps, by threads, into bins of their own, and `replicas` sets of these in turn (fewer than two
+        chunks: the steps run in order); with "atomic" its steps are indivisible, so that loops over them may be parallel, and
+        `reproducible=False` permits sums of floats, whose last bits then depend on the threads. On a GPU the kept elements of a filter's
+        block may be `staged` in shared memory, from which neighbouring threads store neighbouring ones; where threads have no pieces of
+        blocks, `staged` changes nothing. A sort's "radix" goes by digits of `bits` bits, in `chunks`, but sorts up to `insertion`
+        elements by insertion; "quicksort" splits all elements into `chunks` parts, or up to twice as many, and each by pivots down to
+        `ranked` elements, of keys alone in lanes to `network` of them, but counts integers of which the greatest is less than `counted`
+        above the least; on a GPU "three_phase" and "chain" go by digits, too, in blocks of `block` elements of `threads` threads,
+        `subgroup` of which hand each other values, with elements `staged` in shared memory; "quickselect", where stages read some places
+        alone, sorts no part that holds none of them. An array loop's "rows" has the loop over rows outside its iterations; `depth` axes
+        say which row, and pieces of at most `alone` rows with iterations around them go row by row.
         A reduction's "triangle" makes the lower triangle of a result that is a symmetric matrix, and copies the other.
         "gather" makes a map of an update that sets a box: it has the axes of the result, and takes the directives of maps.
         Numbers of chunks may be texts over sizes and the stage's axes, which stand for their extents:
@@ -95,7 +97,7 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
     if name == "chain" and state.gpu is not None and whole.sort is None:
         check_chain_of_blocks(whole, next(each for each in found if each in PHASES))
     chosen = full_numbers(whole, name, numbers)
-    allowed = found[name].numbers
+    allowed = found[name].numbers | dict.fromkeys(found[name].options, False)
     for number, value in chosen.items():
         if number not in allowed:
             raise Refusal(f'strategy "{name}" has no parameter "{number}"', parameters=listed(allowed) or "none")
@@ -103,6 +105,10 @@ def apply_strategy(state: State, stage: str, /, name: str, **numbers: Number | N
             truth(value, f"`{number}`")
         elif not (isinstance(value, str) and number == "chunks"):
             positive(value, f"`{number}`", 1, LARGEST.get(number, MOST_IN_BLOCK))
+    if whole.filter is not None and chosen.get("staged") and state.gpu is None:
+        raise Refusal(
+            "elements are staged in the shared memory of a GPU, and the schedule is for a CPU", "leave `staged` out"
+        )
     if name == "atomic" and whole.reduction is not None:
         check_atomic(stage, whole.reduction, bool(chosen["reproducible"]))
     if name == "gather":

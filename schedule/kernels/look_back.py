@@ -133,7 +133,7 @@ class _LookBack:
         self.entries: _Words | _Arrays = (
             _Words(s) if in_one_word([b.dtype for b in s.buffers], s.counts) else _Arrays(s)
         )
-        self.top, self.found, self.far = _register("top", i64), _register("found", i32), _register("far", bool_)
+        self.top, self.found = _register("top", i64), _register("found", i32)
         self.seen = [_register("seen", b.dtype) for b in s.buffers]
         self.running = [_register("running", b.dtype) for b in s.buffers]
 
@@ -160,13 +160,12 @@ class _LookBack:
         """Reads entries from `block` downwards until one with a whole prefix is found, by thread number `found`;
         usually by the first read of T entries."""
         found, top = Read(self.found, (), None), Read(self.top, (), None)
-        yield from map(Alloc, (self.top, self.found, self.far, *self.seen))
+        yield from map(Alloc, (self.top, self.found, *self.seen))
+        yield Store(self.top, (), block)
         yield from self._look(block)
         nothing = Op("eq", bool_, (found, const(i32, self.width)))  # type: ignore[arg-type]
         further = Block((Store(self.top, (), ix.sub(top, self.width)), *self._look(top)))
-        start = (Store(self.far, (), const(bool_, True)), Store(self.top, (), block))
-        yield Store(self.far, (), const(bool_, False))
-        yield If(nothing, Block((*start, While(Block(()), nothing, further))))
+        yield If(nothing, Block((While(Block(()), nothing, further),)))
 
     def _look(self, top: Any) -> Iterator[Statement]:
         """A thread's read of its entry, counted down from `top`; entry 0 is known, and there are none below."""
@@ -205,8 +204,9 @@ class _LookBack:
             yield For(step, ix.as_index(0), nearest, 1, Block(tuple(near)))
         entry = fresh("entry")
         far = self.entries.take(entry, partial(_taken_in, self.s, self.running))
-        others = For(entry, ix.add(Read(self.top, (), None), 1), ix.add(block, 1), 1, Block(tuple(far)))
-        yield If(Read(self.far, (), None), Block((others,)))  # type: ignore[arg-type]
+        top: Any = Read(self.top, (), None)
+        others = For(entry, ix.add(top, 1), ix.add(block, 1), 1, Block(tuple(far)))
+        yield If(_less(top, block), Block((others,)))
 
     def _of_thread(self, values: Sequence[Read], source: Expr, use: Any) -> Iterator[Statement]:
         """Applies `use` to the values of thread `source` of the subgroup."""

@@ -30,7 +30,7 @@ from raido.schedule.machine import WIDEST_ACCESS
 from raido.schedule.nest.effects import buffers_read, loads, reads_memory, writes
 from raido.schedule.nest.nodes import Alloc, Block, Check, For, If, Let, Statement, Store, VectorStore
 from raido.schedule.nest.values import Buffer, NestExpr, Read, VectorRead, new_serial, strides_of
-from raido.schedule.nest.walk import expressions_of, statements_within, with_blocks
+from raido.schedule.nest.walk import expressions_of, map_block, statements_within, with_blocks
 
 LEAST_COPIED = 4
 """Bytes that an asynchronous copy moves at least."""
@@ -217,7 +217,8 @@ def _least(e: Expr, threads: Mapping[Var, int]) -> float:
 
 
 def _is_plain(body: Block) -> bool:
-    return all(isinstance(s, (Let, Store, Check)) for s in body.statements)
+    """Whether a body has names, stores, checks, and branches of these alone, as appended elements are."""
+    return all(isinstance(s, (Let, Store, Check, If, Block)) for s in statements_within(body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +247,9 @@ class _Moves:
         self.stores: dict[Statement, _Move] = {}
         self._outer, self._inner = names, dict[Node, Expr]()
         statements: Sequence[Statement] = loop.body.statements
-        read = [buffer for s in statements for buffer in buffers_read(expressions_of(s))]
-        written = [access.buffer for s in statements for access in writes(s)]
+        inside = list(statements_within(loop.body))
+        read = [buffer for s in inside for buffer in buffers_read(expressions_of(s))]
+        written = [access.buffer for s in inside for access in writes(s)]
         changed = {*by_element, *written}
         kept = {*by_element, *read, *(buffer for buffer in written if written.count(buffer) > 1)}
         for s in statements:
@@ -336,20 +338,7 @@ class _Moves:
         lane: Var = fresh("lane")
         memo: dict[Node, NestExpr] = {read: Read(move.own, (lane,), None) for read, move in self.loads.items()}
         body: list[Statement] = [Let(self.loop.var, ix.add(self.loop.low, lane))]
-        for s in self.loop.body.statements:
-            if isinstance(s, Let):
-                body.append(Let(s.var, substitute(s.value, memo)))
-            elif isinstance(s, Store) and s in self.stores:
-                body.append(Store(self.stores[s].own, (lane,), substitute(s.value, memo)))
-            elif isinstance(s, Store):
-                indices = tuple(substitute(i, memo) for i in s.indices)
-                predicate = None if s.predicate is None else substitute(s.predicate, memo)
-                value = substitute(s.value, memo)
-                asynchronous = s.asynchronous and isinstance(value, Read) and s.value not in memo
-                made = replace(s, indices=indices, value=value, predicate=predicate, asynchronous=asynchronous)
-                body.append(made)
-            else:
-                body.append(s)
+        body += (self._of_lane(s, lane, memo) for s in self.loop.body.statements)
         moves = (*self.loads.values(), *self.stores.values())
         return Block(
             (
@@ -359,6 +348,22 @@ class _Moves:
                 *(move.store(self.lanes) for move in self.stores.values()),
             )
         )
+
+    def _of_lane(self, s: Statement, lane: Var, memo: dict[Node, NestExpr]) -> Statement:
+        """A statement of one iteration, with elements of wide accesses in the thread's own memory."""
+        if isinstance(s, Let):
+            return Let(s.var, substitute(s.value, memo))
+        if isinstance(s, Store) and s in self.stores:
+            return Store(self.stores[s].own, (lane,), substitute(s.value, memo))
+        if isinstance(s, Store):
+            indices = tuple(substitute(i, memo) for i in s.indices)
+            predicate = None if s.predicate is None else substitute(s.predicate, memo)
+            value = substitute(s.value, memo)
+            asynchronous = s.asynchronous and isinstance(value, Read) and s.value not in memo
+            return replace(s, indices=indices, value=value, predicate=predicate, asynchronous=asynchronous)
+        if isinstance(s, If):
+            s = replace(s, condition=substitute(s.condition, memo))
+        return with_blocks(s, lambda inner: map_block(inner, lambda each: self._of_lane(each, lane, memo)))
 
 
 def _lengths_to_ask(buffer: Buffer, first: Sequence[NestExpr], together: int) -> tuple[Expr, ...] | None:

@@ -51,11 +51,15 @@ Number: TypeAlias = "int | str"
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One way to run a stage: its parameters with their defaults, the loops that directives start from, and the names of its parts."""
+    """One way to run a stage: its parameters with their defaults, the loops that directives start from, and the names of its parts.
+
+    options: parameters that are false unless a schedule names them.
+    """
 
     numbers: dict[str, Number]
     axes: tuple[str, ...]
     parts: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]:
@@ -117,10 +121,11 @@ def strategies_of(stage: Stage, machine: Machine = USUAL) -> dict[str, Strategy]
     blocks = tuple(name for axis in axes for name in ((axis + "o", axis + "i") if axis == x else (axis,)))
     size = sum(body.dtype.itemsize for body in results_of(stage))
     phases, part = ("count_write", "count") if stage.filter else ("three_phase", "totals")
+    options = ("staged",) if stage.filter and len(axes) == 1 and not stage.filter.partition else ()
     found = {
         "serial": Strategy({}, axes),
-        phases: Strategy({"block": block_of(machine.l2, size)}, blocks, (part,)),
-        "chain": Strategy({"block": block_of(machine.l2 // 2, size)}, blocks, (part,)),
+        phases: Strategy({"block": block_of(machine.l2, size)}, blocks, (part,), options),
+        "chain": Strategy({"block": block_of(machine.l2 // 2, size)}, blocks, (part,), options),
     }
     if stage.scan is not None and (stage.scan.ends is not None or runs_of(stage) is not None):
         found["runs"] = Strategy({"block": block_of(machine.l2, size)}, blocks)

@@ -23,6 +23,7 @@ import gpu_ranking
 import gpu_sides
 import gpu_steps
 import gpu_tuner
+import store
 from rows.gpu import PEERS, SHORT_NAMES
 from typer.testing import CliRunner
 
@@ -31,6 +32,7 @@ from raido.algo.errors import TargetError
 from raido.targets.cuda.nvrtc import compile_source
 from raido.targets.cuda.opened import open_device
 
+BENCHMARKS = str(Path(gpu.__file__).parent)
 ROWS = ("copy", "jacobi2d_5")
 
 
@@ -127,6 +129,31 @@ def test_a_side_that_fails_does_not_take_the_row_with_it(folder: Path) -> None:
     assert lost["wrong"] == lost["absent"]["raido"] and lost["seconds"][gpu.COPY] > 0
 
 
+def test_a_side_that_fails_late_leaves_the_others_and_slow_ones_have_few_samples(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def side(name: str, seconds: float, good: int = 99) -> Any:
+        def clock(number: int) -> float:
+            calls.append(name)
+            if calls.count(name) > good:
+                raise RuntimeError(f"{name} is lost")
+            return seconds * number
+
+        return name, lambda: clock
+
+    sides = [side("raido", 1e-3), side("CuPy", 1e-3, 2), side("PyTorch", 3.0)]
+    monkeypatch.setattr(gpu_sides, "sides_of", lambda *of: iter(sides))
+    told: list[Any] = []
+    found = gpu_sides.run_row(
+        gpu_programs.GPU_ROWS["copy"], None, None, 1 << 20, 5, lambda f: told.append(json.dumps(f))
+    )  # type: ignore[arg-type]
+    assert found["seconds"] == {"raido": pytest.approx(1e-3), "PyTorch": 3.0}
+    assert found["absent"] == {"CuPy": "RuntimeError: CuPy is lost"} and calls.count("PyTorch") == 1 + 2
+    assert json.loads(told[0])["seconds"] == {"raido": 1e-3} and len(told) == 3 + 5
+
+
 @pytest.mark.parametrize("name", ["nbody", "black_scholes", "mandelbrot"])
 def test_kernels_that_cupy_compiles_are_cuda_c(name: str) -> None:
     try:
@@ -139,18 +166,20 @@ def test_kernels_that_cupy_compiles_are_cuda_c(name: str) -> None:
 STEPS = """
 import os, sys, time
 sys.path.append(BENCHMARKS)
-from gpu_steps import Step, tell, tell_steps
+from gpu_steps import Step, tell, tell_so_far, tell_steps
 
 def fail():
     raise ValueError("lost")
 
 tell({"about": "here"})
 print("a library says something")
+print("and no line ends here; ", end="")
 tell_steps(
     [
         Step("fine", lambda: 1),
         Step("fails", fail),
         Step("hangs", lambda: time.sleep(60)),
+        Step("hangs late", lambda: (tell_so_far({"seconds": 1}), time.sleep(60))),
         Step("dies", lambda: os._exit(3)),
         Step("last", lambda: 2),
     ],
@@ -160,17 +189,46 @@ tell_steps(
 
 
 def test_a_step_that_hangs_or_dies_costs_itself_alone() -> None:
-    text = STEPS.replace("BENCHMARKS", repr(str(Path(gpu.__file__).parent)))
+    text = STEPS.replace("BENCHMARKS", repr(BENCHMARKS))
     command = lambda begin: [sys.executable, "-c", text, str(begin)]
-    told = [m for m in gpu_steps.follow(command, 10.0, time.monotonic() + 400) if "name" in m]
+    told = [m for m in gpu_steps.follow(command, 5.0, time.monotonic() + 400) if "name" in m]
     assert {m["name"]: m["found"] for m in told} == {
         "fine": 1,
         "fails": {"wrong": "ValueError: lost"},
-        "hangs": {"wrong": "no answer within 10 s"},
+        "hangs": {"wrong": "no answer within 5 s"},
+        "hangs late": {"seconds": 1, "unfinished": "no answer within 5 s"},
         "dies": {"wrong": "the process ended with status 3"},
         "last": 2,
     }
-    assert len(told) == 5
+    assert len(told) == 6
+
+
+def test_a_step_that_fails_behind_others_is_repeated_by_a_process_of_its_own() -> None:
+    """As a device that an earlier one has lost is lost for all."""
+    text = """
+import sys
+from gpu_steps import Step, tell_steps
+lost = []
+def use():
+    assert not lost
+    return "right"
+tell_steps([Step("loses it", lambda: lost.append(1)), Step("uses it", use)], int(sys.argv[1]))
+"""
+    command = lambda begin: [sys.executable, "-c", f"import sys; sys.path.append({BENCHMARKS!r})" + text, str(begin)]
+    told = [m for m in gpu_steps.follow(command, 10.0, time.monotonic() + 400) if "name" in m]
+    assert told == [{"name": "loses it", "found": None}, {"name": "uses it", "found": "right"}]
+
+
+def test_results_that_no_row_has_do_not_end_the_table(tmp_path: Path) -> None:
+    assert "| the process | no device |" in gpu.table({"": {"wrong": "no device"}})
+    assert gpu.scaling({"": {"wrong": "no device"}}).endswith(": no device\n")
+    late = {"bytes": 8, "seconds": {"raido": 1.0}, "absent": {}, "unfinished": "no answer within 90 s"}
+    assert "| then no answer within 90 s |" in gpu.table({"copy": late})
+    file = tmp_path / "rows.json"
+    store.write_rows(file, {"a": 1})
+    with pytest.raises(TypeError):
+        store.write_rows(file, {"a": open})
+    assert store.read_rows(file) == {"a": 1}
 
 
 def test_steps_end_with_the_time_and_with_a_process_that_cannot_begin() -> None:

@@ -15,6 +15,7 @@ from programs import PROGRAMS
 from test_block_copies import product
 
 from raido.algo.errors import ScheduleError
+from raido.algo.passes.specialise import specialise
 from raido.schedule.kernels.kernel import DeviceProgram
 from raido.schedule.kernels.limits import limits_of
 from raido.schedule.kernels.outlining import outline_kernels
@@ -82,8 +83,9 @@ def test_threads_wait_once_an_iteration() -> None:
 
 
 def test_all_that_lies_side_by_side_is_copied_at_once() -> None:
+    """But for the rows along which the reduction runs, which are stored transposed: a thread loads four of them at once."""
     schedule = Schedule(form_stages(PROGRAMS["matmul"]()), (), Machine(gpu=AHEAD)).complete()
-    assert str(schedule).count("store(buffers=2)") == 2
+    assert ".store(buffers=2)" in str(schedule) and '.store(layout=("r", "y"), pad=4, buffers=2)' in str(schedule)
     nest = lower(schedule.graph, schedule.variants(), Machine(gpu=AHEAD))
     (kernel,) = kernels_of(nest).kernels
     ahead = [s for s in statements_within(kernel.body) if isinstance(s, (Store, VectorStore)) and s.asynchronous]
@@ -147,3 +149,18 @@ def test_shared_memory_counts_every_buffer() -> None:
     said = [("a_copy", "store", {"buffers": 8, "pad": 4})]
     with pytest.raises(ScheduleError, match="a block would have 960 bytes of shared memory"):
         bound(PROGRAMS["matmul"](), [*steps, *said], levels, replace(AHEAD, shared=512))
+
+
+def test_tiles_have_all_usual_threads_where_copies_run_ahead_of_enough_of_them() -> None:
+    """A tile of twice the side reads half as much for each product; a device with fewer than two for each processor has smaller ones."""
+    gpu = Gpu(branches=True, asynchronous=True, processors=4)
+
+    def text(gpu: Gpu, side: int = 0) -> str:
+        program = PROGRAMS["matmul"]()
+        known = specialise(program, dict.fromkeys("nkw", side)) if side else program
+        return str(Schedule(form_stages(known), (), Machine(gpu=gpu)).complete()).replace('\ns["c"]', "")
+
+    large, small = '.split("x", 128).split("xi", 64).split("xii", 4)', '.split("x", 64).split("xi", 32).split("xii", 4)'
+    assert large in text(gpu) and large in text(gpu, 512) and small in text(gpu, 256)
+    assert small in text(replace(gpu, asynchronous=False))
+    assert '.split("x", 64).split("xi", 8)' in text(replace(gpu, asynchronous=False, branches=False))

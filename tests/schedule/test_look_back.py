@@ -27,7 +27,19 @@ from raido.schedule.kernels.printer import print_program
 from raido.schedule.lower import lower
 from raido.schedule.machine import Gpu, Machine
 from raido.schedule.nest.effects import buffers_read
-from raido.schedule.nest.nodes import Alloc, Await, Barrier, Carry, Let, Nest, Ordered, Publish, Statement, Store
+from raido.schedule.nest.nodes import (
+    Alloc,
+    Append,
+    Await,
+    Barrier,
+    Carry,
+    Let,
+    Nest,
+    Ordered,
+    Publish,
+    Statement,
+    Store,
+)
 from raido.schedule.nest.printer import print_nest
 from raido.schedule.nest.values import Read
 from raido.schedule.nest.walk import expressions_of, map_statements, statements_within
@@ -254,9 +266,34 @@ def test_so_have_those_of_scans_in_three_phases() -> None:
         hold(nest, [np.random.default_rng(n).random(n, "float32")], seeds=3)
 
 
-def without(kind: type, instead: Callable[[Any], Iterator[Statement]], algorithm: Any = wide_sums) -> DeviceProgram:
+@rd.algorithm
+def kept(a: rd.f32["n"]):
+    return rd.filter(lambda x: x > 0.5, a, name="s")
+
+
+@pytest.mark.parametrize("machine", [ORDERED, UNORDERED])
+def test_neighbouring_threads_store_neighbouring_kept_elements(machine: Machine) -> None:
+    """From shared memory, in which the threads of a block have put them together."""
+    nest = nest_of(kept, machine)
+    (stored,) = (s for s in statements_within(nest.body) if isinstance(s, Store) and s.buffer.name == "out")
+    (appended,) = (s for s in statements_within(nest.body) if isinstance(s, Append))
+    assert [b.scope for b in appended.buffers] == ["shared"] and isinstance(stored.value, Read)
+    assert stored.value.buffer is appended.buffers[0]
+    assert f"k in t..kept_2 step {machine.gpu and machine.gpu.usual_threads}" in print_nest(nest)
+    plain = nest_of(kept, machine, lambda s: s["s"].strategy("count_write", block=8, staged=True))
+    assert not [s for s in statements_within(plain.body) if isinstance(s, Alloc) and s.buffer.name == "staged"]
+    a = np.random.default_rng(1).random(60, "float32")
+    hold(nest, [a], seeds=3)
+    with pytest.raises(NestError, match=r"race|before it is written"):
+        for seed in range(20):
+            interpret_program(without(Barrier, lambda s: iter(()), kept, machine), [a], {"n": len(a)}, seed=seed)
+
+
+def without(
+    kind: type, instead: Callable[[Any], Iterator[Statement]], algorithm: Any = wide_sums, machine: Machine = ORDERED
+) -> DeviceProgram:
     """The program of a chain with statements of one kind replaced."""
-    program = device_of(nest_of(algorithm, ORDERED))
+    program = device_of(nest_of(algorithm, machine))
     change = lambda s: instead(s) if isinstance(s, kind) else iter((s,))
     kernels = (replace(k, body=map_statements(k.body, change)) for k in program.kernels)
     return replace(program, kernels=tuple(kernels))

@@ -50,7 +50,7 @@ def test_products_of_odd_and_even_rows_are_right(sizes: tuple[int, int, int]) ->
 
 def test_a_launch_asks_for_the_length_of_rows() -> None:
     text = print_nest(matmul())
-    assert "if k%4 == 0:" in text and "for element in" in text
+    assert "if w%4 == 0:" in text and "for element in" in text
 
 
 def test_rows_of_known_lengths_are_not_asked() -> None:

@@ -243,6 +243,7 @@ CASES: dict[str, tuple[rd.Algorithm, Callable[[Schedule], object]]] = {
         after_others,
         lambda s: (s["more"].inline(), s["first"].compute_at("put", "r")),
     ),
+    "shared memory of a CPU": (used, lambda s: s["rows"].strategy("chain", staged=True)),
     "parts of nothing": (in_order, lambda s: s["rows"].strategy("quicksort", ranked=0)),
     "what decides, in the iterations of a row": (kept, lambda s: s["rows"].cache("a", "rows", "x")),
 }

@@ -2,9 +2,11 @@
 
 A block has a tile of the results, and each of its threads a square of them in registers: t × t sums take t / 2 multiply-adds for each
 element read, with t as great as a thread's registers allow at the usual occupancy. A thread's rows and columns are as far apart as there
-are threads along them, so that neighbours read and store neighbouring elements. Both factors go through shared memory, a few steps of the
-reduction at a time, copied by all threads together, 16 bytes at once where devices have real branches (`kernels/wide_moves.py`), and
-asynchronously, during the arithmetic of the steps before, where devices can:
+are threads along them, so that neighbours read and store neighbouring elements; where devices have real branches they are in groups that
+one access of 16 bytes loads. Both factors go through shared memory, a few steps of the reduction at a time, copied by all threads together,
+16 bytes at once where devices have real branches (`kernels/wide_moves.py`), and asynchronously, during the arithmetic of the steps before,
+where devices can. A factor along whose rows the reduction runs is stored transposed there, so that a thread's rows are adjacent, in rows
+that are longer by a group, so that threads that copy neighbours along the reduction write to different banks:
 
     block.y, block.x: for ro: copy a, copy b;  thread.y, thread.x: for ri: t × t multiply-adds
 
@@ -16,10 +18,12 @@ thread, blocks have chunks of long sums.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TypeAlias
 
 from raido.algo.graph import index
-from raido.algo.graph.expr import Axis, SizeVar, Var
+from raido.algo.graph.expr import Axis, Node, SizeVar, Var
+from raido.algo.graph.rewrite import free_variables
 from raido.schedule.defaults.draft import Draft, known_extent
 from raido.schedule.defaults.gpu.bindings import bind, bind_planes, fold_alone
 from raido.schedule.defaults.gpu.block_stages import decide_block_loops
@@ -27,10 +31,14 @@ from raido.schedule.defaults.queries import is_tiled_product, shared_axis
 from raido.schedule.machine import WIDEST_ACCESS, Gpu
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined
+from raido.schedule.steps import Value
 
 PASSES = 4  # iterations of a thread's loops for each term of a sum, at most: copies of both factors, and the products
 BUFFERS = 2  # of an asynchronous copy: threads compute on one, with one barrier for each iteration
-THREADS = 64  # of a block, two subgroups of most devices: few threads, since all wait at the barrier of every step
+THREADS = (
+    64  # of a block, two subgroups of most devices: few where all wait at a barrier for what they copy in every step
+)
+LEAST_COPIED = 4  # bytes of an asynchronous copy
 
 
 def is_in_tiles(draft: Draft, stage: Stage, axes: Sequence[Axis]) -> bool:
@@ -52,16 +60,20 @@ def decide_tiles(draft: Draft, stage: Stage, gpu: Gpu) -> bool:
         steps, folds = [folds[0] + "o"], [folds[0] + "i"]
     order_tiles(draft, stage, loops, [], steps, folds)
     for array in copied if steps else ():
-        decide_shared_copy(draft, name, array, steps[0], gpu)
+        decide_shared_copy(draft, name, array, steps[0], gpu, group_across_rows(draft, stage, array, gpu))
     return True
 
 
-def decide_shared_copy(draft: Draft, name: str, array: str, loop: str, gpu: Gpu, **said: int) -> None:
-    """Caches the region of an array that a block reads in a loop in shared memory, double-buffered where copies are asynchronous."""
+def decide_shared_copy(draft: Draft, name: str, array: str, loop: str, gpu: Gpu, group: int = 1, **said: Value) -> None:
+    """Caches the region of an array that a block reads in a loop in shared memory, double-buffered where copies are asynchronous. `group`:
+    elements that a thread loads at once across rows of the array, which are then stored transposed."""
     copy = draft.cache(name, array, loop, scope="shared")
     if copy is None:
         return
-    decide_block_loops(draft, copy, lanes_of_copy(gpu, copy))
+    axes = [axis.name for axis in copy.axes]
+    if group > 1:
+        said |= {"layout": (*axes[:-2], axes[-1], axes[-2]), "pad": group}
+    decide_block_loops(draft, copy, 1 if group > 1 else lanes_of_copy(gpu, copy))
     if not (gpu.asynchronous and draft.decide(copy.name, "store", **said, buffers=BUFFERS)) and said:
         draft.decide(copy.name, "store", **said)
 
@@ -102,8 +114,18 @@ def group_of_tiles(draft: Draft, stage: Stage, gpu: Gpu, threads: int, tile: tup
     return 1 if gpu.in_turn or few or len(stage.axes) > 2 else group
 
 
-Tiles: TypeAlias = "tuple[tuple[str, ...], tuple[str, str], tuple[str, str]]"
+Tiles: TypeAlias = "tuple[tuple[str, ...], tuple[str, str], tuple[str, ...]]"
 """The loops of a tile along both axes: over tiles (and their groups), over the threads of a block, over the results of a thread."""
+
+
+def threads_of_tile(draft: Draft, stage: Stage, gpu: Gpu) -> int:
+    """Returns the threads of a block: the usual ones where copies run ahead of the arithmetic, since a tile of twice the side has half as many
+    elements of its factors from the second-level cache for each product; few of them where the result is known to have fewer than two such
+    tiles for each processor.
+    """
+    counts = [known_extent(draft, axis.extent) for axis in stage.axes]
+    enough = None in counts or prod(n or 0 for n in counts) >= 2 * gpu.processors * gpu.usual_threads * gpu.registers
+    return gpu.usual_threads if gpu.asynchronous and enough else min(THREADS, gpu.threads)
 
 
 def tile_of_block(gpu: Gpu) -> int:
@@ -113,7 +135,7 @@ def tile_of_block(gpu: Gpu) -> int:
 
 def split_tiles(draft: Draft, stage: Stage, gpu: Gpu, grouped: bool = False) -> Tiles | None:
     """Splits both axes into loops over tiles, threads and the results of a thread; returns them, None where a split is refused."""
-    name, side, tile = stage.name, square_side(min(THREADS, gpu.threads)), square_side(gpu.registers)
+    name, side, tile = stage.name, square_side(threads_of_tile(draft, stage, gpu)), square_side(gpu.registers)
     i, j = stage.axes[-2:]
     (rows, own_rows), (columns, own_columns) = (fitting_tile(draft, axis, side, tile) for axis in (i, j))
     lengths = (rows * own_rows, columns * own_columns)
@@ -123,12 +145,19 @@ def split_tiles(draft: Draft, stage: Stage, gpu: Gpu, grouped: bool = False) -> 
         if not draft.decide(name, "split", axis=y, factor=group * lengths[0]):
             return None
         y += "i"
+    bound, own = [], []
     for axis, threads, length in ((y, rows, lengths[0]), (x, columns, lengths[1])):
         if not draft.decide(name, "split", axis=axis, factor=length):
             return None
-        draft.decide(name, "split", axis=axis + "i", factor=threads)
+        together = min(length // threads, group_of_elements(draft, stage, gpu))
+        draft.decide(name, "split", axis=axis + "i", factor=threads * together)
+        own.append(axis + "io")
+        if together > 1:
+            draft.decide(name, "split", axis=axis + "ii", factor=together)
+            own.append(axis + "iii")
+        bound.append(axis + ("iio" if together > 1 else "ii"))
     outer = (i.name + "o", x + "o", y + "o") if group > 1 else (y + "o", x + "o")
-    return outer, (y + "ii", x + "ii"), (y + "io", x + "io")
+    return outer, (bound[0], bound[1]), tuple(own)
 
 
 def order_tiles(
@@ -145,6 +174,23 @@ def order_tiles(
     bind(draft, name, threads, "thread")
     for loop in own:
         draft.decide(name, "unroll", axis=loop)
+
+
+def group_of_elements(draft: Draft, stage: Stage, gpu: Gpu) -> int:
+    """Returns how many adjacent elements of its factors a thread loads at once; 1 where a device runs both sides of branches."""
+    loads = [load for found in draft.state.uses.loads[stage.name].values() for load in found]
+    return WIDEST_ACCESS // max(load.dtype.itemsize for load in loads) if gpu.branches else 1
+
+
+def group_across_rows(draft: Draft, stage: Stage, array: str, gpu: Gpu) -> int:
+    """Returns how many elements a thread loads at once across the rows of a factor, along which the reduction runs; 1 where it loads along
+    rows, and where elements are narrower than an asynchronous copy.
+    """
+    load = next(iter(draft.state.uses.loads[stage.name][array]))
+    *_, across, along = (set[Node](), *(free_variables(i) for i in load.indices))
+    reduced, tile = {axis.var for axis in stage.reduction_axes}, {axis.var for axis in stage.axes[-2:]}
+    apart = bool(along & reduced) and bool(across & tile) and load.dtype.itemsize >= LEAST_COPIED
+    return group_of_elements(draft, stage, gpu) if apart else 1
 
 
 def lanes_of_copy(gpu: Gpu, copy: Stage) -> int:

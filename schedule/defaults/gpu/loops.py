@@ -45,7 +45,7 @@ from raido.schedule.stages.segments import segments_of
 from raido.schedule.stages.stage import Stage
 from raido.schedule.state import is_inlined, placed_at
 from raido.schedule.strategies.parts import part_name, totals_part
-from raido.schedule.strategies.table import strategies_of
+from raido.schedule.strategies.table import block_of, results_of, strategies_of
 
 LINE = 128  # bytes of a memory transaction of neighbouring threads, on most devices
 REGISTER = 4  # bytes of a register
@@ -304,20 +304,24 @@ def decide_scans_of_rows(draft: Draft, stage: Stage, axis: Axis, others: Sequenc
 def decide_blocks(draft: Draft, stage: Stage, strategy: str, gpu: Gpu) -> None:
     """Schedules a scan or filter in blocks, whose threads have contiguous parts; of rows as elements a thread has whole blocks.
 
-    Where blocks may wait for one another they are chained, unless that is refused: elements are then read once, not twice.
+    Where blocks may wait for one another they are chained, unless that is refused: elements are then read once, not twice. Kept elements
+    are staged in shared memory, as far as all resident threads have it, unless the threads of a block run one after the other.
     """
     along, task, chosen = stage.reduction_axes[0], draft.machine.task, draft.state.plan(stage.name).strategy
     if len(stage.axes) > 1:
         row = prod(extent(draft, axis.extent) for axis in stage.axes if axis is not along)
         draft.decide(stage.name, "strategy", name=strategy, block=max(1, task // row))
         return
-    piece = piece_of_thread(draft)
+    piece, staged = piece_of_thread(draft), {}
+    fitting_piece = gpu.shared // (gpu.resident * sum(body.dtype.itemsize for body in results_of(stage)))
+    if not gpu.in_turn and fitting_piece > 1 and "staged" in strategies_of(stage)[strategy].options:
+        piece, staged = min(piece, block_of(fitting_piece, 1)), {"staged": True}
     block = gpu.usual_threads * piece
     chained = gpu.ordered and not (stage.filter is not None and stage.filter.partition)
     ways = ("chain", strategy) if chained else (strategy,)
     if chosen is not None and chosen[0] == "chain":
         piece = -(-int(str(dict(chosen[1])["block"])) // gpu.usual_threads)
-    elif not any(draft.decide(stage.name, "strategy", name=way, block=block) for way in ways):
+    elif not any(draft.decide(stage.name, "strategy", name=way, block=block, **staged) for way in ways):
         return
     draft.decide(stage.name, "split", axis=along.name + "i", factor=piece)
     draft.decide(stage.name, "bind", axis=along.name + "o", place="block.x")

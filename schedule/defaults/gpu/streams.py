@@ -42,9 +42,11 @@ def elements_of_fold(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
 
 
 def elements_of_scan(draft: Draft, stage: Stage, axis: Axis, gpu: Gpu) -> int:
-    """Returns how many neighbours a thread loads at a time of its part of a one-dimensional scan; 1 unless loads are whole vectors."""
+    """Returns how many neighbours a thread loads at a time of its part of a one-dimensional scan or filter; 1 unless loads are whole
+    vectors.
+    """
     fold = stage.reduction
-    if stage.scan is None or fold is None or stage.all_axes != (axis,) or not is_arithmetic(*fold.combine):
+    if fold is None or stage.all_axes != (axis,) or not (stage.filter or is_arithmetic(*fold.combine)):
         return 1
     return _whole_vectors(draft, stage, axis, gpu) if _is_arithmetic(*scalar_nodes(*fold.values)) else 1
 

@@ -29,13 +29,23 @@ Follow: TypeAlias = Callable[[LoopCursor, int, Accumulators], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Staging:
+    """The results of a block in shared memory. follow: the last pass, which fills it from index 0 on; move: emits the move of the element
+    at the first index to the second one of the results."""
+
+    follow: Follow
+    move: Callable[[Expr, Expr], None]
+
+
+@dataclass(frozen=True, slots=True)
 class LastPass:
     """The pass that stores results. end: cleared accumulators that receive the fold of all blocks, if needed. certificates:
-    those of its loop over blocks."""
+    those of its loop over blocks. stage: allocates a block's shared memory for results, if they are staged."""
 
     follow: Follow
     end: Accumulators | None = None
     certificates: tuple[Certificate, ...] = ()
+    stage: Callable[[], Staging] | None = None
 
 
 class Blocks:

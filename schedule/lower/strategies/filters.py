@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import bool_, i64
-from raido.algo.graph.expr import Op, Result
+from raido.algo.graph.expr import Expr, Op, Result
 from raido.schedule.lower.builder import Builder
 from raido.schedule.lower.loop_cursor import Accumulators, LoopCursor, Phase
 from raido.schedule.lower.lowered_stage import LoweredStage
 from raido.schedule.lower.strategies.block_scans import BlockScans
-from raido.schedule.lower.strategies.blocks import LastPass, is_chain, loops_along, vector_loop
+from raido.schedule.lower.strategies.blocks import LastPass, Staging, is_chain, loops_along, vector_loop
 from raido.schedule.nest.nodes import Append, Store
 from raido.schedule.nest.values import Buffer, NestExpr, Read
 
@@ -45,7 +45,7 @@ class Filters:
         count = self.blocks.initial(cursor, position, "count")
 
         def follow(inner: LoopCursor, at: int, kept: Accumulators) -> None:
-            self._write(inner, at, kept, count)
+            self._write(inner, at, kept, count, self._results(lowered))
 
         if strategy is None or strategy[0] == "serial":
             kept = count
@@ -55,11 +55,26 @@ class Filters:
             follow(cursor, position, kept)
         else:
             by = "chain" if is_chain(lowered) else "count_write"
-            self.in_blocks.emit(cursor, position, LastPass(follow, count, self.loops.certificates(by, lowered)))
+            numbers, certificates = dict(strategy[1]), self.loops.certificates(by, lowered)
+            stage = partial(self._staging, lowered, int(numbers["block"]), count) if numbers.get("staged") else None  # type: ignore[arg-type]
+            self.in_blocks.emit(cursor, position, LastPass(follow, count, certificates, stage))
         result = self.loops.converter.storages[Result(lowered.form, len(lowered.bodies) - 1)]
         self.builder.add(Store(result.buffer, (), Read(count.buffers[0], (), None)))
 
-    def _write(self, cursor: LoopCursor, position: int, kept: Accumulators, count: Accumulators) -> None:
+    def _staging(self, lowered: LoweredStage, block: int, count: Accumulators) -> Staging:
+        """Allocates shared memory for the kept elements of a block."""
+        results, add = self._results(lowered), self.builder.add
+        staged = tuple(self.builder.alloc("staged", b.dtype, (ix.as_index(block),), "shared") for b in results)
+
+        def move(element: Expr, place: Expr) -> None:
+            for source, target in zip(staged, results, strict=True):
+                add(Store(target, (place,), Read(source, (element,), None)))
+
+        return Staging(lambda inner, at, kept: self._write(inner, at, kept, count, staged), move)
+
+    def _write(
+        self, cursor: LoopCursor, position: int, kept: Accumulators, count: Accumulators, results: tuple[Buffer, ...]
+    ) -> None:
         """Appends the kept elements from the position in `kept` on; of a partition, the rejected ones behind all `count` kept ones."""
         lowered, positions = cursor.lowered, kept.buffers
         rows = len(lowered.stage.axes) > 1
@@ -75,7 +90,7 @@ class Filters:
             lanes = None if rows else vector_loop(lowered, at)
             return self.blocks.along(inner, at, lanes, partial(self._rows, positions) if rows else self.loops.inside)
 
-        phase = Phase(lambda inner: self._append(inner, positions), takes_over=along)
+        phase = Phase(lambda inner: self._append(inner, positions, results), takes_over=along)
         self.reductions.part(cursor, position, phase, kept)
 
     def _rows(self, positions: Sequence[Buffer], cursor: LoopCursor, position: int) -> None:
@@ -103,8 +118,8 @@ class Filters:
 
     # One element
 
-    def _append(self, cursor: LoopCursor, positions: Sequence[Buffer]) -> None:
-        builder, buffers = self.builder, self._results(cursor.lowered)
+    def _append(self, cursor: LoopCursor, positions: Sequence[Buffer], buffers: tuple[Buffer, ...]) -> None:
+        builder = self.builder
         holds, *values = self._values(cursor, range(len(buffers) + 1))
         if len(positions) > 1:
             holds = builder.name("holds", holds)

@@ -53,7 +53,8 @@ class PieceScans:
             number = blocks.number(inner)
             earlier = [Read(b, (number,), None) for b in partials]
             begins: Elements = lambda t: [Read(b, (number, ix.sub(t, 1)), None) for b in before]
-            self._go_through(inner, at, threads.pieces(inner, at), earlier, begins, combine, last)
+            pieces = threads.pieces(inner, at)
+            self._go_through(inner, at, pieces, earlier, begins, begins(pieces.live), combine, last)
 
         blocks.each(cursor, position, self._whole_apart(total))
         end = last.end.buffers if last.end is not None else ()
@@ -82,7 +83,7 @@ class PieceScans:
             pieces, scanned, begins = self._begun(inner, at, combine)
             operator, number = self.reductions.operator(inner), blocks.number(inner)
             earlier = self.loops.emitter.carry(operator, before, number, scanned.last, totals, state, counts)
-            self._go_through(inner, at, pieces, earlier, begins, combine, last)
+            self._go_through(inner, at, pieces, earlier, begins, scanned.last, combine, last)
 
         blocks.each(cursor, position, self._whole_apart(scan_block), certificates=last.certificates)
         if last.end is not None:
@@ -114,7 +115,7 @@ class PieceScans:
         def block(inner: LoopCursor, at: int) -> None:
             pieces, scanned, begins = self._begun(inner, at, combine)
             earlier = [Read(b, (), None) for b in carry.buffers]
-            self._go_through(inner, at, pieces, earlier, begins, combine, LastPass(follow))
+            self._go_through(inner, at, pieces, earlier, begins, scanned.last, combine, LastPass(follow))
             before = [self.builder.name("before", value) for value in earlier]
             combine(carry.buffers, (), before, [self.builder.name("last", value) for value in scanned.last])
 
@@ -145,20 +146,27 @@ class PieceScans:
         pieces: Pieces,
         earlier: Sequence[NestExpr],
         begins: Elements,
+        total: Sequence[NestExpr],
         combine: Combine,
         last: LastPass,
     ) -> None:
         """Emits the pass of each thread through its piece, from `earlier`, the value before the block, combined with
-        the pieces before in `begins`."""
+        the pieces before in `begins`. Of staged results the block has `total`, which threads move after the pass."""
+        staging = last.stage() if last.stage is not None else None
+        before = earlier if staging is None else [ix.as_index(0)]
 
         def one(piece: LoopCursor, first: int, t: Expr) -> None:
             running = self.blocks.values(piece, first, "running")
-            for buffer, value in zip(running.buffers, earlier, strict=True):
+            for buffer, value in zip(running.buffers, before, strict=True):
                 self.builder.add(Store(buffer, (), value))
             self.threads.follow(running.buffers, t, begins(t), combine)
-            last.follow(piece, first, running)
+            (staging or last).follow(piece, first, running)
 
         self.threads.each(cursor, position, pieces, one, last.certificates)
+        if staging is not None:
+            (first,), (count,) = ([self.builder.name("kept", value) for value in each] for each in (earlier, total))
+            with self.threads.in_turn(pieces, count, last.certificates) as k:
+                staging.move(k, ix.add(first, k))
 
     def _combine(self, cursor: LoopCursor) -> Combine:
         """The operator of a scan, for values of its blocks and of their pieces."""

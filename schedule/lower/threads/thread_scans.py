@@ -16,14 +16,14 @@ elements, and grouping follows from the schedule and sizes alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from raido.algo.graph import index as ix
 from raido.algo.graph.dtypes import DType, bool_
-from raido.algo.graph.expr import Expr, Op, Reduce, fresh
+from raido.algo.graph.expr import Expr, Op, Reduce, Var, fresh
 from raido.schedule.checks.levels import FEW_GROUPS
 from raido.schedule.lower.builder import Builder, closed
 from raido.schedule.lower.loop_cursor import LoopCursor, Phase
@@ -123,6 +123,15 @@ class ThreadScans:
     ) -> AbstractContextManager[Expr]:
         """A loop over `count` threads."""
         return self.folds.over(pieces.loop, pieces.stage, count, pieces.threads, certificates)
+
+    @contextmanager
+    def in_turn(self, pieces: Pieces, count: Expr, certificates: tuple[Certificate, ...]) -> Iterator[Var]:
+        """A loop over 0..count of which neighbouring threads have neighbouring indices."""
+        with (
+            self.over(pieces, ix.as_index(pieces.threads), certificates) as t,
+            self.builder.loop(index := fresh("k"), t, count, pieces.threads),
+        ):
+            yield index
 
     def parts(self, pieces: Pieces, dtypes: Sequence[DType]) -> tuple[Buffer, ...]:
         """Allocates shared memory with one value of each dtype for every thread."""
