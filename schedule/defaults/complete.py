@@ -24,9 +24,9 @@ tiles of a long reduction are computed in chunks of it. Convolutions compute sev
 an iteration, as in back projection, four rows are computed together. A few long folds side by side share one pass (`few_folds`). Sums down
 columns run along the rows, eight at a time, or one by one where a row is a page or more and L1 holds the row of sums; reads across rows are
 transposed in registers, block by block (`transposes`); a stencil that reads neighbouring rows computes register tiles whose height the cost
-model chooses (`rows`), up to four rows, or twelve with non-temporal stores, and two of a long weighted sum (`latency`); so
-does a fold of a few written-out taps. Reductions, elements with loops of their own, long chains of operations, and recurrences of whole-array loops (`recurrences`) interleave several gangs
-(`latency`), and iterations of uneven length are distributed dynamically.
+model chooses (`rows`), up to four rows, or twelve with non-temporal stores, and two of a long weighted sum (`latency`); so does a fold of a
+few written-out taps. Reductions, elements with loops of their own, long chains of operations, and recurrences of whole-array loops
+(`recurrences`) interleave several gangs (`latency`), and iterations of uneven length are distributed dynamically.
 
 Memory. Stencils get boundary loops of their own (index-set splitting). Outputs that the last-level cache does not keep beside their inputs
 (tested at the call where sizes are not known), and that nothing reads again, are stored past the caches, unless their rows are short or
